@@ -1,0 +1,116 @@
+"""Configs: dotted names and keyword arguments become functions and modules.
+
+A part of a config is `dict(fn="docjax.objectives.infonce.infonce", temperature=1.0)`:
+the dotted name of a function or class and its keyword arguments.
+"""
+
+import functools
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+
+
+class UserError(ValueError):
+    """A mistake in an input, a flag or a file: shown as one line, no traceback."""
+
+
+def plain(node: Any) -> Any:
+    """A config node as nested dicts and lists of JSON values."""
+    if isinstance(node, ml_collections.ConfigDict):
+        node = node.to_dict()
+    if isinstance(node, Mapping):
+        return {str(key): plain(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [plain(value) for value in node]
+    return node
+
+
+def resolve(name: str, allow: Sequence[str] = ("docjax.",)) -> Callable[..., Any]:
+    """The function or class called `name`.
+
+    Raises:
+      UserError: if `name` is not under one of the prefixes in `allow`, or its module
+        has no such function; the message lists the functions there are.
+    """
+    if not any(name.startswith(prefix) for prefix in allow):
+        raise UserError(
+            f"fn {name!r} is not under {', '.join(allow)}: only those are imported; "
+            "allow another prefix by name if you trust it"
+        )
+    module_name, _, attribute = name.rpartition(".")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UserError(f"fn {name!r}: {error}") from None
+    if not hasattr(module, attribute) or attribute.startswith("_"):
+        raise UserError(
+            f"fn {name!r}: {module_name} has no {attribute!r}; "
+            f"it has {', '.join(_public(module))}"
+        )
+    return getattr(module, attribute)
+
+
+def build(node: Any, allow: Sequence[str] = ("docjax.",)) -> Any:
+    """Builds a config node: `{"fn": name, **keywords}` -> an instance or a partial.
+
+    A class is called with its keywords; a function is bound to them, to be called
+    with data later. Nodes inside are built first; anything without `fn` stays as it
+    is, with lists as tuples.
+
+    Raises:
+      UserError: for an unknown name or keyword; the message lists the valid ones.
+    """
+    node = plain(node)
+    if isinstance(node, Mapping):
+        built = {key: build(value, allow) for key, value in node.items()}
+        if "fn" not in built:
+            return built
+        name = built.pop("fn")
+        fn = resolve(name, allow)
+        check_keywords(name, fn, built)
+        return fn(**built) if inspect.isclass(fn) else functools.partial(fn, **built)
+    if isinstance(node, list):
+        return tuple(build(value, allow) for value in node)
+    return node
+
+
+def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None:
+    """Raises UserError if `fn` does not take `keywords`; lists those it takes."""
+    parameters = inspect.signature(fn).parameters
+    valid = [p for p in parameters if p not in ("self", "parent", "name")]
+    unknown = [key for key in keywords if key not in valid]
+    if unknown:
+        raise UserError(
+            f"{name} has no keyword {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(valid)}"
+        )
+
+
+def save(config: Any, path: Path) -> None:
+    """Writes the fully resolved config as JSON."""
+    path.write_text(json.dumps(plain(config), indent=2) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Reads a config.json."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such config; is {path.parent} a run?") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not JSON ({error})") from None
+
+
+def _public(module: Any) -> list[str]:
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if callable(value)
+        and not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+    )

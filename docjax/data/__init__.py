@@ -1,0 +1,1 @@
+"""Text to batches: documents, segments, tokens, graphs, batches."""

@@ -1,0 +1,1 @@
+"""Where documents come from: one function a file, each gives Documents."""

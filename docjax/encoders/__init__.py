@@ -1,0 +1,1 @@
+"""Tokens to segment vectors, segment vectors to document vectors."""

@@ -1,0 +1,1 @@
+"""What a model looks at, as arrays, figures and one page."""

@@ -1,0 +1,1 @@
+"""Vectors to a metric that a user cares about, one a file."""

@@ -1,0 +1,1 @@
+"""The trainer: loop, step, gradient cache, optimizer, sharding, metrics."""

@@ -1,0 +1,119 @@
+"""The words of docjax as types, and the letters that name array axes.
+
+A document is split into segments, segments become views, and a batch is flat in
+segments: the transformer reads segments of all documents and views in length
+order, and documents point into them.
+
+Axis letters, the same in every annotation, docstring and einsum string:
+
+  v  views                          d  model width
+  b  documents                      m  candidates scored by one row (all devices)
+  p  segments of one document       e  edges
+  n  segments in a micro-batch      q  queries
+  t  tokens of one segment          c  corpus documents
+  h  heads                          k  width of one head
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    heading: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """A text with its structure; a text without sections is one without heading."""
+
+    id: str
+    sections: tuple[Section, ...]
+    title: str = ""
+    label: str | None = None
+    split: str | None = None
+    links: tuple[str, ...] = ()  # ids of other documents
+    edges: tuple[tuple[int, int], ...] = ()  # pairs of section numbers
+    query: str | None = None  # a short text that this document answers
+    metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """The piece of a document that one transformer call reads."""
+
+    text: str
+    section: int  # number of the section it lies in
+
+
+class Segments(NamedTuple):
+    """The tokens of one document's segments, special tokens included.
+
+    tokens: all segments, one after the other; offsets: segment i is
+    `tokens[offsets[i]:offsets[i + 1]]`; sections: the section of each segment;
+    edges: pairs of section numbers that the user connected.
+    """
+
+    tokens: np.ndarray  # int32 [sum of lengths]
+    offsets: np.ndarray  # int64 [p + 1]
+    sections: np.ndarray  # int32 [p]
+    edges: np.ndarray  # int32 [e 2]
+
+    def __len__(self) -> int:  # type: ignore[override]
+        return len(self.sections)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def take(self, rows: np.ndarray) -> "Segments":
+        """The segments at `rows`, in that order."""
+        pieces = [self.tokens[self.offsets[i] : self.offsets[i + 1]] for i in rows]
+        tokens = np.concatenate(pieces) if pieces else self.tokens[:0]
+        offsets = np.concatenate([[0], np.cumsum([len(p) for p in pieces])])
+        return Segments(
+            tokens, offsets.astype(np.int64), self.sections[rows], self.edges
+        )
+
+
+class Microbatch(NamedTuple):
+    """Segments of similar length that the transformer reads in one call."""
+
+    tokens: np.ndarray | jax.Array  # int32 [n t], padded at the end
+    lengths: np.ndarray | jax.Array  # int32 [n], 0 for an unused row
+
+
+class Batch(NamedTuple):
+    """Documents of one step; `rows` points into the micro-batches laid end to end."""
+
+    microbatches: tuple[Microbatch, ...]
+    rows: np.ndarray | jax.Array  # int32 [v b p]
+    mask: np.ndarray | jax.Array  # bool [v b p]
+    adjacency: np.ndarray | jax.Array | None  # bool [v b 1+p 1+p], row = receiver
+    edges: np.ndarray | jax.Array | None  # int32 [v b e 2], (sender, receiver), -1: none
+    labels: np.ndarray | jax.Array  # int32 [b], -1 without label
+
+
+class Views(Protocol):
+    """Training-time versions of a document."""
+
+    count: int  # v
+    queries: tuple[int, ...]  # the views that are encoded as queries
+    least_segments: int  # documents with fewer cannot be used
+
+    def __call__(
+        self, segments: Segments, generator: np.random.Generator
+    ) -> tuple[Segments, ...]: ...
+
+
+class Embeddings(NamedTuple):
+    """Vectors of labelled documents, as a task reads them."""
+
+    vectors: np.ndarray  # float32 [c d]
+    labels: list[str]
+    predictions: list[str] | None = None  # of a trained classification head

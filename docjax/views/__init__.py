@@ -1,0 +1,1 @@
+"""Training-time versions of a document, one a file."""
