@@ -93,9 +93,11 @@ class Batch(NamedTuple):
 
     microbatches: tuple[Microbatch, ...]
     rows: np.ndarray | jax.Array  # int32 [v b p]
-    mask: np.ndarray | jax.Array  # bool [v b p]
+    lengths: np.ndarray | jax.Array  # int32 [v b p], tokens of a segment, 0: none
     adjacency: np.ndarray | jax.Array | None  # bool [v b 1+p 1+p], row = receiver
-    edges: np.ndarray | jax.Array | None  # int32 [v b e 2], (sender, receiver), -1: none
+    edges: (
+        np.ndarray | jax.Array | None
+    )  # int32 [v b e 2], (sender, receiver), -1: none
     labels: np.ndarray | jax.Array  # int32 [b], -1 without label
 
 

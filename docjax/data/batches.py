@@ -1,0 +1,207 @@
+"""Batches: flat in segments, in micro-batches of similar length.
+
+The segments of all documents and views are sorted by length and cut into
+micro-batches of one height (`microbatch` segments) and few widths, so that nearly
+no padding is computed and a run compiles few shapes. Documents point into them.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import grain
+import numpy as np
+from jaxtyping import Int
+
+from docjax.config import UserError
+from docjax.data import graphs
+from docjax.data.tokens import Corpus
+from docjax.types import Batch, Microbatch, Segments, Views
+
+
+def bucket_widths(
+    lengths: Int[np.ndarray, "n"], shapes: int = 8, multiple: int = 8
+) -> tuple[int, ...]:
+    """At most `shapes` widths that cover `lengths` with the least padding.
+
+    Exact, by dynamic programming over the distinct lengths rounded up to `multiple`.
+    """
+    rounded = -(-np.maximum(lengths, 1) // multiple) * multiple
+    widths, counts = np.unique(rounded, return_counts=True)
+    below = np.concatenate([[0], np.cumsum(counts)])
+    cost = np.where(np.arange(len(widths) + 1) == 0, 0.0, np.inf)
+    choices = []
+    for _ in range(min(shapes, len(widths))):
+        # Segments below[i]..below[j] go into one bucket of width widths[j - 1].
+        bucket = (below[None, 1:] - below[:, None]) * widths[None, :]
+        bucket = np.where(bucket < 0, np.inf, bucket.astype(float))
+        total = cost[:, None] + bucket
+        choices.append(total.argmin(axis=0))
+        cost = np.concatenate([[np.inf], total.min(axis=0)])
+    chosen, end = [], len(widths)
+    for choice in reversed(choices):
+        if end == 0:
+            break
+        chosen.append(int(widths[end - 1]))
+        end = int(choice[end - 1])
+    return tuple(reversed(chosen))
+
+
+def pack(
+    views: Sequence[Sequence[Segments]],
+    microbatch: int,
+    widths: Sequence[int],
+    graph: graphs.Builder,
+    *,
+    labels: Sequence[int] | None = None,
+    sparse: bool = False,
+) -> Batch:
+    """One batch from `views[document][view]`.
+
+    Longest segments come first; the last micro-batch holds the rest and unused rows.
+    `sparse` gives the graphs as edges instead of adjacency matrices.
+    """
+    count, documents = len(views[0]), len(views)
+    flat = [views[b][v] for v in range(count) for b in range(documents)]
+    pieces = [
+        one.tokens[one.offsets[i] : one.offsets[i + 1]]
+        for one in flat
+        for i in range(len(one))
+    ]
+    lengths = np.array([len(piece) for piece in pieces], np.int32)
+    order = np.argsort(-lengths, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    segments = round_up(max(len(one) for one in flat))
+    rows = np.zeros((len(flat), segments), np.int32)
+    row_lengths = np.zeros((len(flat), segments), np.int32)
+    start = 0
+    for i, one in enumerate(flat):
+        rows[i, : len(one)] = place[start : start + len(one)]
+        row_lengths[i, : len(one)] = lengths[start : start + len(one)]
+        start += len(one)
+    adjacency, edges = _graphs(flat, graph, segments, sparse)
+    shape = (count, documents)
+    return Batch(
+        microbatches=tuple(_microbatches(pieces, order, microbatch, widths)),
+        rows=rows.reshape(*shape, -1),
+        lengths=row_lengths.reshape(*shape, -1),
+        adjacency=None if adjacency is None else _unflatten(adjacency, shape),
+        edges=None if edges is None else _unflatten(edges, shape),
+        labels=np.array(labels if labels is not None else [-1] * documents, np.int32),
+    )
+
+
+def round_up(number: int) -> int:
+    """The next number of the form 1..8 or (4..7) * 2^j: few shapes, little waste."""
+    step = 1 << max(0, int(number).bit_length() - 3)
+    return max(1, -(-number // step) * step)
+
+
+def padding(batch: Batch) -> float:
+    """The share of computed token positions that hold no real token."""
+    computed = sum(m.tokens.shape[0] * m.tokens.shape[1] for m in batch.microbatches)
+    return 1 - sum(int(m.lengths.sum()) for m in batch.microbatches) / computed
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingBatches:
+    """The batches of a training run, by step: the same for the same arguments.
+
+    Every epoch shuffles `documents` (indices into the corpus) anew and leaves out
+    the few that do not fill a batch. The views of a document depend on (seed, epoch,
+    document) only.
+    """
+
+    corpus: Corpus
+    documents: np.ndarray  # int [c]
+    labels: np.ndarray  # int [documents of the corpus], -1 without label
+    views: Views
+    graph: graphs.Builder
+    batch: int
+    microbatch: int
+    limit: int | None  # segments of a document, None: all
+    seed: int
+    sparse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch > len(self.documents):
+            raise UserError(
+                f"batch {self.batch} is larger than the {len(self.documents)} training "
+                f"documents with at least {self.views.least_segments} segments: lower "
+                "--config.batch or give more documents"
+            )
+
+    @property
+    def epoch_steps(self) -> int:
+        return len(self.documents) // self.batch
+
+    def widths(self, shapes: int = 8) -> tuple[int, ...]:
+        """Micro-batch widths for the segments of the training documents."""
+        return bucket_widths(self.corpus.lengths, shapes)
+
+    def dataset(self, steps: int) -> grain.MapDataset:
+        """`(Batch, documents)` for each step."""
+        make: Callable = _Maker(self, self.widths())
+        epochs = -(-steps // self.epoch_steps)
+        shuffled = grain.MapDataset.source(self.documents).seed(self.seed).shuffle()
+        batches = shuffled.batch(self.batch, drop_remainder=True)
+        return batches.repeat(epochs).map_with_index(make)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Maker:
+    batches: TrainingBatches
+    widths: tuple[int, ...]
+
+    def __call__(self, step: int, documents: np.ndarray) -> tuple[Batch, np.ndarray]:
+        spec = self.batches
+        epoch = step // spec.epoch_steps
+        views = [self.views(epoch, int(document)) for document in documents]
+        labels = spec.labels[documents]
+        batch = pack(
+            views,
+            spec.microbatch,
+            self.widths,
+            spec.graph,
+            labels=labels,
+            sparse=spec.sparse,
+        )
+        return batch, documents
+
+    def views(self, epoch: int, document: int) -> tuple[Segments, ...]:
+        segments = self.batches.corpus[document]
+        if self.batches.limit is not None and len(segments) > self.batches.limit:
+            segments = segments.take(np.arange(self.batches.limit))
+        generator = np.random.default_rng((self.batches.seed, epoch, document))
+        return self.batches.views(segments, generator)
+
+
+def _microbatches(
+    pieces: Sequence[np.ndarray],
+    order: np.ndarray,
+    microbatch: int,
+    widths: Sequence[int],
+):
+    for start in range(0, len(order), microbatch):
+        chosen = [pieces[i] for i in order[start : start + microbatch]]
+        width = next(width for width in widths if width >= len(chosen[0]))
+        tokens = np.zeros((microbatch, width), np.int32)
+        lengths = np.zeros(microbatch, np.int32)
+        for row, piece in enumerate(chosen):
+            tokens[row, : len(piece)] = piece
+            lengths[row] = len(piece)
+        yield Microbatch(tokens, lengths)
+
+
+def _graphs(
+    flat: Sequence[Segments], graph: graphs.Builder, segments: int, sparse: bool
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    built = [graph(len(one), one.sections, one.edges) for one in flat]
+    if sparse:
+        most = round_up(max(len(one.senders) for one in built))
+        return None, np.stack([graphs.edge_list(one, most) for one in built])
+    return np.stack([graphs.adjacency(one, 1 + segments) for one in built]), None
+
+
+def _unflatten(array: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    return array.reshape(*shape, *array.shape[1:])

@@ -1,0 +1,99 @@
+"""Graphs over a document: node 0 is the document, node i + 1 its segment i.
+
+A builder takes the number of segments, the section of each, and the pairs of
+sections that the user connected, and gives a `jraph.GraphsTuple` whose edges run
+both ways and include self-loops. Attention over them is in
+`docjax.encoders.graph_attention`.
+"""
+
+import functools
+from collections.abc import Callable
+
+import jraph
+import numpy as np
+from jaxtyping import Bool, Int
+
+Builder = Callable[[int, np.ndarray, np.ndarray], jraph.GraphsTuple]
+
+
+def full(segments: int, sections: np.ndarray, edges: np.ndarray) -> jraph.GraphsTuple:
+    """Every pair of the 1 + `segments` nodes."""
+    del sections, edges
+    return _full(segments)
+
+
+def section(
+    segments: int,
+    sections: np.ndarray,
+    edges: np.ndarray,
+    *,
+    first_passage_clique: bool = True,
+) -> jraph.GraphsTuple:
+    """The segments of a section mutually, and the document with the first of each.
+
+    With `first_passage_clique` the document node and the first segments of all
+    sections are connected with each other (graph-roberta, section 3.3); without it
+    the first segments only with the document node.
+    """
+    del edges
+    return _graph(_section_adjacency(segments, sections, first_passage_clique))
+
+
+def user_edges(
+    segments: int, sections: np.ndarray, edges: np.ndarray
+) -> jraph.GraphsTuple:
+    """The section graph without its clique, and the user's pairs of sections.
+
+    Each pair in the document's `edges` connects all segments of one section with all
+    segments of the other.
+    """
+    adjacency = _section_adjacency(segments, sections, False)
+    for one, other in edges:
+        pair = np.outer(sections == one, sections == other)
+        adjacency[1:, 1:] |= pair | pair.T
+    return _graph(adjacency)
+
+
+def adjacency(graph: jraph.GraphsTuple, nodes: int) -> Bool[np.ndarray, "i j"]:
+    """The graph as a matrix of `nodes` rows (receivers) and columns (senders)."""
+    matrix = np.zeros((nodes, nodes), bool)
+    matrix[graph.receivers, graph.senders] = True
+    return matrix
+
+
+def edge_list(graph: jraph.GraphsTuple, edges: int) -> Int[np.ndarray, "e 2"]:
+    """The graph as `edges` rows (sender, receiver), the unused ones -1."""
+    pairs = np.full((edges, 2), -1, np.int32)
+    pairs[: len(graph.senders), 0] = graph.senders
+    pairs[: len(graph.receivers), 1] = graph.receivers
+    return pairs
+
+
+@functools.lru_cache(maxsize=512)
+def _full(segments: int) -> jraph.GraphsTuple:
+    return _graph(np.ones((segments + 1, segments + 1), bool))
+
+
+def _section_adjacency(segments: int, sections: np.ndarray, clique: bool) -> np.ndarray:
+    matrix = np.eye(segments + 1, dtype=bool)
+    matrix[1:, 1:] |= sections[:, None] == sections[None, :]
+    first = np.ones(segments, bool)
+    first[1:] = sections[1:] != sections[:-1]
+    nodes = np.concatenate([[0], 1 + np.flatnonzero(first)])
+    matrix[0, nodes] = matrix[nodes, 0] = True
+    if clique:
+        matrix[np.ix_(nodes, nodes)] = True
+    return matrix
+
+
+def _graph(matrix: np.ndarray) -> jraph.GraphsTuple:
+    receivers, senders = np.nonzero(matrix)
+    return jraph.GraphsTuple(
+        nodes=None,
+        edges=None,
+        globals=None,
+        senders=senders.astype(np.int32),
+        receivers=receivers.astype(np.int32),
+        n_node=np.array([len(matrix)]),
+        n_edge=np.array([len(senders)]),
+    )

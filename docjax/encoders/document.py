@@ -1,0 +1,76 @@
+"""The two levels joined: segments to vectors, segment vectors to document vectors."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+class DocumentEncoder(nn.Module):
+    """A segment encoder and a document encoder, with an optional training head.
+
+    The segment encoder knows nothing of documents, so that it can run in
+    micro-batches. The head (a classifier, say) is used in training and for
+    predictions; embeddings are taken before it.
+    """
+
+    segment: nn.Module
+    document: nn.Module
+    head: nn.Module | None = None
+
+    def segments(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, "n"],
+        keys: jax.Array | None = None,
+    ) -> Float[Array, "n d"]:
+        """Segment vectors; `keys` [n] turn dropout on."""
+        return self.segment(tokens, lengths, keys)
+
+    def documents(
+        self,
+        vectors: Float[Array, "*s p d"],
+        lengths: Int[Array, "*s p"],
+        adjacency: Bool[Array, "*s i i"] | None = None,
+        edges: Int[Array, "*s e 2"] | None = None,
+    ) -> Float[Array, "*s f"]:
+        """Document vectors from segment vectors."""
+        return self.document(vectors, lengths, adjacency, edges)
+
+    def queries(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
+        """Query vectors from the vectors of single segments."""
+        return self.document.query(vectors)
+
+    def views(
+        self,
+        vectors,
+        lengths,
+        adjacency,
+        edges,
+        key=None,
+        queries: tuple[int, ...] = (),
+    ) -> Float[Array, "v b f"]:
+        """What the objective reads: all views, through the head if there is one."""
+        if queries:
+            out = [
+                self.queries(vectors[v, :, 0])
+                if v in queries
+                else self.documents(
+                    vectors[v],
+                    lengths[v],
+                    None if adjacency is None else adjacency[v],
+                    None if edges is None else edges[v],
+                )
+                for v in range(len(vectors))
+            ]
+            out = jnp.stack(out)
+        else:
+            out = self.documents(vectors, lengths, adjacency, edges)
+        return out if self.head is None else self.head(out, key)
+
+    def __call__(self, tokens, lengths):
+        """Touches every parameter once, for initialisation: one document."""
+        vectors = self.segments(tokens, lengths)[None, None]
+        nodes = vectors.shape[2] + 1
+        graph = jnp.ones((1, 1, nodes, nodes), bool)
+        return self.views(vectors, lengths[None, None], graph, None)

@@ -1,0 +1,199 @@
+"""The exact gradient of a large batch in the memory of one micro-batch.
+
+The loss depends on the segment encoder only through the segment vectors. So all
+micro-batches are encoded without keeping activations; the document encoder and the
+objective give the loss and its gradient with respect to the segment vectors; and
+each micro-batch is encoded again to pull that gradient back (Gao et al., 2021).
+
+Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the
+batch. Both encodings, every micro-batch size and every device layout see the same
+masks.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from docjax.data.batches import round_up
+from docjax.types import Batch, Microbatch
+
+Params = Any
+Metrics = dict[str, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GradientCache:
+    """`gradient(params, batch, key)` of an objective over an encoder on a mesh.
+
+    queries: the views that are encoded as queries.
+    """
+
+    encoder: nn.Module
+    objective: Callable[..., tuple[jax.Array, Metrics]]
+    mesh: Mesh
+    queries: tuple[int, ...] = ()
+
+    def gradient(
+        self, params: Params, batch: Batch, key: jax.Array | None
+    ) -> tuple[Params, Metrics]:
+        """The gradient with respect to `params`, and metrics with the loss.
+
+        `key` None turns dropout off.
+        """
+        segment = params["segment"]
+        keys = (None, None) if key is None else _split(key)
+        vectors = self._vectors(segment, batch.microbatches, keys[0])
+        rest = {name: part for name, part in params.items() if name != "segment"}
+        light = batch._replace(microbatches=())
+        gradients, cotangents, metrics = self._objective(rest, vectors, light, keys[1])
+        total = self._zeros(segment)
+        for i, microbatch in enumerate(batch.microbatches):
+            total = self._pull_back(
+                total, segment, cotangents, microbatch, jnp.int32(i), keys[0]
+            )
+        return {"segment": self._sum(total)} | gradients, metrics
+
+    def _vectors(self, segment, microbatches, key):
+        """All segment vectors, [micro-batches n d]."""
+        buffer = self._buffer(segment, microbatches)
+        for i, microbatch in enumerate(microbatches):
+            buffer = self._encode_into(buffer, segment, microbatch, jnp.int32(i), key)
+        return buffer
+
+    def _buffer(self, segment, microbatches):
+        first = microbatches[0]
+        shape = jax.eval_shape(
+            functools.partial(self._segments, key=None), segment, first, jnp.int32(0)
+        )
+        size = (round_up(len(microbatches)), *shape.shape)
+        return _zeros(size, NamedSharding(self.mesh, P(None, "data")))
+
+    def _segments(self, segment, microbatch: Microbatch, row, key):
+        """Vectors of a micro-batch whose first row is row `row` of the batch."""
+        if key is not None:
+            rows = row + jnp.arange(len(microbatch.lengths))
+            key = jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
+        return self.encoder.apply(
+            {"params": {"segment": segment}}, *microbatch, key, method="segments"
+        )
+
+    def _first_row(self, microbatch, index):
+        """Inside `shard_map`: the first row of this device's part."""
+        part = index * self.mesh.size + jax.lax.axis_index("data")
+        return part * len(microbatch.lengths)
+
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def _encode_into(self, buffer, segment, microbatch, index, key):
+        @self._per_device(P(), P("data"), P(), P(), out=P("data"))
+        def encode(segment, microbatch, index, key):
+            row = self._first_row(microbatch, index)
+            return self._segments(segment, microbatch, row, key)
+
+        vectors = encode(segment, microbatch, index, key)
+        return jax.lax.dynamic_update_index_in_dim(buffer, vectors, index, 0)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _objective(self, rest, vectors, batch, key):
+        """The light part: gradients of its parameters and of the segment vectors."""
+        gradient = jax.value_and_grad(self.loss, argnums=(0, 1), has_aux=True)
+        (_, metrics), (gradients, cotangents) = gradient(rest, vectors, batch, key)
+        cotangents = jax.lax.with_sharding_constraint(
+            cotangents, NamedSharding(self.mesh, P(None, "data"))
+        )
+        return gradients, cotangents, metrics
+
+    def loss(self, params, vectors, batch, key):
+        """The objective from segment vectors [micro-batches n d]: (loss, metrics)."""
+        flat = vectors.reshape(-1, vectors.shape[-1])
+        gathered = jax.lax.with_sharding_constraint(
+            flat[batch.rows], NamedSharding(self.mesh, P(None, "data"))
+        )
+        outputs = self.encoder.apply(
+            {"params": params},
+            gathered,
+            batch.lengths,
+            batch.adjacency,
+            batch.edges,
+            key,
+            self.queries,
+            method="views",
+        )
+        loss, metrics = self.objective(outputs, batch.labels)
+        return loss, metrics | {"loss": loss}
+
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def _pull_back(self, total, segment, cotangents, microbatch, index, key):
+        """Adds one micro-batch's gradient to each device's own sum."""
+        cotangent = jax.lax.dynamic_index_in_dim(cotangents, index, 0, keepdims=False)
+
+        @self._per_device(P("data"), P(), P("data"), P("data"), P(), P(), out=P("data"))
+        def pull(total, segment, cotangent, microbatch, index, key):
+            # Without the cast every micro-batch would sum over all devices.
+            segment = jax.tree.map(
+                lambda array: jax.lax.pcast(array, "data", to="varying"), segment
+            )
+            row = self._first_row(microbatch, index)
+            _, vjp = jax.vjp(
+                lambda segment: self._segments(segment, microbatch, row, key), segment
+            )
+            return jax.tree.map(lambda t, g: t + g[None], total, vjp(cotangent)[0])
+
+        return pull(total, segment, cotangent, microbatch, index, key)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _sum(self, total):
+        """One sum over the devices, at the end."""
+        return jax.tree.map(
+            lambda array: jax.lax.with_sharding_constraint(
+                array.sum(0), NamedSharding(self.mesh, P())
+            ),
+            total,
+        )
+
+    def _zeros(self, segment):
+        return jax.tree.map(
+            lambda array: _zeros(
+                (self.mesh.size, *array.shape), NamedSharding(self.mesh, P("data"))
+            ),
+            segment,
+        )
+
+    def _per_device(self, *inputs, out):
+        return lambda function: jax.shard_map(
+            function, mesh=self.mesh, in_specs=inputs, out_specs=out
+        )
+
+
+def plain_gradient(
+    cache: GradientCache, params: Params, batch: Batch, key: jax.Array | None
+) -> tuple[Params, Metrics]:
+    """The same gradient with all activations kept: what the cache must equal."""
+    keys = (None, None) if key is None else _split(key)
+
+    def loss(params):
+        vectors, row = [], 0
+        for microbatch in batch.microbatches:
+            vectors.append(cache._segments(params["segment"], microbatch, row, keys[0]))
+            row += len(microbatch.lengths)
+        light = batch._replace(microbatches=())
+        return cache.loss(params, jnp.stack(vectors), light, keys[1])
+
+    (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params)
+    return gradient, metrics
+
+
+def _split(key):
+    """Keys of the segments and of the documents."""
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _zeros(shape, sharding):
+    return jax.lax.with_sharding_constraint(jnp.zeros(shape, jnp.float32), sharding)

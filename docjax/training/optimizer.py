@@ -1,0 +1,51 @@
+"""AdamW with linear warm-up and decay."""
+
+from typing import Any
+
+import jax
+import optax
+
+from docjax.config import UserError
+
+
+def adamw(
+    steps: int,
+    *,
+    learning_rate: float = 5e-5,
+    warmup: float = 0.1,
+    weight_decay: float = 0.0,
+    clip: float = 1.0,
+) -> optax.GradientTransformation:
+    """AdamW over `steps`, of which the share `warmup` climbs and the rest decays to 0.
+
+    Gradients are clipped to the global norm `clip`; biases and layer norms do not
+    decay.
+    """
+    if not 0 <= warmup < 1 or learning_rate <= 0 or clip <= 0:
+        raise UserError(
+            f"adamw has learning_rate {learning_rate} (> 0), warmup {warmup} "
+            f"(0 <= warmup < 1) and clip {clip} (> 0): mend --config.optimizer"
+        )
+    rise = round(warmup * steps)
+    schedule = optax.join_schedules(
+        [
+            optax.linear_schedule(learning_rate / max(rise, 1), learning_rate, rise),
+            optax.linear_schedule(learning_rate, 0.0, max(steps - rise, 1)),
+        ],
+        [rise],
+    )
+    return optax.chain(
+        optax.clip_by_global_norm(clip),
+        optax.adamw(
+            schedule,
+            b1=0.9,
+            b2=0.999,
+            eps=1e-8,
+            weight_decay=weight_decay,
+            mask=_decays,
+        ),
+    )
+
+
+def _decays(params: Any) -> Any:
+    return jax.tree.map(lambda array: array.ndim > 1, params)

@@ -1,0 +1,58 @@
+"""Where arrays live: one mesh with the axis `data`, batches cut on it."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from docjax.config import UserError
+from docjax.types import Batch, Microbatch
+
+
+def mesh() -> Mesh:
+    """All devices of all processes along the axis `data`."""
+    return jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
+
+
+def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
+    """Raises UserError if the devices cannot share a batch evenly."""
+    for name, size in (("batch", batch), ("microbatch", microbatch)):
+        if size < 1 or size % mesh.size:
+            raise UserError(
+                f"{name} {size} does not divide over {mesh.size} devices: "
+                f"set --config.{name} to a multiple of {mesh.size}"
+            )
+
+
+def replicate(tree: Any, mesh: Mesh) -> Any:
+    """The same arrays on every device."""
+    return jax.tree.map(lambda array: _put(array, mesh, P()), tree)
+
+
+def put_batch(batch: Batch, mesh: Mesh) -> Batch:
+    """A batch on the devices: segments and documents cut over `data`.
+
+    Every process holds the whole batch in memory and puts its own part.
+    """
+    cut = lambda array, spec: None if array is None else _put(array, mesh, spec)  # noqa: E731
+    return Batch(
+        microbatches=tuple(
+            Microbatch(cut(m.tokens, P("data")), cut(m.lengths, P("data")))
+            for m in batch.microbatches
+        ),
+        rows=cut(batch.rows, P(None, "data")),
+        lengths=cut(batch.lengths, P(None, "data")),
+        adjacency=cut(batch.adjacency, P(None, "data")),
+        edges=cut(batch.edges, P(None, "data")),
+        labels=cut(batch.labels, P("data")),
+    )
+
+
+def _put(array: Any, mesh: Mesh, spec: P) -> jax.Array:
+    array = np.asarray(array)
+    sharding = NamedSharding(mesh, spec)
+    return jax.make_array_from_callback(
+        array.shape, sharding, lambda index: array[index]
+    )
