@@ -1,0 +1,196 @@
+"""Figures of a run: training curves, t-SNE panels, attention.
+
+Each function takes plain arrays and a path stem, writes `stem.png` and `stem.csv`
+(the numbers that the figure shows) and returns the PNG's path. Nothing here knows a
+model or a run directory; report.py puts the files on one page.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+
+from docjax.config import UserError
+from docjax.explain import style, tsne
+
+HEAT = "YlGnBu"
+
+
+def curves(
+    path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], metrics: Sequence[str]
+) -> Path:
+    """Metrics against the training step: one panel a metric, one line a run.
+
+    Args:
+      runs: the parsed lines of each run's metrics.jsonl, under the name to show.
+      metrics: flat names; one that no run has is left out.
+
+    Raises:
+      UserError: if no run has any of them.
+    """
+    points = {
+        metric: {run: _points(lines, metric) for run, lines in runs.items()}
+        for metric in metrics
+    }
+    points = {m: lines for m, lines in points.items() if any(lines.values())}
+    if not points:
+        raise UserError(
+            f"no curve to draw: {', '.join(runs) or 'no run'} logged none of "
+            f"{', '.join(metrics)}; lower log_every or name other metrics"
+        )
+    figure, axes = style.grid(len(points), columns=3, width=4.2, height=3.0)
+    for axis, (metric, lines) in zip(axes, points.items(), strict=True):
+        style.plain(axis, title=metric, x="step")
+        for number, (run, pairs) in enumerate(lines.items()):
+            _line(axis, pairs, number, run)
+    if len(runs) > 1:
+        style.legend(figure, axes[0], columns=len(runs))
+    rows = [
+        (metric, run, step, value)
+        for metric, lines in points.items()
+        for run, pairs in lines.items()
+        for step, value in pairs
+    ]
+    return style.save(figure, path, ("metric", "run", "step", "value"), rows)
+
+
+def tsne_panels(
+    path: Path,
+    panels: Mapping[str, tsne.Vectors],
+    labels: Sequence[str],
+    seed: int = 0,
+    *,
+    ids: Sequence[str] | None = None,
+    most: int = 1000,
+) -> Path:
+    """t-SNE maps of the same documents in several representations, side by side.
+
+    Panels are dense vectors or a sparse (TF-IDF) matrix, a row a document. Of more
+    than `most` documents a random sample is drawn, the same for all panels; the title
+    says so. Without `ids` the CSV gives row numbers.
+
+    Raises:
+      UserError: for fewer than 5 documents, panels of different length, or vectors
+        that are not finite.
+    """
+    tsne.check(panels, labels, ids)
+    chosen = tsne.sample(len(labels), most, seed)
+    maps = {n: tsne.positions(x[chosen], seed) for n, x in panels.items()}
+    shown = [labels[i] for i in chosen]
+    figure, axes = style.grid(len(maps), columns=3, width=4.6, height=4.4)
+    for axis, (name, xy) in zip(axes, maps.items(), strict=True):
+        style.plain(axis, title=name)
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set(visible=True, color=style.FAINT)
+        _scatter(axis, xy, shown)
+    style.legend(figure, axes[0])
+    sampled = f" (sampled from {len(labels):,})" if len(chosen) < len(labels) else ""
+    figure.suptitle(f"t-SNE of {len(chosen):,} documents{sampled}", fontsize=11)
+    rows = [
+        (name, i if ids is None else ids[i], x, y, labels[i])
+        for name, xy in maps.items()
+        for i, (x, y) in zip(chosen, xy, strict=True)
+    ]
+    return style.save(figure, path, ("panel", "id", "x", "y", "label"), rows)
+
+
+def document_attention(
+    path: Path, panels: Mapping[str, Float[np.ndarray, " _"]]
+) -> Path:
+    """Bars of the document node's attention over all nodes, one panel a graph."""
+    figure, axes = style.grid(len(panels), columns=2, width=5.4, height=2.8)
+    highest = max(float(weights.max()) for weights in panels.values())
+    for number, (name, weights) in enumerate(panels.items()):
+        axis = axes[number]
+        style.plain(axis, title=name, x="node (0 = document)", y="attention weight")
+        axis.bar(range(len(weights)), weights, color=style.COLOURS[number])
+        axis.set(xlim=(-0.7, len(weights) - 0.3), ylim=(0, 1.05 * highest))
+        axis.grid(False, axis="x")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    rows = [(n, i, w) for n, weights in panels.items() for i, w in enumerate(weights)]
+    return style.save(figure, path, ("panel", "node", "weight"), rows)
+
+
+def node_attention(
+    path: Path,
+    panels: Mapping[str, Float[np.ndarray, "_ _"]],
+    sections: Sequence[int] | None = None,
+) -> Path:
+    """Heat maps of who (row) attends to whom (column), one colour scale for all.
+
+    Colour grows with the square root of the weight; nodes without an edge (weight
+    exactly 0) are grey.
+
+    Args:
+      sections: the section of each segment [p]; lines are drawn between sections.
+    """
+    figure, axes = style.grid(len(panels), columns=2, width=4.8, height=4.4)
+    norm = PowerNorm(0.5, 0, max(float(w.max()) for w in panels.values()))
+    for axis, (name, weights) in zip(axes, panels.items(), strict=True):
+        style.plain(axis, title=name, x="attends to node", y="node (0 = document)")
+        axis.grid(False)
+        axis.set_facecolor(style.FAINT)
+        edges = np.ma.masked_equal(weights, 0)
+        axis.imshow(edges, norm=norm, cmap=HEAT, interpolation="nearest")
+        for boundary in boundaries(sections or ()):
+            axis.axhline(boundary, color=style.INK, linewidth=0.6)
+            axis.axvline(boundary, color=style.INK, linewidth=0.6)
+    _colour_bar(figure, axes, norm)
+    rows = [
+        (name, receiver, sender, weight)
+        for name, weights in panels.items()
+        for (receiver, sender), weight in np.ndenumerate(weights)
+    ]
+    return style.save(figure, path, ("panel", "receiver", "sender", "weight"), rows)
+
+
+def boundaries(sections: Sequence[int]) -> list[float]:
+    """Where sections change, between node numbers; the document node stands alone."""
+    before = (None, *sections)
+    return [i + 0.5 for i, section in enumerate(sections) if section != before[i]]
+
+
+def _points(lines: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, float]]:
+    numbers = (int, float)  # a metric that was not measured may be missing or null
+    return [(x["step"], x[metric]) for x in lines if isinstance(x.get(metric), numbers)]
+
+
+def _line(axis: Axes, pairs: Sequence[tuple], number: int, run: str) -> None:
+    few = len(pairs) <= 25
+    axis.plot(
+        [step for step, _ in pairs],
+        [value for _, value in pairs],
+        label=run,
+        color=style.COLOURS[number % len(style.COLOURS)],
+        linestyle=("-", "--", ":", "-.")[number % 4],
+        linewidth=1.6,
+        marker=style.MARKERS[number % len(style.MARKERS)] if few else "",
+        markersize=4,
+    )
+
+
+def _scatter(axis: Axes, xy: np.ndarray, labels: Sequence[str]) -> None:
+    names = np.asarray(labels, dtype=object)
+    styles = style.class_styles(labels)
+    groups = [(label, names == label, *look) for label, look in styles.items()]
+    others = ~np.isin(names, list(styles))
+    if others.any():
+        text = f"other ({len(set(names[others]))} classes)"
+        groups.append((text, others, style.EDGE, "."))
+    for text, rows, colour, marker in groups:
+        x, y = xy[rows].T
+        axis.scatter(x, y, s=14, c=colour, marker=marker, label=text, linewidths=0)
+
+
+def _colour_bar(figure: Figure, axes: Sequence[Axes], norm: PowerNorm) -> None:
+    scale = ScalarMappable(norm, HEAT)
+    bar = figure.colorbar(scale, ax=axes, fraction=0.03, pad=0.02)
+    bar.set_label("attention weight (grey: no edge)", fontsize=9, color=style.INK)
+    bar.ax.tick_params(labelsize=8, colors=style.INK)
+    bar.outline.set_edgecolor(style.EDGE)

@@ -1,0 +1,67 @@
+"""t-SNE positions of documents; figures.py draws them."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Float
+from sklearn.decomposition import TruncatedSVD
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+
+from docjax.config import UserError
+
+Vectors = Float[np.ndarray, "c d"] | scipy.sparse.spmatrix | scipy.sparse.sparray
+
+
+def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
+    """A t-SNE map of the vectors: perplexity 30, PCA initialisation.
+
+    Sparse vectors are first reduced to 50 dimensions. Fewer than 91 documents get a
+    third of their number as perplexity; equal vectors all lie at the origin.
+    """
+    if scipy.sparse.issparse(vectors):
+        vectors = _dense(vectors, seed)
+    if np.ptp(vectors, axis=0).max() == 0:  # PCA would divide by zero
+        return np.zeros((len(vectors), 2), np.float32)
+    perplexity = min(30.0, (len(vectors) - 1) / 3)
+    with threadpool_limits(1):  # the order of float sums would change the map
+        return TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(
+            vectors
+        )
+
+
+def sample(count: int, most: int, seed: int) -> np.ndarray:
+    """At most `most` of the rows 0..count-1, drawn at random, in order: int [c]."""
+    if count <= most:
+        return np.arange(count)
+    generator = np.random.default_rng(seed)
+    return np.sort(generator.choice(count, most, replace=False))
+
+
+def check(
+    panels: Mapping[str, Vectors], labels: Sequence[str], ids: Sequence[str] | None
+) -> None:
+    """Raises UserError unless the panels show the same, at least 5, documents."""
+    counts = {"labels": len(labels)} | {n: x.shape[0] for n, x in panels.items()}
+    if ids is not None:
+        counts["ids"] = len(ids)
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise UserError(f"t-SNE panels must show the same documents, got {told}")
+    if not panels:
+        raise UserError("t-SNE has nothing to draw: give at least one panel of vectors")
+    if len(labels) < 5:
+        raise UserError(f"t-SNE needs at least 5 documents, got {len(labels)}")
+    for name, vectors in panels.items():
+        values = vectors.data if scipy.sparse.issparse(vectors) else vectors
+        if not np.isfinite(values).all():
+            raise UserError(
+                f"t-SNE panel {name!r} has vectors that are not finite: the model has "
+                "diverged; lower optimizer.learning_rate"
+            )
+
+
+def _dense(matrix: Vectors, seed: int) -> np.ndarray:
+    width = min(50, matrix.shape[1] - 1)
+    return TruncatedSVD(width, random_state=seed).fit_transform(matrix)

@@ -1,0 +1,98 @@
+"""Can the label be read off the vector? By a linear probe, or by a trained head.
+
+Accuracy and macro-F1 are fractions in [0, 1]. Macro-F1 is the plain mean over the
+classes that occur in the test documents, as label or as prediction.
+"""
+
+import logging
+import warnings
+from collections.abc import Sequence
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from docjax.config import UserError
+from docjax.tasks.embeddings import check, check_classes
+from docjax.types import Embeddings
+
+logger = logging.getLogger(__name__)
+
+
+def linear(
+    train: Embeddings,
+    test: Embeddings,
+    *,
+    iterations: int = 2000,
+    seed: int = 0,
+) -> dict[str, float]:
+    """`accuracy` and `macro_f1` of logistic regression on the frozen vectors.
+
+    Features are standardised by the train vectors' mean and deviation.
+
+    Args:
+      iterations: the most that L-BFGS may take; not converging is logged.
+
+    Raises:
+      UserError: for a single train class, or vectors that are not finite or differ in
+        width.
+    """
+    check(train, test)
+    check_classes("train", train.labels)
+    probe = make_pipeline(
+        StandardScaler(),
+        LogisticRegression(C=1.0, max_iter=iterations, random_state=seed),
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        probe.fit(train.vectors.astype("float64"), train.labels)
+    for warning in caught:
+        logger.warning("linear probe: %s", str(warning.message).splitlines()[0])
+    log_unseen(train.labels, test.labels)
+    return score(test.labels, probe.predict(test.vectors.astype("float64")))
+
+
+def end_to_end(
+    train: Embeddings, test: Embeddings, *, seed: int = 0
+) -> dict[str, float]:
+    """`accuracy` and `macro_f1` of `test.predictions`, a trained head's labels.
+
+    Raises:
+      UserError: if there are no predictions, or not one a test document.
+    """
+    check(train, test)
+    check_classes("train", train.labels)
+    if test.predictions is None:
+        raise UserError(
+            "this model has no classification head, so there are no predictions: "
+            "train it with objective docjax.objectives.classification, or use the "
+            "task docjax.tasks.classification.linear"
+        )
+    if len(test.predictions) != len(test.labels):
+        raise UserError(
+            f"{len(test.predictions)} predictions for {len(test.labels)} test "
+            "documents: give one a document"
+        )
+    log_unseen(train.labels, test.labels)
+    return score(test.labels, test.predictions)
+
+
+def score(labels: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+    """`accuracy` and `macro_f1` of predicted labels; a class never met scores 0."""
+    f1 = f1_score(labels, predictions, average="macro", zero_division=0)
+    return {"accuracy": float(accuracy_score(labels, predictions)), "macro_f1": f1}
+
+
+def log_unseen(train: Sequence[str], test: Sequence[str]) -> None:
+    """Logs how many test documents have a label that no train document has."""
+    unseen = sorted(set(test) - set(train))
+    if unseen:
+        count = sum(label in unseen for label in test)
+        logger.warning(
+            "%d of %d test documents count as wrong: no train document has label %s",
+            count,
+            len(test),
+            ", ".join(map(repr, unseen[:5])) + (" ..." if len(unseen) > 5 else ""),
+        )
