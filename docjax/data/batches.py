@@ -57,38 +57,74 @@ def pack(
 ) -> Batch:
     """One batch from `views[document][view]`.
 
-    Longest segments come first; the last micro-batch holds the rest and unused rows.
     `sparse` gives the graphs as edges instead of adjacency matrices.
     """
-    count, documents = len(views[0]), len(views)
-    flat = [views[b][v] for v in range(count) for b in range(documents)]
+    shape = len(views[0]), len(views)
+    flat = [views[b][v] for v in range(shape[0]) for b in range(shape[1])]
+    micro, place = microbatches(flat, lambda width: microbatch, widths)
+    height = round_up(max(len(one) for one in flat))
+    rows = np.zeros((len(flat), height), np.int32)
+    lengths = np.zeros((len(flat), height), np.int32)
+    start = 0
+    for i, one in enumerate(flat):
+        rows[i, : len(one)] = place[start : start + len(one)]
+        lengths[i, : len(one)] = one.lengths
+        start += len(one)
+    adjacency, edges = device_graphs(flat, graph, height, sparse)
+    unflatten = lambda a: None if a is None else a.reshape(*shape, *a.shape[1:])  # noqa: E731
+    return Batch(
+        microbatches=tuple(micro),
+        rows=unflatten(rows),
+        lengths=unflatten(lengths),
+        adjacency=unflatten(adjacency),
+        edges=unflatten(edges),
+        labels=np.array(labels if labels is not None else [-1] * shape[1], np.int32),
+    )
+
+
+def microbatches(
+    documents: Sequence[Segments],
+    height: Callable[[int], int],
+    widths: Sequence[int],
+) -> tuple[list[Microbatch], Int[np.ndarray, "n"]]:
+    """The segments of all documents by length, `height(width)` to a micro-batch.
+
+    Longest first; the last micro-batch holds the rest and unused rows. Also gives
+    each segment's row, counted over the micro-batches laid end to end.
+    """
     pieces = [
         one.tokens[one.offsets[i] : one.offsets[i + 1]]
-        for one in flat
+        for one in documents
         for i in range(len(one))
     ]
     lengths = np.array([len(piece) for piece in pieces], np.int32)
     order = np.argsort(-lengths, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    segments = round_up(max(len(one) for one in flat))
-    rows = np.zeros((len(flat), segments), np.int32)
-    row_lengths = np.zeros((len(flat), segments), np.int32)
-    start = 0
-    for i, one in enumerate(flat):
-        rows[i, : len(one)] = place[start : start + len(one)]
-        row_lengths[i, : len(one)] = lengths[start : start + len(one)]
-        start += len(one)
-    adjacency, edges = _graphs(flat, graph, segments, sparse)
-    shape = (count, documents)
-    return Batch(
-        microbatches=tuple(_microbatches(pieces, order, microbatch, widths)),
-        rows=rows.reshape(*shape, -1),
-        lengths=row_lengths.reshape(*shape, -1),
-        adjacency=None if adjacency is None else _unflatten(adjacency, shape),
-        edges=None if edges is None else _unflatten(edges, shape),
-        labels=np.array(labels if labels is not None else [-1] * documents, np.int32),
-    )
+    place = np.empty(len(pieces), np.int64)
+    found, start, row = [], 0, 0
+    while start < len(order):
+        longest = len(pieces[order[start]])
+        width = next(width for width in widths if width >= longest)
+        chosen = order[start : start + height(width)]
+        tokens = np.zeros((height(width), width), np.int32)
+        for i, number in enumerate(chosen):
+            tokens[i, : lengths[number]] = pieces[number]
+        real = np.zeros(len(tokens), np.int32)
+        real[: len(chosen)] = lengths[chosen]
+        place[chosen] = row + np.arange(len(chosen))
+        found.append(Microbatch(tokens, real))
+        start, row = start + len(chosen), row + len(tokens)
+    return found, place
+
+
+def device_graphs(
+    documents: Sequence[Segments], graph: graphs.Builder, height: int, sparse: bool
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Adjacency matrices [b 1+height 1+height], or edges [b e 2] if `sparse`."""
+    built = [graph(len(one), one.sections, one.edges) for one in documents]
+    if sparse:
+        most = round_up(max(len(one.senders) for one in built))
+        return None, np.stack([graphs.edge_list(one, most) for one in built])
+    return np.stack([graphs.adjacency(one, 1 + height) for one in built]), None
 
 
 def round_up(number: int) -> int:
@@ -174,34 +210,3 @@ class _Maker:
             segments = segments.take(np.arange(self.batches.limit))
         generator = np.random.default_rng((self.batches.seed, epoch, document))
         return self.batches.views(segments, generator)
-
-
-def _microbatches(
-    pieces: Sequence[np.ndarray],
-    order: np.ndarray,
-    microbatch: int,
-    widths: Sequence[int],
-):
-    for start in range(0, len(order), microbatch):
-        chosen = [pieces[i] for i in order[start : start + microbatch]]
-        width = next(width for width in widths if width >= len(chosen[0]))
-        tokens = np.zeros((microbatch, width), np.int32)
-        lengths = np.zeros(microbatch, np.int32)
-        for row, piece in enumerate(chosen):
-            tokens[row, : len(piece)] = piece
-            lengths[row] = len(piece)
-        yield Microbatch(tokens, lengths)
-
-
-def _graphs(
-    flat: Sequence[Segments], graph: graphs.Builder, segments: int, sparse: bool
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    built = [graph(len(one), one.sections, one.edges) for one in flat]
-    if sparse:
-        most = round_up(max(len(one.senders) for one in built))
-        return None, np.stack([graphs.edge_list(one, most) for one in built])
-    return np.stack([graphs.adjacency(one, 1 + segments) for one in built]), None
-
-
-def _unflatten(array: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    return array.reshape(*shape, *array.shape[1:])

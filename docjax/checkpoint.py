@@ -1,0 +1,164 @@
+"""A run directory's state: save, verify, restore.
+
+A checkpoint is written by Orbax (atomic: a killed save leaves nothing) and sealed
+by a manifest with the sha256 of each of its files. A restore verifies the manifest
+and walks back to the newest good checkpoint: a flipped bit would be restored
+silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
+"""
+
+import hashlib
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+from absl import logging
+
+from docjax.config import UserError
+
+MANIFEST = "manifest.json"
+
+
+class Checkpointer:
+    """The checkpoints of one run, the newest `keep` of them."""
+
+    def __init__(self, run: Path, keep: int = 2):
+        self.folder = run.absolute() / "checkpoints"
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=keep, cleanup_tmp_directories=True
+        )
+        self._manager = ocp.CheckpointManager(self.folder, options=options)
+        self._sealing: threading.Thread | None = None
+
+    def save(self, step: int, params: Any, rest: Any, progress: dict) -> None:
+        """Saves in the background: parameters, the rest of the state, and JSON."""
+        self.wait()
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                params=ocp.args.StandardSave(params),
+                rest=ocp.args.StandardSave(rest),
+                progress=ocp.args.JsonSave(progress),
+            ),
+            force=True,
+        )
+        self._sealing = threading.Thread(target=self._seal, args=(step,))
+        self._sealing.start()
+
+    def wait(self) -> None:
+        """Returns when the last save is complete and sealed."""
+        if self._sealing is not None:
+            self._sealing.join()
+            self._sealing = None
+
+    def restore(self, params: Any, rest: Any) -> tuple[Any, Any, dict] | None:
+        """The newest good checkpoint as (params, rest, progress), or None.
+
+        Args:
+          params, rest: trees of arrays or shapes that say what is expected.
+
+        Raises:
+          UserError: if there are checkpoints and none is good.
+        """
+        step = newest_good(self.folder.parent, discard=True)
+        if step is None:
+            return None
+        self._manager.reload()
+        restored = self._manager.restore(
+            step,
+            args=ocp.args.Composite(
+                params=ocp.args.StandardRestore(params),
+                rest=ocp.args.StandardRestore(rest),
+                progress=ocp.args.JsonRestore(),
+            ),
+        )
+        return restored["params"], restored["rest"], restored["progress"]
+
+    def close(self) -> None:
+        self.wait()
+        self._manager.close()
+
+    def _seal(self, step: int) -> None:
+        self._manager.wait_until_finished()
+        if jax.process_index() == 0:
+            seal(self.folder / str(step))
+
+
+def restore_params(run: Path, params: Any) -> Any:
+    """The parameters of a run's newest good checkpoint, like the tree `params`."""
+    step = newest_good(run)
+    if step is None:
+        raise UserError(f"{run}: has no checkpoint yet; train it first")
+    with ocp.StandardCheckpointer() as reader:
+        return reader.restore(
+            run.absolute() / "checkpoints" / str(step) / "params", params
+        )
+
+
+def newest_good(run: Path, discard: bool = False) -> int | None:
+    """The newest step whose files are as they were written; None without any.
+
+    `discard` moves the bad ones that are newer out of the way.
+
+    Raises:
+      UserError: if there are checkpoints and none is good.
+    """
+    folder = run / "checkpoints"
+    names = [p.name for p in folder.glob("*") if p.name.isdigit()]
+    faults = []
+    for step in sorted(map(int, names), reverse=True):
+        fault = check(folder / str(step))
+        if fault is None:
+            return step
+        faults.append(fault)
+        logging.warning("checkpoint %d passed over: %s", step, fault)
+        if discard and jax.process_index() == 0:
+            (run / "damaged").mkdir(exist_ok=True)
+            target = run / "damaged" / f"{step}-{os.getpid()}"
+            (folder / str(step)).rename(target)
+    if faults:
+        raise UserError(
+            f"{run}: none of its {len(faults)} checkpoints is good ({faults[0]}); "
+            "restore them from a copy, or train anew in another folder"
+        )
+    return None
+
+
+def seal(folder: Path) -> None:
+    """Writes the manifest: the sha256 of every file of a checkpoint."""
+    text = json.dumps(_hashes(folder), indent=1, sort_keys=True)
+    temporary = folder / (MANIFEST + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.rename(folder / MANIFEST)
+
+
+def check(folder: Path) -> str | None:
+    """What is wrong with a checkpoint's files; None if nothing is."""
+    try:
+        expected = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return f"{folder} is not sealed (the run was killed while saving)"
+    except ValueError:
+        return f"{folder / MANIFEST} is not JSON"
+    found = _hashes(folder)
+    for name, digest in expected.items():
+        if found.get(name) != digest:
+            state = "differs from" if name in found else "is missing from"
+            return f"{folder / name} {state} what was saved"
+    return None
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file()]
+    skip = (MANIFEST, MANIFEST + ".tmp")
+    return {
+        str(p.relative_to(folder)): _sha256(p) for p in files if p.name not in skip
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
