@@ -1,0 +1,235 @@
+"""Records become Documents: what a record must hold, and how bad ones are counted.
+
+Where records come from (files, folders, packages) is the business of `sources/`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from absl import logging
+
+from docjax.config import UserError
+from docjax.types import Document, Section
+
+KEYS = (
+    *("id", "_id", "title", "text", "sections", "label", "split"),
+    *("links", "edges", "query", "metadata"),
+)
+
+
+class BadDocument(UserError):
+    """A record that is no document; `reason` is one of a few words to count by."""
+
+    def __init__(self, place: str, reason: str, detail: str):
+        super().__init__(f"{place}: {reason}: {detail}")
+        self.place, self.reason, self.detail = place, reason, detail
+
+
+def parse(record: Any, place: str) -> Document:
+    """The document that one JSON object describes; `place` names it in errors.
+
+    Keys without a meaning here go to `metadata`.
+
+    Raises:
+      BadDocument: "missing key", "wrong type", "invalid UTF-8" or "empty text".
+    """
+    if not isinstance(record, Mapping):
+        raise _wrong(place, "a document", "an object", record)
+    sections = _sections(record, place)
+    document = Document(
+        id=_name(record, "id" if "id" in record else "_id", place, required=True),
+        sections=sections,
+        title=_text(record, "title", place),
+        label=_name(record, "label", place),
+        split=_name(record, "split", place),
+        links=_links(record, place),
+        edges=_edges(record, place, len(sections)),
+        query=_text(record, "query", place) or None,
+        metadata=_metadata(record, place),
+    )
+    check_text(document, place)
+    return document
+
+
+def parse_line(line: bytes, place: str) -> Document:
+    """The document in one line of JSON."""
+    text = decode(line, place)
+    try:
+        record = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise BadDocument(place, "bad JSON", str(error)) from None
+    return parse(record, place)
+
+
+def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
+    """The text of `raw`; a byte order mark is no part of it."""
+    try:
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        reason = "invalid UTF-8" if error.encoding == "utf-8" else "invalid encoding"
+        detail = f"byte {error.start} is not {error.encoding} ({error.reason})"
+        raise BadDocument(place, reason, detail) from None
+
+
+def check_text(document: Document, place: str) -> None:
+    """Raises BadDocument if a document has no words or holds half a character."""
+    text = full_text(document)
+    if not text or text.isspace():
+        raise BadDocument(place, "empty text", f"document {document.id!r} has no words")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        detail = f"document {document.id!r}: {error.reason} at {error.start}"
+        raise BadDocument(place, "invalid UTF-8", detail) from None
+
+
+def full_text(document: Document) -> str:
+    """Title, headings and texts, separated by blank lines."""
+    parts = [document.title]
+    for section in document.sections:
+        parts += [section.heading, section.text]
+    return "\n\n".join(part for part in parts if part)
+
+
+def read(
+    records: Iterable[tuple[str, Any]],
+    convert: Callable[[Any, str], Document],
+    max_bad_fraction: float = 0.0,
+    report: Counter | None = None,
+) -> Iterator[Document]:
+    """The documents of `(place, record)` pairs; bad ones raise or are counted.
+
+    With `max_bad_fraction` 0 the first bad record raises. Otherwise bad records are
+    counted by reason in `report`, beside the good ones under "documents", and the
+    counts are logged at the end. Memory grows by the ids alone.
+
+    Raises:
+      BadDocument: for the first bad record, if none is allowed.
+      UserError: at the end, if more than `max_bad_fraction` were bad or none good.
+    """
+    counts: Counter = Counter()
+    ids: set[str] = set()
+    first = None
+    for place, record in records:
+        try:
+            document = convert(record, place)
+            if document.id in ids:
+                detail = f"{document.id!r} was used before"
+                raise BadDocument(place, "duplicate id", detail)
+        except BadDocument as error:
+            if max_bad_fraction <= 0:
+                mend = "mend it, or let max_bad_fraction leave some out"
+                detail = f"{error.detail}; {mend}"
+                raise BadDocument(error.place, error.reason, detail) from None
+            counts[error.reason] += 1
+            first = first or error
+            continue
+        ids.add(document.id)
+        counts["documents"] += 1
+        yield document
+    if report is not None:
+        report.update(counts)
+    _check_counts(counts, max_bad_fraction, first)
+
+
+def _check_counts(
+    counts: Counter, max_bad_fraction: float, first: BadDocument | None
+) -> None:
+    total, bad = counts.total(), counts.total() - counts["documents"]
+    reasons = ", ".join(
+        f"{number} {reason}"
+        for reason, number in counts.most_common()
+        if reason != "documents"
+    )
+    if bad > max_bad_fraction * total:
+        raise UserError(
+            f"{bad} of {total} documents are bad ({reasons}), more than "
+            f"max_bad_fraction={max_bad_fraction}; the first: {first}"
+        )
+    if total == bad:
+        raise UserError("empty corpus: the source has no documents")
+    if bad:
+        logging.warning("left out %d of %d bad documents: %s", bad, total, reasons)
+
+
+def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
+    if record.get("sections") is None:
+        return (Section("", _text(record, "text", place, required=True)),)
+    if record.get("text"):
+        detail = "both 'text' and 'sections'; one of them would not be read"
+        raise BadDocument(place, "wrong type", detail)
+    sections = tuple(
+        _section(section, f"{place}, section {number}")
+        for number, section in enumerate(_list(record, "sections", place))
+    )
+    return sections or (Section("", ""),)
+
+
+def _section(record: Any, place: str) -> Section:
+    if not isinstance(record, Mapping):
+        raise _wrong(place, "a section", "an object", record)
+    text = _text(record, "text", place, required=True)
+    return Section(_text(record, "heading", place), text)
+
+
+def _text(record: Mapping, key: str, place: str, required: bool = False) -> str:
+    if required and key not in record:
+        raise BadDocument(place, "missing key", f"no {key!r}")
+    value = record.get(key, "")
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong(place, repr(key), "a string", value)
+    return value
+
+
+def _name(record: Mapping, key: str, place: str, required: bool = False) -> str | None:
+    value = record.get(key)
+    if value is None or value == "":
+        if required:
+            raise BadDocument(place, "missing key", "no 'id'")
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise _wrong(place, repr(key), "a string or a whole number", value)
+    return str(value)
+
+
+def _list(record: Mapping, key: str, place: str) -> list:
+    value = record.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong(place, repr(key), "a list", value)
+    return value
+
+
+def _links(record: Mapping, place: str) -> tuple[str, ...]:
+    links = _list(record, "links", place)
+    if not all(isinstance(link, (str, int)) for link in links):
+        raise BadDocument(place, "wrong type", "'links' must be a list of ids")
+    return tuple(map(str, links))
+
+
+def _edges(record: Mapping, place: str, sections: int) -> tuple[tuple[int, int], ...]:
+    edges = _list(record, "edges", place)
+    for edge in edges:
+        pair = isinstance(edge, list) and len(edge) == 2
+        if not pair or any(i not in range(sections) for i in edge):
+            detail = f"'edges' must be pairs of numbers below {sections}, not {edge}"
+            raise BadDocument(place, "wrong type", detail)
+    return tuple((int(a), int(b)) for a, b in edges)
+
+
+def _metadata(record: Mapping, place: str) -> dict[str, Any]:
+    metadata = record.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise _wrong(place, "'metadata'", "an object", metadata)
+    others = {key: value for key, value in record.items() if key not in KEYS}
+    return {**metadata, **others}
+
+
+def _wrong(place: str, what: str, expected: str, value: Any) -> BadDocument:
+    found = type(value).__name__
+    return BadDocument(place, "wrong type", f"{what} must be {expected}, not {found}")

@@ -1,0 +1,95 @@
+"""Documents from JSON lines: plain, .gz, .xz or .zst, one file or a pattern of many."""
+
+import glob
+import gzip
+import lzma
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+
+from docjax.config import UserError
+from docjax.data import documents
+from docjax.types import Document
+
+BLOCK = 1 << 16  # bytes of compressed input read at a time
+
+
+def jsonl(
+    path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
+) -> Iterator[Document]:
+    """The documents in the lines of the files that `path` (a name or glob) matches.
+
+    Raises:
+      UserError: for a missing or damaged file, and what `documents.read` raises.
+    """
+    lines = (pair for file in files(path) for pair in _lines(file))
+    return documents.read(lines, documents.parse_line, max_bad_fraction, report)
+
+
+def stamp(path: str, **keywords) -> list[tuple[str, int, int]]:
+    """What changes when the files change: name, size and time of each."""
+    found = [(file, file.stat()) for file in files(path)]
+    return [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in found]
+
+
+def files(path: str) -> list[Path]:
+    """The files that `path` matches, in the order of their names."""
+    found = [Path(path)] if Path(path).is_file() else []
+    found = found or [Path(name) for name in sorted(glob.glob(str(path)))]
+    if not found:
+        raise UserError(f"{path}: no such file")
+    if any(file.is_dir() for file in found):
+        raise UserError(
+            f"{path}: a folder; name its files ('{path}/*.jsonl'), or read text files "
+            "with docjax.data.sources.folder.folder"
+        )
+    return found
+
+
+def open_lines(file: Path) -> Iterator[bytes]:
+    """The lines of a file, decompressed by its suffix.
+
+    Raises:
+      UserError: if the file is cut short, damaged or not what its suffix says.
+    """
+    openers = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstandard_lines}
+    try:
+        yield from openers.get(file.suffix, open)(file, "rb")
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise UserError(f"{file}: damaged or cut short ({error})") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None
+
+
+def _lines(file: Path) -> Iterator[tuple[str, bytes]]:
+    for number, line in enumerate(open_lines(file), start=1):
+        if not line.isspace():
+            yield f"{file}, line {number}", line
+
+
+def _zstandard_lines(file: Path, mode: str) -> Iterator[bytes]:
+    """Lines of a .zst file; the library's own reader ends a cut file in silence."""
+    rest = b""
+    for block in _zstandard_blocks(file, mode):
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def _zstandard_blocks(file: Path, mode: str) -> Iterator[bytes]:
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    ended = False
+    with open(file, mode) as source:
+        while block := source.read(BLOCK):
+            while block:
+                if ended:
+                    frame = zstandard.ZstdDecompressor().decompressobj()
+                yield frame.decompress(block)
+                ended, block = frame.eof, frame.unused_data
+    if not ended:
+        raise EOFError("the last frame has no end")
