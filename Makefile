@@ -1,0 +1,51 @@
+# `make` lists the targets; PYTHON=python3.13 chooses the Python of .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Bytecode is left to the first import of a module: a third of the time to install.
+INSTALL := $(PIP) install --no-compile --constraint constraints.txt
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test lint bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+
+demo: .venv/.runtime  ## train, evaluate and report on the built-in corpus
+	$(BIN)/python -m docjax.main --config=configs/graph_roberta.py:demo --workdir=runs/demo
+	@echo "The report: runs/demo/report/index.html"
+
+test: .venv/.test  ## ruff and the whole test suite
+	$(BIN)/ruff check
+	$(BIN)/python -m pytest -q
+
+lint: .venv/.test  ## ruff, its formatter, and types of the public face
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: .venv/.test  ## every script in benchmarks/, each prints a table
+	@for script in benchmarks/*.py; do \
+	  echo "== $$script"; $(BIN)/python $$script || exit 1; \
+	done
+
+clean:  ## remove .venv, builds and caches; runs/ stays
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/.made:
+	@echo "Making .venv with $(PYTHON) ..."
+	@$(PYTHON) -m venv .venv
+	@$(INSTALL) --upgrade pip
+	@touch $@
+
+.venv/.runtime: .venv/.made setup.py constraints.txt
+	@echo "Installing docjax into .venv (half a minute) ..."
+	@$(INSTALL) --editable .
+	@touch $@
+
+.venv/.test: .venv/.made setup.py constraints.txt
+	@echo "Installing docjax and its tests' oracles into .venv (a minute) ..."
+	@$(INSTALL) --editable '.[test]'
+	@touch $@ .venv/.runtime
