@@ -1,0 +1,270 @@
+"""The segment encoder: RoBERTa and BERT, tokens of one segment -> one vector.
+
+Post-LayerNorm as published (Devlin et al. 2019, Liu et al. 2019) and exact to the
+weights and results of Hugging Face's models. Attention is in `attention.py`, dropout in
+`dropout.py`, the names of Hugging Face's weights in `huggingface/names.py`.
+"""
+
+import functools
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from docjax.config import UserError
+from docjax.encoders.attention import attention
+from docjax.encoders.dropout import dropout
+
+ACTIVATIONS = {
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+    "gelu_new": functools.partial(jax.nn.gelu, approximate=True),
+}
+POOLINGS = ("first", "mean")
+SITES = 3  # dropout sites of a layer: attention weights, attention, feed-forward
+normal = nn.initializers.normal(0.02)
+
+
+class Dense(nn.Module):
+    width: int
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "m i"]) -> Float[Array, "m o"]:
+        kernel = self.param("kernel", normal, (x.shape[-1], self.width))
+        bias = self.param("bias", nn.initializers.zeros, (self.width,))
+        # The CPU's bfloat16 units are used only for products that come out as float32.
+        product = jax.lax.dot(
+            x, kernel.astype(x.dtype), preferred_element_type=jnp.float32
+        )
+        return product + bias
+
+
+class Table(nn.Module):
+    rows: int
+    width: int
+
+    @nn.compact
+    def __call__(self) -> Float[Array, "r d"]:
+        table = self.param("embedding", normal, (self.rows, self.width))
+        return jnp.asarray(table)  # parameters may come as NumPy arrays
+
+
+class Norm(nn.Module):
+    epsilon: float
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "... d"]) -> Float[Array, "... d"]:
+        scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
+        bias = self.param("bias", nn.initializers.zeros, x.shape[-1:])
+        centred = x - x.mean(-1, keepdims=True)
+        variance = jnp.square(centred).mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt(variance + self.epsilon) * scale + bias
+
+
+class Embeddings(nn.Module):
+    """Token, position and type embeddings, summed and normalized."""
+
+    vocabulary: int
+    width: int
+    positions: int
+    position_offset: int
+    types: int
+    epsilon: float
+
+    @nn.compact
+    def __call__(self, tokens: Int[Array, "n t"]) -> Float[Array, "n t d"]:
+        positions = Table(self.positions, self.width, name="positions")()
+        # Padding lies at the end, so all rows have the same positions.
+        at = slice(self.position_offset, self.position_offset + tokens.shape[1])
+        types = Table(self.types, self.width, name="types")()
+        words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
+        return Norm(self.epsilon, name="norm")(words + (positions[at] + types[0]))
+
+
+class Attention(nn.Module):
+    heads: int
+    epsilon: float
+    dropout: float
+    kernel: str
+    site: int
+
+    @nn.compact
+    def __call__(self, x, lengths, keys, first):
+        n, t, d = x.shape
+        flat = x.reshape(n * t, d)
+        asking = x[:, :1].reshape(n, d) if first else flat
+
+        def split(name: str, x: Array) -> Array:
+            x_ = Dense(d, name=name)(x).astype(x.dtype)
+            return x_.reshape(n, -1, self.heads, d // self.heads)
+
+        out = attention(
+            split("query", asking),
+            split("key", flat),
+            split("value", flat),
+            lengths,
+            keys=keys,
+            site=self.site,
+            rate=self.dropout,
+            kernel=self.kernel,
+        )
+        out = Dense(d, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
+        out = dropout(out, keys, self.site + 1, self.dropout)
+        return Norm(self.epsilon, name="norm")(asking.reshape(n, -1, d) + out)
+
+
+class FeedForward(nn.Module):
+    hidden: int
+    epsilon: float
+    activation: str
+    dropout: float
+    site: int
+
+    @nn.compact
+    def __call__(self, x, keys):
+        flat = x.reshape(-1, x.shape[-1])
+        # Recomputed in the backward pass: cheaper than what autodiff would keep.
+        act = jax.checkpoint(ACTIVATIONS[self.activation])
+        out = act(Dense(self.hidden, name="inner")(flat)).astype(x.dtype)
+        out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
+        out = dropout(out, keys, self.site, self.dropout)
+        return Norm(self.epsilon, name="norm")(x + out)
+
+
+class Layer(nn.Module):
+    heads: int
+    hidden: int
+    epsilon: float
+    activation: str
+    dropout: float
+    kernel: str
+    site: int
+
+    @nn.compact
+    def __call__(self, x, lengths, keys, first=False):
+        """The tokens after this layer; with `first`, the first token alone."""
+        dtype = x.dtype
+        attend = Attention(
+            self.heads,
+            self.epsilon,
+            self.dropout,
+            self.kernel,
+            self.site,
+            name="attention",
+        )
+        feed = FeedForward(
+            self.hidden,
+            self.epsilon,
+            self.activation,
+            self.dropout,
+            self.site + 2,
+            name="feed_forward",
+        )
+        x = attend(x, lengths, keys, first).astype(dtype)
+        return feed(x, keys).astype(dtype)
+
+
+class Transformer(nn.Module):
+    """Segments as vectors, by RoBERTa's or BERT's encoder.
+
+    RoBERTa counts positions from 2, BERT from 0 (`position_offset`). `pooling` makes a
+    segment's vector: its first token, or the mean over its real tokens. `dtype`
+    "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
+    LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
+    """
+
+    vocabulary: int = 50265
+    layers: int = 12
+    width: int = 768
+    heads: int = 12
+    hidden: int = 3072
+    positions: int = 514
+    position_offset: int = 2
+    types: int = 1
+    epsilon: float = 1e-5
+    activation: str = "gelu"
+    dropout: float = 0.1
+    pooling: str = "first"
+    dtype: str = "float32"
+    attention: str = "auto"
+
+    def setup(self) -> None:
+        self._check()
+        self.embeddings = Embeddings(
+            self.vocabulary,
+            self.width,
+            self.positions,
+            self.position_offset,
+            self.types,
+            self.epsilon,
+        )
+        self.layer = [
+            Layer(
+                self.heads,
+                self.hidden,
+                self.epsilon,
+                self.activation,
+                self.dropout,
+                self.attention,
+                site=1 + SITES * i,
+            )
+            for i in range(self.layers)
+        ]
+
+    def __call__(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        keys: Key[Array, " n"] | None = None,
+    ) -> Float[Array, "n d"]:
+        """One float32 vector a row; exactly zero where the length is 0.
+
+        `lengths` counts each row's real tokens, padding lies behind them. `keys`, one
+        a row, turn dropout on.
+
+        Raises:
+          UserError: if rows are longer than the position table.
+        """
+        real = lengths > 0
+        if self.pooling == "first":
+            x = self._states(tokens, lengths, keys, first=True)[:, 0]
+            return jnp.where(real[:, None], x.astype(jnp.float32), 0)
+        x = self.hidden_states(tokens, lengths, keys)
+        return x.sum(1) / jnp.maximum(lengths, 1)[:, None]
+
+    def hidden_states(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        keys: Key[Array, " n"] | None = None,
+    ) -> Float[Array, "n t d"]:
+        """The last layer's float32 state of each token; exactly zero at padding."""
+        x = self._states(tokens, lengths, keys).astype(jnp.float32)
+        real = jnp.arange(tokens.shape[1]) < lengths[:, None]
+        return jnp.where(real[:, :, None], x, 0)
+
+    def _states(self, tokens, lengths, keys, first=False):
+        t = tokens.shape[1]
+        if t > self.positions - self.position_offset:
+            raise UserError(
+                f"segments of {t} tokens, but the position table has room for "
+                f"{self.positions - self.position_offset}: cut segments shorter"
+            )
+        x = dropout(self.embeddings(tokens), keys, 0, self.dropout)
+        x = x.astype(self.dtype)
+        for i, layer in enumerate(self.layer):
+            x = layer(x, lengths, keys, first=first and i == self.layers - 1)
+        return x
+
+    def _check(self) -> None:
+        for value, name, valid in (
+            (self.activation, "activation", tuple(ACTIVATIONS)),
+            (self.pooling, "pooling", POOLINGS),
+            (self.dtype, "dtype", ("float32", "bfloat16")),
+        ):
+            if value not in valid:
+                raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
+        if self.width % self.heads:
+            raise UserError(
+                f"width {self.width} is not a multiple of heads {self.heads}"
+            )

@@ -1,0 +1,168 @@
+"""Hugging Face's config.json <-> the keywords of our Transformer.
+
+Also what a sentence-transformers folder says of pooling. Tensors are in `names.py`,
+files in `load.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from docjax.config import UserError
+
+KINDS = ("bert", "roberta", "xlm-roberta")  # one architecture, counted differently
+KEYWORDS = {  # ours -> theirs
+    "vocabulary": "vocab_size",
+    "layers": "num_hidden_layers",
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "hidden": "intermediate_size",
+    "positions": "max_position_embeddings",
+    "types": "type_vocab_size",
+}
+ACTIVATIONS = {  # theirs -> ours
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_new",
+    "gelu_pytorch_tanh": "gelu_new",
+}
+MOST = 2**31 - 1  # of any size
+POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
+OLD_POOLINGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+def keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords of Transformer that a config.json asks for.
+
+    Raises:
+      UserError: for a model that is not BERT or RoBERTa as published; `source` names
+        the file.
+    """
+    _check_kind(config, source)
+    sizes = {ours: _size(config, theirs, source) for ours, theirs in KEYWORDS.items()}
+    if sizes["width"] % sizes["heads"]:
+        raise UserError(
+            f"{source}: hidden_size {sizes['width']} is not a multiple of "
+            f"num_attention_heads {sizes['heads']}"
+        )
+    activation = config.get("hidden_act", "gelu")
+    if activation not in ACTIVATIONS:
+        raise UserError(
+            f"{source}: hidden_act {activation!r} is not supported; "
+            f"supported are {', '.join(ACTIVATIONS)}"
+        )
+    return sizes | {
+        "position_offset": _offset(config),
+        "epsilon": float(config.get("layer_norm_eps", 1e-12)),
+        "activation": ACTIVATIONS[activation],
+        "dropout": float(config.get("hidden_dropout_prob", 0.1)),
+    }
+
+
+def to_config(keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The config.json of BertModel or RobertaModel with these keywords of Transformer.
+
+    Raises:
+      UserError: if `kind` is unknown or counts positions from elsewhere.
+    """
+    if kind not in KINDS:
+        raise UserError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    offset = keywords["position_offset"]
+    if (kind == "bert") != (offset == 0):
+        raise UserError(
+            f"position_offset {offset} is not {kind}'s: BERT counts from 0, RoBERTa "
+            "from its padding token's id + 1"
+        )
+    config = {theirs: keywords[ours] for ours, theirs in KEYWORDS.items()}
+    return config | {
+        "model_type": kind,
+        "architectures": ["BertModel" if kind == "bert" else _class(kind)],
+        "layer_norm_eps": keywords["epsilon"],
+        "hidden_act": keywords["activation"],
+        "hidden_dropout_prob": keywords["dropout"],
+        "attention_probs_dropout_prob": keywords["dropout"],
+        "pad_token_id": max(offset - 1, 0),
+        "position_embedding_type": "absolute",
+    }
+
+
+def pooling(modules: Sequence[Mapping[str, Any]], config: Mapping, source: str) -> str:
+    """ "mean" or "first", as a sentence-transformers folder says.
+
+    Args:
+      modules: modules.json; `config`: the config.json of its Pooling module.
+
+    Raises:
+      UserError: for another pooling, or a module that we do not have.
+    """
+    known = ("Transformer", "Pooling", "Normalize")
+    unknown = [m["type"] for m in modules if module_name(m) not in known]
+    if unknown:
+        raise UserError(
+            f"{source}: module {', '.join(unknown)} is not supported; "
+            f"supported are {', '.join(known)}"
+        )
+    old = [mode for key, mode in OLD_POOLINGS.items() if config.get(key)]
+    mode = config.get("pooling_mode", old or "mean")
+    modes = [mode] if isinstance(mode, str) else list(mode)
+    if len(modes) != 1 or modes[0] not in POOLINGS:
+        raise UserError(
+            f"{source}: pooling {' + '.join(modes)} is not supported; "
+            f"supported are {', '.join(POOLINGS)}"
+        )
+    return POOLINGS[modes[0]]
+
+
+def module_name(module: Mapping[str, Any]) -> str:
+    """The class name of an entry of modules.json, without its package."""
+    return str(module["type"]).rpartition(".")[2]
+
+
+def _check_kind(config: Mapping[str, Any], source: str) -> None:
+    kind = config.get("model_type")
+    if kind not in KINDS:
+        raise UserError(
+            f"{source}: model_type {kind!r} is not supported; "
+            f"supported are {', '.join(KINDS)}"
+        )
+    refused = {
+        "auto_map": "the model brings its own code, which is never run",
+        "is_decoder": "decoders are not supported",
+        "add_cross_attention": "cross-attention is not supported",
+    }
+    for key, reason in refused.items():
+        if config.get(key):
+            raise UserError(f"{source}: {key} is set: {reason}")
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        raise UserError(
+            f"{source}: position_embedding_type {positions!r} is not supported; "
+            "only 'absolute' is"
+        )
+
+
+def _size(config: Mapping[str, Any], key: str, source: str) -> int:
+    value = config.get(key)
+    if type(value) is not int or not 1 <= value <= MOST:
+        raise UserError(
+            f"{source}: {key} is {value!r}, but must be a whole number from 1 to {MOST}"
+        )
+    return value
+
+
+def _offset(config: Mapping[str, Any]) -> int:
+    # RoBERTa counts from behind its padding token's id.
+    if config["model_type"] == "bert":
+        return 0
+    padding = config.get("pad_token_id")
+    return (1 if padding is None else padding) + 1
+
+
+def _class(kind: str) -> str:
+    return "RobertaModel" if kind == "roberta" else "XLMRobertaModel"

@@ -1,0 +1,254 @@
+"""The transformer against Hugging Face's torch models, and its promises on padding."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from docjax.config import UserError
+from docjax.encoders.transformer import Transformer
+from docjax.huggingface import configs, names
+
+SIZES = dict(
+    vocab_size=97,
+    hidden_size=32,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=64,
+    max_position_embeddings=66,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+SMALL = dict(
+    vocabulary=97, layers=2, width=32, heads=4, hidden=64, positions=40, epsilon=1e-5
+)
+LENGTHS = [1, 7, 33, 16]
+
+
+def torch_model(kind: str, **changes):
+    torch.manual_seed(0)
+    if kind == "bert":
+        config = transformers.BertConfig(**SIZES | changes)
+        model = transformers.BertModel(config, add_pooling_layer=False)
+    else:
+        sizes = SIZES | {"pad_token_id": 1, "type_vocab_size": 1} | changes
+        config = transformers.RobertaConfig(**sizes)
+        model = transformers.RobertaModel(config, add_pooling_layer=False)
+    for parameter in model.parameters():  # fresh biases are 0 and would hide mistakes
+        parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    return model.eval()
+
+
+def ours(model, **changes):
+    """Our transformer and its parameters, from a torch model."""
+    keywords = configs.keywords(model.config.to_dict(), "config") | changes
+    state = model.state_dict()
+    table = names.table(keywords["layers"])
+    params = {p: names.swap(p, state[n].numpy()) for p, n in table.items()}
+    return Transformer(**keywords), {"params": names.nest(params)}
+
+
+def rows(lengths=LENGTHS, vocabulary=97, t=None, padding=0, seed=0):
+    generator = np.random.default_rng(seed)
+    tokens = generator.integers(5, vocabulary, (len(lengths), t or max(lengths)))
+    real = np.arange(tokens.shape[1]) < np.array(lengths)[:, None]
+    return (
+        jnp.asarray(np.where(real, tokens, padding), jnp.int32),
+        jnp.asarray(lengths, jnp.int32),
+        real,
+    )
+
+
+def torch_states(model, tokens, real):
+    with torch.no_grad():
+        out = model(
+            torch.tensor(np.array(tokens, np.int64)), attention_mask=torch.tensor(real)
+        )
+    return out.last_hidden_state.numpy()
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_hidden_states_equal_those_of_torch(kind, activation):
+    model = torch_model(kind, hidden_act=activation)
+    transformer, params = ours(model)
+    tokens, lengths, real = rows(padding=model.config.pad_token_id)
+    got = states(transformer, params, tokens, lengths)
+    expected = torch_states(model, tokens, real)
+    assert np.abs(np.where(real[..., None], got - expected, 0)).max() < 1e-5
+    assert (np.asarray(got)[~real] == 0).all()
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_the_vector_is_the_pooled_hidden_states_of_torch(pooling):
+    model = torch_model("roberta")
+    transformer, params = ours(model, pooling=pooling)
+    tokens, lengths, real = rows(padding=1)
+    states = torch_states(model, tokens, real)
+    mean = (states * real[..., None]).sum(1) / real.sum(1, keepdims=True)
+    expected = states[:, 0] if pooling == "first" else mean
+    got = transformer.apply(params, tokens, lengths)
+    assert got.shape == (4, 32)
+    assert np.abs(got - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_gradients_equal_those_of_torch(kind):
+    model = torch_model(kind)
+    transformer, params = ours(model)
+    tokens, lengths, real = rows(padding=model.config.pad_token_id)
+    weights = np.random.default_rng(1).normal(size=(*tokens.shape, 32))
+    weights = (weights * real[..., None]).astype(np.float32)
+
+    def loss(params):
+        states = transformer.apply(params, tokens, lengths, method="hidden_states")
+        return (states * weights).sum()
+
+    grads = names.flatten(jax.jit(jax.grad(loss))(params)["params"])
+    out = model(
+        torch.tensor(np.array(tokens, np.int64)), attention_mask=torch.tensor(real)
+    )
+    (out.last_hidden_state * torch.tensor(weights)).sum().backward()
+    found = dict(model.named_parameters())
+    for path, name in names.table(3).items():
+        expected = names.swap(path, found[name].grad.numpy())
+        got = np.array(grads[path])
+        if "embeddings" in name:  # torch leaves out the gradient of its padding row
+            got[expected == 0] = 0
+        error = np.abs(got - expected).max()
+        assert error < 1e-4 * max(1, np.abs(expected).max()), path
+
+
+def small(**changes):
+    transformer = Transformer(**SMALL | changes)
+    tokens, lengths, _ = rows()
+    params = jax.jit(transformer.init)(jax.random.key(0), tokens, lengths)
+    noise = jax.random.key(1)
+    return transformer, jax.tree.map(
+        lambda p: p + 0.1 * jax.random.normal(noise, p.shape), params
+    )
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_no_gradient_leaks_through_padding(pooling, dropout):
+    """A token that occurs only as padding, and positions only padding has, get none."""
+    transformer, params = small(pooling=pooling)
+    tokens, lengths, real = rows(lengths=[1, 7, 20, 0], t=36, padding=96)
+    tokens = jnp.where(real & (tokens == 96), 5, tokens)
+    keys = jax.random.split(jax.random.key(3), 4) if dropout else None
+
+    def loss(params):
+        return jnp.square(transformer.apply(params, tokens, lengths, keys)).sum()
+
+    grads = jax.jit(jax.grad(loss))(params)["params"]["embeddings"]
+    assert (grads["tokens"]["embedding"][96] == 0).all()
+    assert (grads["positions"]["embedding"][22:] == 0).all()
+    assert (grads["positions"]["embedding"][:2] == 0).all()
+    assert (grads["positions"]["embedding"][2:22] != 0).any(1).all()
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_an_unused_row_gives_zero_and_no_gradient(pooling):
+    transformer, params = small(pooling=pooling)
+    tokens, _, _ = rows(lengths=[9, 9])
+    lengths = jnp.zeros(2, jnp.int32)
+
+    def loss(params):
+        vectors = transformer.apply(params, tokens, lengths)
+        return (vectors * jnp.arange(1.0, 33.0)).sum(), vectors
+
+    grads, vectors = jax.jit(jax.grad(loss, has_aux=True))(params)
+    assert (vectors == 0).all()
+    assert all((leaf == 0).all() for leaf in jax.tree.leaves(grads))
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_padding_and_neighbours_do_not_change_a_vector(dropout):
+    transformer, params = small(pooling="mean")
+    tokens, lengths, _ = rows()
+    keys = jax.random.split(jax.random.key(3), 4) if dropout else None
+    apply = jax.jit(transformer.apply)
+    together = apply(params, tokens, lengths, keys)
+    for i in (0, 1):
+        length = LENGTHS[i]
+        for t in (length, length + 3):
+            alone = jnp.full((1, t), 11).at[0, :length].set(tokens[i, :length])
+            key = keys[i : i + 1] if dropout else None
+            got = apply(params, alone, lengths[i : i + 1], key)
+            assert np.abs(got[0] - together[i]).max() < 1e-5
+    assert np.abs(together[0] - together[1]).max() > 1e-2
+
+
+def test_dropout_keeps_the_expectation_and_follows_the_key():
+    transformer, params = small(pooling="mean", dropout=0.05)
+    tokens, lengths, _ = rows(lengths=[33] * 4)
+    tokens = jnp.broadcast_to(tokens[:1], tokens.shape)
+    plain = transformer.apply(params, tokens, lengths)[0]
+    keys = jax.random.split(jax.random.key(0), 4)
+    vectors = transformer.apply(params, tokens, lengths, keys)
+    assert (np.abs(vectors[0] - vectors[1:]).max(1) > 1e-3).all()
+    again = transformer.apply(params, tokens, lengths, keys)
+    assert (vectors == again).all()
+    assert np.abs(vectors.mean(0) - plain).max() < np.abs(vectors - plain).max()
+
+
+def test_bfloat16_stays_close_and_keeps_float32_outside():
+    exact, params = small()
+    rounded = Transformer(**SMALL, dtype="bfloat16")
+    tokens, lengths, _ = rows()
+    a, b = (m.apply(params, tokens, lengths) for m in (exact, rounded))
+    assert b.dtype == jnp.float32
+    assert 1e-6 < np.abs(a - b).max() < 0.05
+    made = rounded.init(jax.random.key(0), tokens, lengths)
+    assert {leaf.dtype for leaf in jax.tree.leaves(made)} == {jnp.dtype("float32")}
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(activation="relu"), "relu.*gelu"),
+        (dict(pooling="max"), "max.*first, mean"),
+        (dict(dtype="float16"), "float16.*bfloat16"),
+        (dict(width=30), "30.*4"),
+        (dict(attention="flash"), "flash.*auto"),
+        (dict(positions=20), "33 tokens.*18"),
+    ],
+)
+def test_a_wrong_keyword_or_length_is_a_user_error(changes, words):
+    tokens, lengths, _ = rows()
+    with pytest.raises(UserError, match=words):
+        Transformer(**SMALL | changes).init(jax.random.key(0), tokens, lengths)
+
+
+def test_parameter_paths_and_shapes_are_frozen():
+    transformer = Transformer(**SMALL | {"layers": 1})
+    tokens, lengths, _ = rows()
+    tree = jax.eval_shape(transformer.init, jax.random.key(0), tokens, lengths)
+    assert set(tree) == {"params"}
+    shapes = {path: leaf.shape for path, leaf in names.flatten(tree["params"]).items()}
+    assert shapes == {
+        "embeddings/tokens/embedding": (97, 32),
+        "embeddings/positions/embedding": (40, 32),
+        "embeddings/types/embedding": (1, 32),
+        "embeddings/norm/scale": (32,),
+        "embeddings/norm/bias": (32,),
+        "layer_0/attention/query/kernel": (32, 32),
+        "layer_0/attention/query/bias": (32,),
+        "layer_0/attention/key/kernel": (32, 32),
+        "layer_0/attention/key/bias": (32,),
+        "layer_0/attention/value/kernel": (32, 32),
+        "layer_0/attention/value/bias": (32,),
+        "layer_0/attention/output/kernel": (32, 32),
+        "layer_0/attention/output/bias": (32,),
+        "layer_0/attention/norm/scale": (32,),
+        "layer_0/attention/norm/bias": (32,),
+        "layer_0/feed_forward/inner/kernel": (32, 64),
+        "layer_0/feed_forward/inner/bias": (64,),
+        "layer_0/feed_forward/outer/kernel": (64, 32),
+        "layer_0/feed_forward/outer/bias": (32,),
+        "layer_0/feed_forward/norm/scale": (32,),
+        "layer_0/feed_forward/norm/bias": (32,),
+    }

