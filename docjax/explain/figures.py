@@ -44,7 +44,7 @@ def curves(
             f"no curve to draw: {', '.join(runs) or 'no run'} logged none of "
             f"{', '.join(metrics)}; lower log_every or name other metrics"
         )
-    figure, axes = style.grid(len(points), columns=3, width=4.2, height=3.0)
+    figure, axes = style.grid(len(points), columns=3, width=3.7, height=2.7)
     for axis, (metric, lines) in zip(axes, points.items(), strict=True):
         style.plain(axis, title=metric, x="step")
         for number, (run, pairs) in enumerate(lines.items()):
@@ -83,7 +83,7 @@ def tsne_panels(
     chosen = tsne.sample(len(labels), most, seed)
     maps = {n: tsne.positions(x[chosen], seed) for n, x in panels.items()}
     shown = [labels[i] for i in chosen]
-    figure, axes = style.grid(len(maps), columns=3, width=4.6, height=4.4)
+    figure, axes = style.grid(len(maps), columns=3, width=3.7, height=3.7)
     for axis, (name, xy) in zip(axes, maps.items(), strict=True):
         style.plain(axis, title=name)
         axis.set(xticks=[], yticks=[])
@@ -91,7 +91,9 @@ def tsne_panels(
         _scatter(axis, xy, shown)
     style.legend(figure, axes[0])
     sampled = f" (sampled from {len(labels):,})" if len(chosen) < len(labels) else ""
-    figure.suptitle(f"t-SNE of {len(chosen):,} documents{sampled}", fontsize=11)
+    figure.suptitle(
+        f"t-SNE of {len(chosen):,} documents{sampled}", fontsize=11, color=style.INK
+    )
     rows = [
         (name, i if ids is None else ids[i], x, y, labels[i])
         for name, xy in maps.items()
@@ -104,7 +106,7 @@ def document_attention(
     path: Path, panels: Mapping[str, Float[np.ndarray, " _"]]
 ) -> Path:
     """Bars of the document node's attention over all nodes, one panel a graph."""
-    figure, axes = style.grid(len(panels), columns=2, width=5.4, height=2.8)
+    figure, axes = style.grid(len(panels), columns=2, width=5.4, height=2.6)
     highest = max(float(weights.max()) for weights in panels.values())
     for number, (name, weights) in enumerate(panels.items()):
         axis = axes[number]
@@ -185,7 +187,7 @@ def _scatter(axis: Axes, xy: np.ndarray, labels: Sequence[str]) -> None:
         groups.append((text, others, style.EDGE, "."))
     for text, rows, colour, marker in groups:
         x, y = xy[rows].T
-        axis.scatter(x, y, s=14, c=colour, marker=marker, label=text, linewidths=0)
+        axis.scatter(x, y, s=11, c=colour, marker=marker, label=text, linewidths=0)
 
 
 def _colour_bar(figure: Figure, axes: Sequence[Axes], norm: PowerNorm) -> None:

@@ -48,14 +48,20 @@ def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
 
 
 def legend(figure: Figure, axis: Axes, columns: int | None = None) -> None:
-    """One legend below all panels, in as many columns as fit (at most `columns`)."""
+    """One legend below all panels, in as many columns as fit (at most `columns`).
+
+    The figure grows by the legend's height, so that the panels keep theirs.
+    """
     handles, texts = axis.get_legend_handles_labels()
     fits = int(figure.get_figwidth() / (0.075 * max(map(len, texts)) + 0.35))
+    columns = max(1, min(columns or len(texts), fits))
+    rows = -(-len(texts) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.17 * rows + 0.1)
     figure.legend(
         handles,
         texts,
         loc="outside lower center",
-        ncols=max(1, min(columns or fits, fits)),
+        ncols=columns,
         fontsize=8,
         markerscale=1.5,
         frameon=False,

@@ -1,0 +1,267 @@
+"""One page about a run, `report/index.html`: self-contained, readable offline.
+
+`write(run_dir, Report(...))` makes it from plain data and figure files that exist
+already (figures.py draws them); every part that is absent is said to be absent.
+"""
+
+import dataclasses
+import importlib.metadata
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+import docjax
+from docjax.config import plain
+from docjax.explain import page
+from docjax.explain.page import Number
+from docjax.types import Section
+
+PARTS = "source segments views encoder objective batch steps epochs seed".split()
+PACKAGES = (
+    "jax flax optax orbax-checkpoint grain transformers tokenizers numpy scikit-learn"
+).split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """Who attends to whom in one document, node 0 being the document itself."""
+
+    document: str  # its title or id
+    passages: Sequence[Section]  # heading and text of nodes 1 to p
+    weights: Mapping[str, Float[np.ndarray, "_ _"]]  # graph -> [1+p 1+p]
+    figures: Sequence[Path] = ()  # of figures.document_attention and node_attention
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What the page says. Mappings keep their order; None is said to be missing."""
+
+    name: str
+    config: Mapping[str, Any]
+    # "after training" -> {"eval/clustering/nmi": 0.52}; more is better in all of them
+    scores: Mapping[str, Mapping[str, Number]] = dataclasses.field(default_factory=dict)
+    # "train" -> {"documents": 2000, "words cut by caps": 0, "padding": 0.04}
+    data: Mapping[str, Mapping[str, Number | str]] = dataclasses.field(
+        default_factory=dict
+    )
+    curves: Path | None = None  # PNGs; their CSVs lie beside them
+    tsne: Path | None = None
+    attention: Attention | None = None
+    commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
+
+
+def write(run_dir: Path, report: Report) -> Path:
+    """Writes `run_dir/report/index.html` and returns its path."""
+    folder = Path(run_dir) / "report"
+    sections = {
+        "scores": ("Scores", _scores(report)),
+        "data": ("Data", _data(report)),
+        "training": ("Training", _curves(report, folder)),
+        "map": ("Map of the documents", _tsne(report, folder)),
+        "attention": ("Attention", _attention(report.attention, folder)),
+        "configuration": ("Configuration", _config(report)),
+        "reproduce": ("Reproduce", _reproduce(report)),
+    }
+    links = "".join(f'<a href="#{n}">{h}</a>' for n, (h, _) in sections.items())
+    body = "".join(page.section(n, h, part) for n, (h, part) in sections.items())
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(
+        page.page(
+            f"{report.name} · docjax",
+            f"{_header(report)}<nav><div>{links}</div></nav>\n<main>{body}</main>"
+            f"<footer>Written by docjax {docjax.__version__}.</footer>",
+        ),
+        encoding="utf-8",
+    )
+    return path
+
+
+def versions() -> dict[str, str]:
+    """The versions of docjax, Python and the packages that decide the numbers."""
+    found = {"docjax": docjax.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found | {"platform": platform.platform()}
+
+
+def _header(report: Report) -> str:
+    chips = "".join(
+        f"<li>{part} <b>{page.text(_short(report.config[part]))}</b></li>"
+        for part in PARTS
+        if report.config.get(part) is not None
+    )
+    return (
+        f'<header><div class="kind">docjax report</div><h1>{page.text(report.name)}'
+        f'</h1><ul class="chips">{chips}</ul></header>\n'
+    )
+
+
+def _short(part: Any) -> Any:
+    """The last word of a part's `fn`, or a plain value as it is."""
+    if isinstance(part, Mapping):
+        return str(part.get("fn", "-")).rpartition(".")[2]
+    return part
+
+
+def _scores(report: Report) -> str:
+    if not any(report.scores.values()):
+        return page.missing("No scores: no task was evaluated (no labelled documents?)")
+    best = _best(report.scores)
+    columns = {
+        column: {
+            metric.removeprefix("eval/"): _score(value, best.get(metric))
+            for metric, value in metrics.items()
+        }
+        for column, metrics in report.scores.items()
+    }
+    note = "Fractions of 1; more is better; the best of a row is bold."
+    return page.table(columns, "metric", "numbers scores") + page.paragraph(note)
+
+
+def _best(scores: Mapping[str, Mapping[str, Number]]) -> dict[str, float]:
+    """The highest finite value of each metric that at least two columns have."""
+    best = {}
+    for metric in {name for metrics in scores.values() for name in metrics}:
+        values = [m[metric] for m in scores.values() if metric in m]
+        finite = [float(value) for value in values if math.isfinite(value)]
+        if len(finite) > 1 and not metric.endswith("_std"):
+            best[metric] = max(finite)
+    return best
+
+
+def _score(value: Number, best: float | None) -> str:
+    if not math.isfinite(value):
+        return page.text(value)
+    shown = f"{float(value):.3f}"
+    if float(value) == best:
+        shown = f'<span class="best">{shown}</span>'
+    return page.bar(max(value, 0), 1, shown)
+
+
+def _data(report: Report) -> str:
+    if not report.data:
+        return page.missing("No summary of the data was given.")
+    columns = {
+        part: {name: page.text(value) for name, value in counts.items()}
+        for part, counts in report.data.items()
+    }
+    return page.table(columns)
+
+
+def _curves(report: Report, folder: Path) -> str:
+    if report.curves is None:
+        return page.missing("No training curves: this run logged no training step.")
+    return page.figure(
+        report.curves, folder, "Loss and scores against the training step."
+    )
+
+
+def _tsne(report: Report, folder: Path) -> str:
+    if report.tsne is None:
+        return page.missing(
+            "No map: it needs at least 5 labelled documents to colour by label."
+        )
+    return page.figure(
+        report.tsne,
+        folder,
+        "t-SNE of the same documents in each representation; one mark a document, "
+        "coloured by its label. Documents of one class should lie together.",
+    )
+
+
+def _attention(attention: Attention | None, folder: Path) -> str:
+    if attention is None:
+        return page.missing(
+            "No attention: this model has no graph attention, or no document was "
+            "chosen."
+        )
+    captions = (
+        "What the document node (0) takes from each node: last layer, mean over heads.",
+        "All nodes: each row is a node, its colours what it takes from every node.",
+    )
+    drawn = [
+        page.figure(png, folder, captions[min(i, 1)])
+        for i, png in enumerate(attention.figures)
+    ]
+    return (
+        f"<p>Document: <b>{page.text(attention.document)}</b></p>{''.join(drawn)}"
+        + (_passages(attention))
+    )
+
+
+def _passages(attention: Attention) -> str:
+    """Strips of bars and the passages' text, linked by node (see page.SCRIPT)."""
+    weights = {name: np.round(w, 5).tolist() for name, w in attention.weights.items()}
+    rows = {name: receivers[0] for name, receivers in weights.items()}
+    strips = "".join(_strip(i, name, row) for i, (name, row) in enumerate(rows.items()))
+    head = "".join(f'<th scope="col">{page.text(name)}</th>' for name in rows)
+    nodes = [Section("the document", ""), *attention.passages]
+    body = "".join(_passage(i, node, rows) for i, node in enumerate(nodes))
+    return (
+        '<h3>The passages, with the attention of <span id="receiver">the document node'
+        "</span></h3><p>Point at a bar to find its passage; choose a node number to "
+        "see what that node takes from all others; click a text to read all of it.</p>"
+        f'<div class="strips">{strips}</div><table class="passages"><thead><tr>'
+        '<th scope="col">node</th>'
+        f'<th scope="col">section</th>{head}<th scope="col">text</th></tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+        + page.data("attention-weights", list(weights.values()))
+    )
+
+
+def _strip(number: int, name: str, row: list[float]) -> str:
+    highest = max(row) or 1.0
+    bars = "".join(
+        f'<i data-node="{node}" style="--share:{weight / highest:.4f}" '
+        f'title="node {node}: {_weight(weight)}"></i>'
+        for node, weight in enumerate(row)
+    )
+    strip = f'<div class="strip g{number % 2}">{bars}</div>'
+    return f"<div>{page.text(name)}{strip}</div>"
+
+
+def _passage(number: int, node: Section, rows: Mapping[str, list[float]]) -> str:
+    cells = "".join(
+        f'<td class="weight g{i % 2}" data-graph="{page.text(name)}">'
+        f"{page.bar(row[number], max(row), _weight(row[number]))}</td>"
+        for i, (name, row) in enumerate(rows.items())
+    )
+    picked = ' class="picked"' if number == 0 else ""
+    return (
+        f'<tr data-node="{number}"{picked}>'
+        f'<th scope="row"><button>{number}</button></th>'
+        f'<td class="heading">{page.text(node.heading)}</td>{cells}'
+        f'<td class="body"><div class="words">{page.text(node.text)}</div></td></tr>\n'
+    )
+
+
+def _weight(weight: float) -> str:
+    return f"{weight:.4f}" if weight else "no edge"
+
+
+def _config(report: Report) -> str:
+    shown = json.dumps(plain(report.config), indent=2, ensure_ascii=False)
+    return page.details("config.json, fully resolved", page.pre(shown))
+
+
+def _reproduce(report: Report) -> str:
+    if not report.commands:
+        commands = page.missing("No command was given.")
+    else:
+        commands = "".join(
+            page.paragraph(what) + page.pre(command)
+            for what, command in report.commands.items()
+        )
+    found = {name: page.text(value) for name, value in report.versions.items()}
+    return commands + "<h3>Versions</h3>" + page.table({"version": found}, "software")
