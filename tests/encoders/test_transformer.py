@@ -1,5 +1,7 @@
 """The transformer against Hugging Face's torch models, and its promises on padding."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +63,11 @@ def rows(lengths=LENGTHS, vocabulary=97, t=None, padding=0, seed=0):
     )
 
 
+def states(transformer, params, tokens, lengths):
+    apply = functools.partial(transformer.apply, method="hidden_states")
+    return jax.jit(apply)(params, tokens, lengths)
+
+
 def torch_states(model, tokens, real):
     with torch.no_grad():
         out = model(
@@ -89,7 +96,7 @@ def test_the_vector_is_the_pooled_hidden_states_of_torch(pooling):
     states = torch_states(model, tokens, real)
     mean = (states * real[..., None]).sum(1) / real.sum(1, keepdims=True)
     expected = states[:, 0] if pooling == "first" else mean
-    got = transformer.apply(params, tokens, lengths)
+    got = jax.jit(transformer.apply)(params, tokens, lengths)
     assert got.shape == (4, 32)
     assert np.abs(got - expected).max() < 1e-5
 
@@ -186,11 +193,12 @@ def test_dropout_keeps_the_expectation_and_follows_the_key():
     transformer, params = small(pooling="mean", dropout=0.05)
     tokens, lengths, _ = rows(lengths=[33] * 4)
     tokens = jnp.broadcast_to(tokens[:1], tokens.shape)
-    plain = transformer.apply(params, tokens, lengths)[0]
+    plain = jax.jit(transformer.apply)(params, tokens, lengths)[0]
     keys = jax.random.split(jax.random.key(0), 4)
-    vectors = transformer.apply(params, tokens, lengths, keys)
+    apply = jax.jit(transformer.apply)
+    vectors = apply(params, tokens, lengths, keys)
     assert (np.abs(vectors[0] - vectors[1:]).max(1) > 1e-3).all()
-    again = transformer.apply(params, tokens, lengths, keys)
+    again = apply(params, tokens, lengths, keys)
     assert (vectors == again).all()
     assert np.abs(vectors.mean(0) - plain).max() < np.abs(vectors - plain).max()
 
@@ -199,10 +207,10 @@ def test_bfloat16_stays_close_and_keeps_float32_outside():
     exact, params = small()
     rounded = Transformer(**SMALL, dtype="bfloat16")
     tokens, lengths, _ = rows()
-    a, b = (m.apply(params, tokens, lengths) for m in (exact, rounded))
+    a, b = (jax.jit(m.apply)(params, tokens, lengths) for m in (exact, rounded))
     assert b.dtype == jnp.float32
     assert 1e-6 < np.abs(a - b).max() < 0.05
-    made = rounded.init(jax.random.key(0), tokens, lengths)
+    made = jax.jit(rounded.init)(jax.random.key(0), tokens, lengths)
     assert {leaf.dtype for leaf in jax.tree.leaves(made)} == {jnp.dtype("float32")}
 
 
