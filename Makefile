@@ -35,6 +35,8 @@ clean:  ## remove .venv, builds and caches; runs/ stays
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "docjax needs \
+	Python 3.11 or newer: make PYTHON=python3.11")'
 	@echo "Making .venv with $(PYTHON) ..."
 	@$(PYTHON) -m venv .venv
 	@$(INSTALL) --upgrade pip
