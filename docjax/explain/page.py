@@ -227,7 +227,8 @@ footer { color:var(--soft); font-size:.85rem; padding-top:1rem; padding-bottom:2
   .passages button { border:0; } nav { display:none; } body { font-size:10pt; }
   .strips { position:static; }
   figure,.numbers tr { break-inside:avoid; } .passages { font-size:8pt; }
-  .passages th,.passages td { padding:.2rem .3rem; } .passages .bar { min-width:3rem; } h2 { break-after:avoid; }
+  .passages th,.passages td { padding:.2rem .3rem; } .passages .bar { min-width:3rem; }
+  h2 { break-after:avoid; }
   .js .passages .words { display:block; } pre { white-space:pre-wrap; } }
 """
 

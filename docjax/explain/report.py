@@ -35,7 +35,17 @@ class Attention:
     document: str  # its title or id
     passages: Sequence[Section]  # heading and text of nodes 1 to p
     weights: Mapping[str, Float[np.ndarray, "_ _"]]  # graph -> [1+p 1+p]
-    figures: Sequence[Path] = ()  # of figures.document_attention and node_attention
+    bars: Path | None = None  # PNG of figures.document_attention
+    heat: Path | None = None  # PNG of figures.node_attention
+
+    def __post_init__(self):
+        nodes = 1 + len(self.passages)
+        for graph, weights in self.weights.items():
+            if weights.shape != (nodes, nodes):
+                raise ValueError(
+                    f"{graph}: weights {weights.shape} for {nodes - 1} passages; "
+                    f"give {(nodes, nodes)}, the document node first"
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +102,7 @@ def versions() -> dict[str, str]:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found[package] = "not installed"
-    return found | {"platform": platform.platform()}
+    return found | {"platform": f"{platform.system()} {platform.machine()}"}
 
 
 def _header(report: Report) -> str:
@@ -186,18 +196,19 @@ def _attention(attention: Attention | None, folder: Path) -> str:
             "No attention: this model has no graph attention, or no document was "
             "chosen."
         )
-    captions = (
-        "What the document node (0) takes from each node: last layer, mean over heads.",
-        "All nodes: each row is a node, its colours what it takes from every node.",
+    captions = {
+        "bars": "What the document node (0) takes from each node: last layer, mean "
+        "over heads.",
+        "heat": "All nodes: each row is a node, its colours what it takes from every "
+        "node.",
+    }
+    drawn = "".join(
+        page.figure(png, folder, caption)
+        for field, caption in captions.items()
+        if (png := getattr(attention, field)) is not None
     )
-    drawn = [
-        page.figure(png, folder, captions[min(i, 1)])
-        for i, png in enumerate(attention.figures)
-    ]
-    return (
-        f"<p>Document: <b>{page.text(attention.document)}</b></p>{''.join(drawn)}"
-        + (_passages(attention))
-    )
+    name = f"<p>Document: <b>{page.text(attention.document)}</b></p>"
+    return name + drawn + _passages(attention)
 
 
 def _passages(attention: Attention) -> str:

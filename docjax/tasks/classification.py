@@ -51,7 +51,8 @@ def linear(
     for warning in caught:
         logger.warning("linear probe: %s", str(warning.message).splitlines()[0])
     log_unseen(train.labels, test.labels)
-    return score(test.labels, probe.predict(test.vectors.astype("float64")))
+    predictions = probe.predict(test.vectors.astype("float64")).tolist()
+    return score(test.labels, predictions)
 
 
 def end_to_end(
@@ -82,7 +83,8 @@ def end_to_end(
 def score(labels: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
     """`accuracy` and `macro_f1` of predicted labels; a class never met scores 0."""
     f1 = f1_score(labels, predictions, average="macro", zero_division=0)
-    return {"accuracy": float(accuracy_score(labels, predictions)), "macro_f1": f1}
+    accuracy = accuracy_score(labels, predictions)
+    return {"accuracy": float(accuracy), "macro_f1": float(f1)}
 
 
 def log_unseen(train: Sequence[str], test: Sequence[str]) -> None:

@@ -70,7 +70,7 @@ def assign(
         found = len(set(kmeans.fit(train).labels_))
         assigned = kmeans.predict(test)
     if found < clusters:
-        logger.warning("%d clusters asked, %d distinct vectors", clusters, found)
+        logger.warning("%d clusters asked, %d found: vectors repeat", clusters, found)
     return assigned
 
 

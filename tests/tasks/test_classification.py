@@ -1,0 +1,102 @@
+"""The linear probe and the trained head's score against hand-computed numbers."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from docjax.config import UserError
+from docjax.tasks.classification import end_to_end, linear, score
+from docjax.types import Embeddings
+
+
+def gaussians(documents: int, seed: int, scale: float = 1.0) -> Embeddings:
+    """Three classes whose means differ in 5 dimensions."""
+    generator = np.random.default_rng(seed)
+    classes = generator.integers(0, 3, documents)
+    means = 2 * np.eye(3, 5)[classes]
+    vectors = scale * (means + generator.normal(size=(documents, 5)))
+    return Embeddings(vectors.astype(np.float32), ["abc"[i] for i in classes])
+
+
+def test_macro_f1_is_the_mean_over_classes_computed_by_hand():
+    scores = score(list("aaabbc"), list("aabbba"))
+    f1_a, f1_b, f1_c = 2 * 2 / (3 + 3), 2 * 2 / (2 + 3), 0
+    assert scores["accuracy"] == pytest.approx(4 / 6)
+    assert scores["macro_f1"] == pytest.approx((f1_a + f1_b + f1_c) / 3)
+
+
+def test_the_probe_agrees_with_newtons_method_on_standardised_features():
+    train, test = gaussians(200, 0), gaussians(300, 1)
+    train = train._replace(labels=["a" if x == "a" else "b" for x in train.labels])
+    test = test._replace(labels=["a" if x == "a" else "b" for x in test.labels])
+    mean, deviation = train.vectors.mean(0), train.vectors.std(0)
+    x, z = ((v - mean) / deviation for v in (train.vectors, test.vectors))
+    x, z = (np.concatenate([v, np.ones((len(v), 1))], 1) for v in (x, z))
+    y = np.array(train.labels) == "b"
+    weights, penalty = np.zeros(6), np.diag([1.0] * 5 + [0])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-x @ weights))
+        hessian = (x * (p * (1 - p))[:, None]).T @ x + penalty
+        weights -= np.linalg.solve(hessian, x.T @ (p - y) + penalty @ weights)
+    expected = np.mean((z @ weights > 0) == (np.array(test.labels) == "b"))
+    assert linear(train, test)["accuracy"] == pytest.approx(expected, abs=1 / 300)
+
+
+def test_the_scale_of_the_vectors_does_not_matter():
+    train, test = gaussians(200, 0), gaussians(300, 1)
+    large = linear(gaussians(200, 0, scale=1e4), gaussians(300, 1, scale=1e4))
+    assert linear(train, test) == large
+    assert large["accuracy"] > 0.7
+
+
+def test_a_dimension_that_never_changes_does_no_harm():
+    train, test = gaussians(200, 0), gaussians(300, 1)
+    constant = [e._replace(vectors=e.vectors.copy()) for e in (train, test)]
+    for embeddings in constant:
+        embeddings.vectors[:, 4] = 3
+    assert linear(*constant)["accuracy"] > 0.7
+
+
+def test_more_dimensions_than_documents_converge_without_a_warning():
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(60, 300)).astype(np.float32)
+    train = Embeddings(vectors, list("abcdef") * 10)
+    assert linear(train, train) == {"accuracy": 1, "macro_f1": 1}
+
+
+def test_not_converging_is_logged(caplog):
+    with caplog.at_level(logging.WARNING):
+        linear(gaussians(200, 0), gaussians(300, 1), iterations=1)
+    assert "linear probe: lbfgs failed to converge" in caplog.text
+
+
+def test_a_label_that_train_never_has_counts_as_wrong_and_is_logged(caplog):
+    train, test = gaussians(200, 0), gaussians(300, 1)
+    before = linear(train, test)
+    labels = ["new"] * 30 + test.labels[30:]
+    with caplog.at_level(logging.WARNING):
+        scores = linear(train, test._replace(labels=labels))
+    assert "30 of 300 test documents" in caplog.text and "'new'" in caplog.text
+    assert scores["accuracy"] < before["accuracy"]
+    assert scores["macro_f1"] < before["macro_f1"] * 3 / 4 + 1e-9  # a class at 0
+
+
+def test_end_to_end_scores_the_predictions_of_the_head():
+    train, test = gaussians(20, 0), gaussians(6, 1)._replace(labels=list("aaabbc"))
+    scores = end_to_end(train, test._replace(predictions=list("aabbba")), seed=1)
+    assert scores == score(list("aaabbc"), list("aabbba"))
+
+
+def test_a_user_is_told_what_is_wrong():
+    good = gaussians(20, 0)
+    one_class = good._replace(labels=["a"] * 20)
+    broken = good._replace(vectors=np.full((20, 5), np.inf, np.float32))
+    with pytest.raises(UserError, match="all 20 train documents have the label 'a'"):
+        linear(one_class, good)
+    with pytest.raises(UserError, match="20 of 20 test vectors are not finite"):
+        linear(good, broken)
+    with pytest.raises(UserError, match="no classification head.*linear"):
+        end_to_end(good, good)
+    with pytest.raises(UserError, match="2 predictions for 20 test documents"):
+        end_to_end(good, good._replace(predictions=["a", "b"]))

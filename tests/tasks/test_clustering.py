@@ -1,0 +1,101 @@
+"""k-means clustering against hand-computed scores."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from docjax.config import UserError, build
+from docjax.tasks.clustering import clustering, purity
+from docjax.types import Embeddings
+
+
+def blobs(labels: str, seed: int = 0, noise: float = 0.01) -> Embeddings:
+    """A vector near a corner of its own for each letter."""
+    names = sorted(set(labels))
+    corners = np.eye(8)[[names.index(label) for label in labels]]
+    jitter = np.random.default_rng(seed).normal(scale=noise, size=corners.shape)
+    return Embeddings((10 * corners + jitter).astype(np.float32), list(labels))
+
+
+def test_separate_classes_score_one():
+    scores = clustering(blobs("aabbcc"), blobs("abcabc", seed=1))
+    assert scores == {"nmi": pytest.approx(1), "purity": 1}
+
+
+def test_the_scores_of_a_known_clustering_are_those_computed_by_hand():
+    train = blobs("aaabbb")
+    test = Embeddings(blobs("aaabbb", seed=1).vectors, list("xxyyyz"))
+    scores = clustering(train, test)  # clusters {x x y} and {y y z}
+    assert scores["purity"] == pytest.approx(4 / 6)
+    entropy_clusters = math.log(2)
+    entropy_labels = -sum(p * math.log(p) for p in (2 / 6, 3 / 6, 1 / 6))
+    joint = [2 / 6, 1 / 6, 2 / 6, 1 / 6]
+    entropy_joint = -sum(p * math.log(p) for p in joint)
+    information = entropy_clusters + entropy_labels - entropy_joint
+    expected = information / ((entropy_clusters + entropy_labels) / 2)
+    assert scores["nmi"] == pytest.approx(expected)
+
+
+def test_purity_does_not_depend_on_the_numbers_of_the_clusters():
+    labels, assigned = list("aabbccab"), np.array([0, 0, 1, 1, 2, 0, 0, 2])
+    expected = sum(
+        max(sum(x == y for x in np.array(labels)[assigned == k]) for y in "abc")
+        for k in range(3)
+    ) / len(labels)
+    assert purity(labels, assigned) == pytest.approx(expected)
+    assert purity(labels, np.array([7, 3, 5])[assigned]) == pytest.approx(expected)
+
+
+def test_train_labels_only_set_the_number_of_clusters():
+    train, test = blobs("aabbcc", noise=3), blobs("abcabc", seed=1, noise=3)
+    shuffled = train._replace(labels=list("cabcba"))
+    assert clustering(train, test) == clustering(shuffled, test)
+    assert clustering(train, test) == clustering(
+        train._replace(labels=["a"] * 6), test, clusters=3
+    )
+
+
+def test_the_same_seed_gives_the_same_scores():
+    train, test = blobs("abcd" * 50, noise=8), blobs("abcd" * 50, seed=1, noise=8)
+    first = clustering(train, test, seed=3)
+    assert first == clustering(train, test, seed=3)
+    several = {clustering(train, test, restarts=1, seed=s)["nmi"] for s in range(5)}
+    assert len(several) > 1  # so the seed was used
+
+
+def test_equal_vectors_score_zero_and_say_so(caplog):
+    same = Embeddings(np.ones((6, 4), np.float32), list("aabbcc"))
+    with caplog.at_level(logging.WARNING):
+        scores = clustering(same, same)
+    assert scores == {"nmi": 0, "purity": pytest.approx(1 / 3)}
+    assert "3 clusters asked, 1 found" in caplog.text
+
+
+def test_a_config_names_it():
+    task = build(dict(fn="docjax.tasks.clustering.clustering", restarts=2))
+    assert set(task(blobs("aabb"), blobs("ab"), seed=1)) == {"nmi", "purity"}
+
+
+def test_a_user_is_told_what_is_wrong():
+    good = blobs("aabb")
+    broken = good._replace(vectors=good.vectors.copy())
+    broken.vectors[2, 0] = np.nan
+    narrow = good._replace(vectors=good.vectors[:, :3])
+    empty = Embeddings(np.zeros((0, 8), np.float32), [])
+    cases = [
+        (dict(train=blobs("aa"), test=good), "all 2 train documents .* 'a'"),
+        (dict(train=good, test=blobs("bbb")), "all 3 test documents"),
+        (dict(train=good, test=good, clusters=5), "4 train .* 5 clusters"),
+        (dict(train=good, test=good, clusters=0), "clusters=0 .* at least 1"),
+        (dict(train=good, test=good, restarts=0), "restarts=0 .* at least 1"),
+        (dict(train=broken, test=good), "1 of 4 train vectors .*first: row 2"),
+        (dict(train=good, test=narrow), "width 8, test vectors 3"),
+        (dict(train=good, test=empty), "no labelled test document"),
+        (dict(train=good, test=good._replace(labels=["a"])), "4 test vectors .* 1 lab"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(UserError, match=message) as error:
+            clustering(**arguments)
+        assert "\n" not in str(error.value)
