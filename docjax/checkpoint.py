@@ -23,10 +23,10 @@ MANIFEST = "manifest.json"
 
 
 class Checkpointer:
-    """The checkpoints of one run, the newest `keep` of them."""
+    """The checkpoints in a folder, the newest `keep` of them."""
 
-    def __init__(self, run: Path, keep: int = 2):
-        self.folder = run.absolute() / "checkpoints"
+    def __init__(self, folder: Path, keep: int = 2):
+        self.folder = folder.absolute()
         options = ocp.CheckpointManagerOptions(
             max_to_keep=keep, cleanup_tmp_directories=True
         )
@@ -34,8 +34,13 @@ class Checkpointer:
         self._sealing: threading.Thread | None = None
 
     def save(self, step: int, params: Any, rest: Any, progress: dict) -> None:
-        """Saves in the background: parameters, the rest of the state, and JSON."""
+        """Saves in the background: parameters, the rest of the state, and JSON.
+
+        A step that is there already stays as it is.
+        """
         self.wait()
+        if (self.folder / str(step)).exists():
+            return
         self._manager.save(
             step,
             args=ocp.args.Composite(
@@ -63,10 +68,10 @@ class Checkpointer:
         Raises:
           UserError: if there are checkpoints and none is good.
         """
-        step = newest_good(self.folder.parent, discard=True)
+        step = newest_good(self.folder)
         if step is None:
             return None
-        self._manager.reload()
+        self._set_aside(step)
         restored = self._manager.restore(
             step,
             args=ocp.args.Composite(
@@ -81,6 +86,16 @@ class Checkpointer:
         self.wait()
         self._manager.close()
 
+    def _set_aside(self, good: int) -> None:
+        """Moves checkpoints newer than the good one to `damaged/`."""
+        if jax.process_index() == 0:
+            for path in list(self.folder.glob("*")):
+                if path.name.isdigit() and int(path.name) > good:
+                    aside = self.folder.parent / "damaged"
+                    aside.mkdir(exist_ok=True)
+                    path.rename(aside / f"{path.name}-{os.getpid()}")
+        self._manager.reload()
+
     def _seal(self, step: int) -> None:
         self._manager.wait_until_finished()
         if jax.process_index() == 0:
@@ -88,41 +103,38 @@ class Checkpointer:
 
 
 def restore_params(run: Path, params: Any) -> Any:
-    """The parameters of a run's newest good checkpoint, like the tree `params`."""
-    step = newest_good(run)
-    if step is None:
-        raise UserError(f"{run}: has no checkpoint yet; train it first")
-    with ocp.StandardCheckpointer() as reader:
-        return reader.restore(
-            run.absolute() / "checkpoints" / str(step) / "params", params
-        )
+    """The parameters that a run ended with, like the tree `params`.
+
+    Those of the best step if the run selected one, of the newest good one otherwise.
+    """
+    for folder in (run / "best", run / "checkpoints"):
+        step = newest_good(folder)
+        if step is not None:
+            with ocp.StandardCheckpointer() as reader:
+                return reader.restore(
+                    folder.absolute() / str(step) / "params", params
+                )
+    raise UserError(f"{run}: has no checkpoint yet; train it first")
 
 
-def newest_good(run: Path, discard: bool = False) -> int | None:
+def newest_good(folder: Path) -> int | None:
     """The newest step whose files are as they were written; None without any.
-
-    `discard` moves the bad ones that are newer out of the way.
 
     Raises:
       UserError: if there are checkpoints and none is good.
     """
-    folder = run / "checkpoints"
-    names = [p.name for p in folder.glob("*") if p.name.isdigit()]
     faults = []
+    names = [p.name for p in folder.glob("*") if p.name.isdigit()]
     for step in sorted(map(int, names), reverse=True):
         fault = check(folder / str(step))
         if fault is None:
             return step
         faults.append(fault)
         logging.warning("checkpoint %d passed over: %s", step, fault)
-        if discard and jax.process_index() == 0:
-            (run / "damaged").mkdir(exist_ok=True)
-            target = run / "damaged" / f"{step}-{os.getpid()}"
-            (folder / str(step)).rename(target)
     if faults:
         raise UserError(
-            f"{run}: none of its {len(faults)} checkpoints is good ({faults[0]}); "
-            "restore them from a copy, or train anew in another folder"
+            f"{folder}: none of the {len(faults)} checkpoints is good ({faults[0]}); "
+            "bring them back from a copy, or train anew in another folder"
         )
     return None
 

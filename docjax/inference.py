@@ -9,16 +9,19 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Float
 
+from docjax.config import UserError
 from docjax.data import batches, graphs
+from docjax.encoders.document import DocumentEncoder
 from docjax.types import Segments
 
+TOKENS = 8192  # that one call of the segment encoder reads
+SHAPES = 16  # widths of a micro-batch
 WINDOW = 8192  # segments
 GROUP = 64  # documents in one call of the document encoder
 
@@ -27,14 +30,15 @@ GROUP = 64  # documents in one call of the document encoder
 class Inference:
     """Encodes tokenised documents with one encoder on one mesh.
 
-    tokens: about how many tokens one call of the segment encoder reads.
+    limit: tokens of the longest segment; batch: segments in one call, None chooses
+    by TOKENS.
     """
 
-    encoder: nn.Module
-    graph: graphs.Builder
+    encoder: DocumentEncoder
+    graph: graphs.Builder | None
     mesh: Mesh
-    tokens: int = 8192
-    sparse: bool = False
+    limit: int
+    batch: int | None = None
 
     def encode(
         self, params: Any, documents: Iterable[Segments]
@@ -57,8 +61,8 @@ class Inference:
         self, params: Any, documents: Sequence[Segments]
     ) -> Float[np.ndarray, "n d"]:
         """The vectors of all segments of all documents, in their order."""
-        lengths = np.concatenate([one.lengths for one in documents])
-        widths = batches.bucket_widths(lengths, shapes=16, multiple=16)
+        step = -(-self.limit // SHAPES)
+        widths = range(step, step * SHAPES + 1, step)
         micro, place = batches.microbatches(documents, self._height, widths)
         found = [self._segments(params["segment"], *map(self._cut, m)) for m in micro]
         return np.concatenate([np.asarray(vectors) for vectors in found])[place]
@@ -69,8 +73,28 @@ class Inference:
         """Vectors of queries of one segment each."""
         return np.asarray(self._queries(params, self.segments(params, queries)))
 
-    def _height(self, width: int) -> int:
-        rows = max(1, round(self.tokens / width / 8)) * 8
+    def predictions(self, params: Any, vectors: np.ndarray) -> np.ndarray:
+        """The classes that the training head gives to document vectors."""
+        return np.asarray(self._predictions(params, vectors))
+
+    def attention(self, params: Any, document: Segments) -> Float[np.ndarray, "l h i i"]:
+        """The graph attention of each layer over one document."""
+        if not hasattr(self.encoder.document, "nodes"):
+            raise UserError(
+                f"{type(self.encoder.document).__name__} has no attention to explain"
+            )
+        vectors = self.segments(params, [document])
+        matrix, edges = batches.device_graphs(
+            [document], self.graph, len(document), sparse=False
+        )
+        del edges
+        return np.stack(self._attention(params, vectors, document.lengths, matrix[0]))
+
+    def _height(self, width: int, remaining: int) -> int:
+        """Rows of a micro-batch: few for a small rest, a multiple of the devices."""
+        rows = self.batch or max(8, TOKENS // width // 8 * 8)
+        while rows >= 2 * remaining and rows > 8:
+            rows //= 2
         return -(-rows // self.mesh.size) * self.mesh.size
 
     def _documents(self, params, group, parts):
@@ -80,7 +104,7 @@ class Inference:
         for i, (one, part) in enumerate(zip(group, parts, strict=True)):
             vectors[i, : len(part)] = part
             lengths[i, : len(part)] = one.lengths
-        graph = batches.device_graphs(group, self.graph, height, self.sparse)
+        graph = batches.device_graphs(group, self.graph, height, self.encoder.sparse)
         graph = [None if g is None else _pad(g, GROUP) for g in graph]
         rest = {name: part for name, part in params.items() if name != "segment"}
         return np.asarray(self._encode_documents(rest, vectors, lengths, *graph))
@@ -99,6 +123,14 @@ class Inference:
     @functools.partial(jax.jit, static_argnums=0)
     def _queries(self, params, vectors):
         return self._apply(params, vectors, method="queries")
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _attention(self, params, vectors, lengths, adjacency):
+        return self._apply(params, vectors, lengths, adjacency, method="attention")
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _predictions(self, params, vectors):
+        return self._apply(params, vectors, method="predictions")
 
     def _apply(self, params, *arguments, method: str | Callable):
         return self.encoder.apply({"params": params}, *arguments, method=method)

@@ -50,7 +50,7 @@ def pack(
     views: Sequence[Sequence[Segments]],
     microbatch: int,
     widths: Sequence[int],
-    graph: graphs.Builder,
+    graph: graphs.Builder | None,
     *,
     labels: Sequence[int] | None = None,
     sparse: bool = False,
@@ -61,7 +61,7 @@ def pack(
     """
     shape = len(views[0]), len(views)
     flat = [views[b][v] for v in range(shape[0]) for b in range(shape[1])]
-    micro, place = microbatches(flat, lambda width: microbatch, widths)
+    micro, place = microbatches(flat, lambda *_: microbatch, widths)
     height = round_up(max(len(one) for one in flat))
     rows = np.zeros((len(flat), height), np.int32)
     lengths = np.zeros((len(flat), height), np.int32)
@@ -84,11 +84,12 @@ def pack(
 
 def microbatches(
     documents: Sequence[Segments],
-    height: Callable[[int], int],
+    height: Callable[[int, int], int],
     widths: Sequence[int],
 ) -> tuple[list[Microbatch], Int[np.ndarray, "n"]]:
-    """The segments of all documents by length, `height(width)` to a micro-batch.
+    """The segments of all documents by length, in micro-batches.
 
+    `height(width, remaining)` says how many rows a micro-batch of that width has.
     Longest first; the last micro-batch holds the rest and unused rows. Also gives
     each segment's row, counted over the micro-batches laid end to end.
     """
@@ -104,8 +105,8 @@ def microbatches(
     while start < len(order):
         longest = len(pieces[order[start]])
         width = next(width for width in widths if width >= longest)
-        chosen = order[start : start + height(width)]
-        tokens = np.zeros((height(width), width), np.int32)
+        tokens = np.zeros((height(width, len(order) - start), width), np.int32)
+        chosen = order[start : start + len(tokens)]
         for i, number in enumerate(chosen):
             tokens[i, : lengths[number]] = pieces[number]
         real = np.zeros(len(tokens), np.int32)
@@ -117,14 +118,23 @@ def microbatches(
 
 
 def device_graphs(
-    documents: Sequence[Segments], graph: graphs.Builder, height: int, sparse: bool
+    documents: Sequence[Segments], graph: graphs.Builder | None, height: int, sparse: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Adjacency matrices [b 1+height 1+height], or edges [b e 2] if `sparse`."""
+    if graph is None:
+        return None, None
     built = [graph(len(one), one.sections, one.edges) for one in documents]
     if sparse:
         most = round_up(max(len(one.senders) for one in built))
         return None, np.stack([graphs.edge_list(one, most) for one in built])
     return np.stack([graphs.adjacency(one, 1 + height) for one in built]), None
+
+
+def cap(segments: Segments, most: int | None) -> Segments:
+    """The first `most` segments of a document; None: all."""
+    if not most or len(segments) <= most:
+        return segments
+    return segments.take(np.arange(most))
 
 
 def round_up(number: int) -> int:
@@ -152,7 +162,7 @@ class TrainingBatches:
     documents: np.ndarray  # int [c]
     labels: np.ndarray  # int [documents of the corpus], -1 without label
     views: Views
-    graph: graphs.Builder
+    graph: graphs.Builder | None
     batch: int
     microbatch: int
     limit: int | None  # segments of a document, None: all
@@ -205,8 +215,6 @@ class _Maker:
         return batch, documents
 
     def views(self, epoch: int, document: int) -> tuple[Segments, ...]:
-        segments = self.batches.corpus[document]
-        if self.batches.limit is not None and len(segments) > self.batches.limit:
-            segments = segments.take(np.arange(self.batches.limit))
+        segments = cap(self.batches.corpus[document], self.batches.limit)
         generator = np.random.default_rng((self.batches.seed, epoch, document))
         return self.batches.views(segments, generator)

@@ -1,5 +1,7 @@
 """The two levels joined: segments to vectors, segment vectors to document vectors."""
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,11 @@ class DocumentEncoder(nn.Module):
     segment: nn.Module
     document: nn.Module
     head: nn.Module | None = None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the document encoder reads graphs as edges."""
+        return getattr(self.document, "sparse", False)
 
     def segments(
         self,
@@ -68,9 +75,27 @@ class DocumentEncoder(nn.Module):
             out = self.documents(vectors, lengths, adjacency, edges)
         return out if self.head is None else self.head(out, key)
 
+    def attention(
+        self, vectors, lengths, adjacency
+    ) -> list[Float[Array, "*s h i i"]]:
+        """Each layer's attention over the nodes."""
+        return self.document.nodes(vectors, lengths, adjacency)[1]
+
+    def predictions(self, vectors: Float[Array, "*s f"]) -> Int[Array, "*s"]:
+        """The head's class for each document vector."""
+        return self.head(vectors).argmax(-1)
+
     def __call__(self, tokens, lengths):
         """Touches every parameter once, for initialisation: one document."""
         vectors = self.segments(tokens, lengths)[None, None]
         nodes = vectors.shape[2] + 1
         graph = jnp.ones((1, 1, nodes, nodes), bool)
-        return self.views(vectors, lengths[None, None], graph, None)
+        edges = jnp.zeros((1, 1, 1, 2), jnp.int32)
+        graph = (None, edges) if self.sparse else (graph, None)
+        return self.views(vectors, lengths[None, None], *graph)
+
+
+def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:
+    """Random parameters of an encoder."""
+    tokens, lengths = jnp.zeros((1, 8), jnp.int32), jnp.full((1,), 8)
+    return jax.jit(encoder.init)(jax.random.key(seed), tokens, lengths)["params"]

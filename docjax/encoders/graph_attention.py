@@ -21,6 +21,7 @@ class GraphAttention(nn.Module):
 
     merge: "concat" gives each head width / heads, "mean" gives each the whole width.
     residual: "identity" or "linear" skip connection.
+    sparse: graphs are read as edges, for large ones.
     """
 
     width: int = 512
@@ -29,6 +30,7 @@ class GraphAttention(nn.Module):
     merge: str = "concat"
     residual: str = "identity"
     bias: bool = True
+    sparse: bool = False
 
     def setup(self) -> None:
         self.node = nn.Dense(self.width, name="node")

@@ -1,5 +1,6 @@
 """Where arrays live: one mesh with the axis `data`, batches cut on it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -29,6 +30,12 @@ def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """The same arrays on every device."""
     return jax.tree.map(lambda array: _put(array, mesh, P()), tree)
+
+
+def abstract(mesh: Mesh) -> Callable[[jax.Array], jax.ShapeDtypeStruct]:
+    """From an array to the shape of one on every device."""
+    everywhere = NamedSharding(mesh, P())
+    return lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=everywhere)
 
 
 def put_batch(batch: Batch, mesh: Mesh) -> Batch:

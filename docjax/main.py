@@ -1,0 +1,63 @@
+"""`python -m docjax.main --config=configs/NAME.py[:VARIANT] --workdir=DIR`.
+
+Flags -> config -> train, evaluate or export. The same command on the same workdir
+goes on where it was stopped. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
+config or the data; 3 the loss was not finite; 75 stopped by SIGTERM with everything
+saved.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import jax
+from absl import flags, logging
+from ml_collections import config_flags
+
+from docjax import evaluate
+from docjax.config import UserError
+from docjax.training import loop
+
+FLAGS = flags.FLAGS
+config_flags.DEFINE_config_file("config", None, "A file of configs/, with :VARIANT.")
+flags.DEFINE_string("workdir", None, "The run directory.")
+flags.DEFINE_enum("mode", "train", ["train", "evaluate"], "What to do.")
+flags.DEFINE_bool("distributed", False, "Find the cluster and join it.")
+flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, to join by hand.")
+flags.DEFINE_integer("processes", 1, "How many processes, with --coordinator.")
+flags.DEFINE_integer("process", 0, "The number of this one, with --coordinator.")
+
+CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
+
+
+def main(argv: list[str]) -> int:
+    """Runs one mode; returns the exit code. Errors are one line each."""
+    try:
+        read_flags(argv)
+        if FLAGS.coordinator:
+            jax.distributed.initialize(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
+        elif FLAGS.distributed:
+            jax.distributed.initialize()
+        metrics = evaluate.run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
+    except tuple(CODES) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return next(code for kind, code in CODES.items() if isinstance(error, kind))
+    if jax.process_index() == 0:
+        print(json.dumps(metrics))
+    return 0
+
+
+def read_flags(argv: list[str]) -> None:
+    """Parses the flags and the config. Raises UserError for a mistake in them."""
+    logging.use_absl_handler()
+    try:
+        FLAGS(argv)
+    except (flags.Error, OSError, AttributeError, KeyError, TypeError) as error:
+        raise UserError(str(error).splitlines()[0]) from None
+    for name in ("config", "workdir"):
+        if not getattr(FLAGS, name):
+            raise UserError(f"--{name} is missing; see python -m docjax.main --help")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,224 @@
+"""A trained model as a user holds it: load, encode, explain.
+
+`load` takes a run directory or a Hugging Face folder or name. Nothing is unpickled,
+and no code is imported from a model folder.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from tqdm import tqdm
+
+from docjax import checkpoint
+from docjax import config as config_lib
+from docjax.config import UserError
+from docjax.data import documents as documents_lib
+from docjax.data import batches, graphs, segments, tokens
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.pooling import Mean
+from docjax.encoders.transformer import Transformer
+from docjax.huggingface import load as huggingface
+from docjax.inference import Inference
+from docjax.types import Document, Segment, Segments
+
+TEXTS_AT_ONCE = 256
+
+
+class Attention(NamedTuple):
+    """Graph attention over one document; node 0 is the document."""
+
+    weights: Float[np.ndarray, "layers h i i"]  # row = receiver, column = sender
+    segments: list[Segment]  # of the nodes 1, 2, ...
+    headings: list[str]  # of the segments' sections
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DocumentModel:
+    """An encoder with its parameters, tokenizer and segments.
+
+    Attributes:
+      limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
+        segments of a document that are read (None: all).
+      labels: of a classification head, in the order of its classes.
+    """
+
+    encoder: DocumentEncoder
+    params: Any
+    tokenizer: tokens.Tokenizer
+    segments: Callable[[Document], list[Segment]]
+    graph: graphs.Builder | None
+    limits: Mapping[str, int | None]
+    labels: Sequence[str] = ()
+
+    def encode(
+        self,
+        documents: Sequence[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: bool = False,
+    ) -> Any:
+        """Document vectors, float32 [documents, width], in the order given.
+
+        Args:
+          documents: texts, dicts as in a JSON-lines corpus, or Documents.
+          batch_size: segments that are read at once; None chooses by tokens.
+          normalize_embeddings: scales vectors to length 1.
+          return_stats: also gives the number of documents, segments and tokens read,
+            and of segments and tokens that the model's cap left out.
+
+        Raises:
+          UserError: for a document without text.
+        """
+        stats = dict.fromkeys(
+            ("documents", "segments", "tokens", "segments_cut", "tokens_cut"), 0
+        )
+        cut = (self._cut(one, stats) for one in self._tokenize(documents))
+        bar = tqdm(cut, total=len(documents), disable=not show_progress_bar)
+        found = list(self._inference(batch_size).encode(self.params, bar))
+        vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
+        if normalize_embeddings:
+            vectors = _normalize(vectors)
+        return (vectors, stats) if return_stats else vectors
+
+    def encode_queries(
+        self, texts: Sequence[str], *, normalize_embeddings: bool = False
+    ) -> Float[np.ndarray, "q d"]:
+        """Query vectors; a query is one segment of at most `limits.query_tokens`.
+
+        Raises:
+          UserError: for a longer query: it would be cut.
+        """
+        most = self.limits["query_tokens"]
+        found = list(self._tokenize(texts, segments.whole))
+        for text, one in zip(texts, found, strict=True):
+            if len(one) > 1 or len(one.tokens) > most:
+                raise UserError(
+                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
+                    f"{most}: shorten it, or encode it as a document"
+                )
+        vectors = self._inference().queries(self.params, found)
+        return _normalize(vectors) if normalize_embeddings else vectors
+
+    def explain(self, document: str | Mapping | Document) -> Attention:
+        """The graph attention over a document's segments, with their texts.
+
+        Raises:
+          UserError: if the model's document encoder has no attention.
+        """
+        read = as_document(document, 0)
+        one, pieces = tokens.segment_document(
+            read, self.segments, self.tokenizer, self.limits["segment_tokens"]
+        )
+        one = self._cut(one, {})
+        weights = self._inference().attention(self.params, one)
+        headings = [read.sections[piece.section].heading for piece in pieces]
+        return Attention(weights, pieces[: len(one)], headings[: len(one)])
+
+    def _tokenize(self, items: Sequence, cut: Callable | None = None) -> Iterator[Segments]:
+        for start in range(0, len(items), TEXTS_AT_ONCE):
+            some = items[start : start + TEXTS_AT_ONCE]
+            yield from tokens.segment_documents(
+                [as_document(item, start + i) for i, item in enumerate(some)],
+                cut or self.segments,
+                self.tokenizer,
+                self.limits["segment_tokens"],
+            )
+
+    def _cut(self, one: Segments, stats: dict[str, int]) -> Segments:
+        """At most `limits.inference_segments` segments; counts what is left out."""
+        kept = batches.cap(one, self.limits["inference_segments"])
+        if stats:
+            stats["documents"] += 1
+            stats["segments"] += len(kept)
+            stats["tokens"] += len(kept.tokens)
+            stats["segments_cut"] += len(one) - len(kept)
+            stats["tokens_cut"] += len(one.tokens) - len(kept.tokens)
+        return kept
+
+    def _inference(self, batch_size: int | None = None) -> Inference:
+        return Inference(
+            encoder=self.encoder,
+            graph=self.graph,
+            mesh=jax.sharding.Mesh(jax.local_devices(), ("data",)),
+            limit=self.limits["segment_tokens"],
+            batch=batch_size,
+        )
+
+
+def load(
+    path: str | Path, *, revision: str | None = None, allow: Sequence[str] = ("docjax.",)
+) -> DocumentModel:
+    """A model from a run directory, or from a Hugging Face folder or name.
+
+    A plain transformer reads consecutive pieces of at most its own length; a
+    document is their mean weighted by tokens, pooled as the folder says.
+
+    Args:
+      revision: of a hub name.
+      allow: prefixes of the `fn` names that a config may use.
+
+    Raises:
+      UserError: if there is no model, or its files are damaged.
+    """
+    path = Path(path) if Path(path).exists() else path
+    if isinstance(path, Path) and (path / "checkpoints").is_dir():
+        return _load_run(path, allow)
+    return _load_huggingface(path, revision)
+
+
+def as_document(item: str | Mapping | Document, number: int) -> Document:
+    """A text, dict or Document as a Document; `number` names it in errors."""
+    if isinstance(item, Document):
+        documents_lib.check_text(item, f"document {number}")
+        return item
+    if isinstance(item, str):
+        item = {"id": str(number), "text": item}
+    if isinstance(item, Mapping) and "id" not in item and "_id" not in item:
+        item = {**item, "id": str(number)}
+    return documents_lib.parse(item, f"document {number}")
+
+
+def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
+    config = config_lib.load(run / "config.json")
+    encoder = config_lib.build(config["encoder"], allow)
+    shapes = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    return DocumentModel(
+        encoder=encoder,
+        params=checkpoint.restore_params(run, shapes),
+        tokenizer=tokens.load_tokenizer(run / "tokenizer.json"),
+        segments=config_lib.build(config["segments"], allow),
+        graph=config_lib.build(config["graph"], allow),
+        limits=config["limits"],
+        labels=config.get("labels", ()),
+    )
+
+
+def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:
+    found = huggingface.load(path, revision)
+    segment = Transformer(**found.keywords, pooling=found.pooling)
+    limits = {
+        "segment_tokens": found.max_tokens,
+        "query_tokens": found.max_tokens,
+        "inference_segments": None,
+    }
+    return DocumentModel(
+        encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
+        params={"segment": jax.tree.map(jnp.asarray, found.params)},
+        tokenizer=tokens.load_tokenizer(found.folder),
+        segments=segments.whole,
+        graph=None,
+        limits=limits,
+    )
+
+
+def _normalize(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)

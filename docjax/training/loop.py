@@ -1,0 +1,248 @@
+"""The training run, top to bottom: prepare, restore, steps, save."""
+
+import dataclasses
+import math
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grain
+import jax
+import numpy as np
+from absl import logging
+from jax.experimental import multihost_utils
+
+from docjax import config as config_lib
+from docjax.checkpoint import Checkpointer, restore_params
+from docjax.data import batches
+from docjax.prepare import Prepared, initial_params
+from docjax.training import metrics as metrics_lib
+from docjax.training import sharding
+from docjax.training.gradient_cache import GradientCache
+from docjax.training.step import State, initial_state, make_step
+
+Evaluate = Callable[[Any, str], dict[str, float]]
+
+
+class Stopped(Exception):
+    """SIGTERM came; everything is saved and the same command goes on."""
+
+
+class NotFinite(Exception):
+    """The loss or the gradient is not a number."""
+
+
+def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> State:
+    """Trains to the end, from the newest good checkpoint if there is one.
+
+    `evaluate(params, part)` gives the metrics of the tasks.
+
+    Raises:
+      UserError: for a config that does not fit the data or the devices.
+      Stopped: after SIGTERM, when the state is saved.
+      NotFinite: with the step and the documents.
+    """
+    config, run = prepared.config, prepared.run
+    sharding.check_divides(mesh, config["batch"], config["microbatch"])
+    spec = training_batches(prepared)
+    steps = config["steps"] or config["epochs"] * spec.epoch_steps
+    optimizer = config_lib.build(config["optimizer"])(steps)
+    objective = config_lib.build(config["objective"])
+    cache = GradientCache(prepared.encoder, objective, mesh, prepared.views.queries)
+    step_fn = make_step(cache, optimizer)
+
+    data = iter(spec.dataset(steps).to_iter_dataset(_READ))
+    state = initial_state(initial_params(prepared), optimizer)
+    checkpointer = Checkpointer(run / "checkpoints")
+    state, best = _restore(checkpointer, state, data, mesh)
+    key = jax.random.key(config["seed"])
+    log = metrics_lib.Metrics(run, int(state.step), steps, config["tensorboard"])
+    loop = _Loop(prepared, log, checkpointer, data, evaluate, steps, best)
+    if state.step == 0:
+        loop.evaluate(0, state)
+    for step in range(int(state.step) + 1, steps + 1):
+        batch, documents = next(data)
+        real = _real_tokens(batch)
+        on_device = sharding.put_batch(batch, mesh)
+        state, found = step_fn(state, on_device, key)
+        loop.after(step, state, found, documents, batches.padding(batch), real)
+    loop.finish(state)
+    return state
+
+
+def training_batches(prepared: Prepared) -> batches.TrainingBatches:
+    """The batches of the training documents; says which cannot be used."""
+    config, views = prepared.config, prepared.views
+    rows = prepared.rows("train")
+    counts = prepared.corpus.counts[rows]
+    usable = rows[counts >= views.least_segments]
+    if len(usable) < len(rows):
+        logging.warning(
+            "%d of %d training documents have fewer than %d segments: not trained on",
+            len(rows) - len(usable),
+            len(rows),
+            views.least_segments,
+        )
+    limit = config["limits"]["training_segments"]
+    if limit:
+        logging.info(
+            "%d training documents are longer than %d segments: %d segments are cut",
+            int((counts > limit).sum()),
+            limit,
+            int(np.maximum(counts - limit, 0).sum()),
+        )
+    return batches.TrainingBatches(
+        corpus=prepared.corpus,
+        documents=usable,
+        labels=prepared.labels,
+        views=views,
+        graph=prepared.graph,
+        batch=config["batch"],
+        microbatch=config["microbatch"],
+        limit=limit,
+        seed=config["seed"],
+        sparse=prepared.encoder.sparse,
+    )
+
+
+@dataclasses.dataclass
+class _Loop:
+    """What happens between steps: checks, metrics, evaluation, checkpoints."""
+
+    prepared: Prepared
+    log: metrics_lib.Metrics
+    checkpointer: Checkpointer
+    data: grain.DatasetIterator
+    run_tasks: Evaluate
+    steps: int
+    best: float  # of the selected validation metric
+    stop: "_Stop" = dataclasses.field(default_factory=lambda: _Stop())
+    clock: float = dataclasses.field(default_factory=time.perf_counter)
+    sums: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def after(self, step, state, found, documents, padding, tokens) -> None:
+        """Looks at a finished step; `found` are its metrics."""
+        config = self.prepared.config
+        found = {name: float(value) for name, value in jax.device_get(found).items()}
+        self._check(step, found, documents)
+        self._add(documents=len(documents), tokens=tokens, padding=padding, steps=1)
+        self.log.tick(step)
+        if step % config["log_every"] == 0 or step == self.steps:
+            self.log.write(step, self._line(found))
+        if step % config["evaluate_every"] == 0 and step < self.steps:
+            self.evaluate(step, state)
+        stop = self.stop.asked()
+        if step % config["checkpoint_every"] == 0 or step == self.steps or stop:
+            self.save(state)
+        if stop and step < self.steps:
+            self.checkpointer.close()
+            self.log.close()
+            raise Stopped(
+                f"stopped at step {step} of {self.steps}, saved in {self.prepared.run}"
+            )
+
+    def evaluate(self, step: int, state: State) -> None:
+        part = "validation" if self.prepared.config["splits"]["validation"] else "test"
+        started = time.perf_counter()
+        found = self.run_tasks(state.params, part)
+        if found:
+            self.log.write(step, found)
+            self._select(found, state)
+        self.clock += time.perf_counter() - started
+
+    def _select(self, found: dict[str, float], state: State) -> None:
+        """Keeps the parameters if they are the best so far."""
+        name = self.prepared.config["select"]
+        value = found.get(f"validation/{name}", -math.inf)
+        if name and value > self.best:
+            self.best = value
+            keeper = Checkpointer(self.prepared.run / "best", keep=1)
+            keeper.save(int(state.step), state.params, {"step": state.step}, found)
+            keeper.close()
+
+    def save(self, state: State) -> None:
+        rest = {"step": state.step, "optimizer": state.optimizer}
+        progress = {"data": self.data.get_state(), "best": self.best}
+        self.checkpointer.save(int(state.step), state.params, rest, progress)
+
+    def finish(self, state: State) -> None:
+        """The tasks on the test documents, with the selected parameters."""
+        self.checkpointer.wait()
+        params = state.params
+        if self.prepared.config["select"]:
+            self.evaluate(self.steps, state)
+            params = restore_params(self.prepared.run, params)
+        found = self.run_tasks(params, "test")
+        if found:
+            self.log.write(self.steps, found)
+        self.checkpointer.close()
+        self.log.close()
+
+    def _check(self, step: int, found: dict, documents: np.ndarray) -> None:
+        if metrics_lib.finite(found["loss"], found["grad_norm"]):
+            return
+        ids = [self.prepared.corpus.ids[i] for i in documents]
+        self.checkpointer.close()
+        raise NotFinite(
+            f"step {step}: loss {found['loss']}, gradient norm {found['grad_norm']}; "
+            f"lower optimizer.learning_rate; the last checkpoint is kept; the batch's "
+            f"{len(ids)} documents: {', '.join(ids)}"
+        )
+
+    def _add(self, **values: float) -> None:
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def _line(self, found: dict[str, float]) -> dict[str, float]:
+        """The metrics of this step, and rates since the last line."""
+        seconds = time.perf_counter() - self.clock
+        sums, self.sums, self.clock = self.sums, {}, time.perf_counter()
+        return {f"train/{name}": value for name, value in found.items()} | {
+            "data/padding": sums["padding"] / sums["steps"],
+            "time/step_s": seconds / sums["steps"],
+            "time/documents_per_s": sums["documents"] / seconds,
+            "time/tokens_per_s": sums["tokens"] / seconds,
+        }
+
+
+class _Stop:
+    """Whether SIGTERM came, to any process."""
+
+    def __init__(self) -> None:
+        self._came = False
+        signal.signal(signal.SIGTERM, self._handle)
+
+    def _handle(self, *_) -> None:
+        self._came = True
+
+    def asked(self) -> bool:
+        if jax.process_count() == 1:
+            return self._came
+        return bool(multihost_utils.process_allgather(np.array(self._came)).any())
+
+
+_READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+
+
+def _restore(
+    checkpointer: Checkpointer, state: State, data, mesh
+) -> tuple[State, float]:
+    """The newest good checkpoint's state, or `state`, and the best metric so far.
+
+    The data goes on where it was.
+    """
+    rest = {"step": state.step, "optimizer": state.optimizer}
+    like = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)  # noqa: E731
+    found = checkpointer.restore(like(state.params), like(rest))
+    if found is None:
+        return sharding.replicate(state, mesh), -math.inf
+    params, rest, progress = found
+    data.set_state(progress["data"])
+    logging.info("resumed at step %d", int(rest["step"]))
+    state = State(rest["step"], params, rest["optimizer"])
+    return state, progress["best"]
+
+
+def _real_tokens(batch) -> int:
+    return sum(int(m.lengths.sum()) for m in batch.microbatches)
