@@ -1,0 +1,166 @@
+"""Tokenizers: loaded from a model, or trained on the corpus when none is given.
+
+How documents become tokens, and the tokens a corpus on disk, is in `tokens.py`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+
+from docjax.config import UserError
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
+PADS = ("<pad>", "[PAD]", "<|pad|>", "<|endoftext|>")
+FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # one is needed
+SPARE_ROWS = 1024  # a model's table may be rounded up by as much
+
+
+class Tokenizer:
+    """Texts to token ids, never truncated and never padded.
+
+    Attributes:
+      backend: the `tokenizers.Tokenizer`.
+      vocabulary: number of ids, the highest and one.
+      pad: id that fills the unused places of a batch.
+      prefix, suffix: ids of the special tokens around one text, int32.
+      sha256: of the tokenizer's JSON.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, pad: int | None = None):
+        backend.no_truncation()  # files may carry both: MiniLM's cuts at 128
+        backend.no_padding()
+        ids = backend.get_vocab(with_added_tokens=True)
+        known = [ids[token] for token in PADS if token in ids]
+        self.backend = backend
+        self.vocabulary = max(ids.values()) + 1
+        self.pad = pad if pad is not None else (known or [0])[0]
+        self.prefix, self.suffix = _special_ids(backend)
+        self.sha256 = hashlib.sha256(backend.to_str().encode()).hexdigest()
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The ids (int32) of each text, without special tokens."""
+        encoded = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [np.array(one.ids, np.int32) for one in encoded]
+
+    def encode_with_starts(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of one text, and the character where each token starts."""
+        encoded = self.backend.encode(text, add_special_tokens=False)
+        starts = [start for start, _ in encoded.offsets]
+        return np.array(encoded.ids, np.int32), np.array(starts, np.int64)
+
+    def save(self, path: Path) -> None:
+        """Writes one file, conventionally called tokenizer.json."""
+        self.backend.save(str(path))
+
+
+def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
+    """The tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
+
+    Raises:
+      UserError: if there is none, or it cannot be read or reached.
+    """
+    path = Path(path_or_name)
+    if path.is_file():
+        return _read(path, pad=None)
+    if (path / "tokenizer.json").is_file():
+        return _read(path / "tokenizer.json", _pad_token(path))
+    if path.is_dir() and not any(found for name in FILES for found in path.glob(name)):
+        raise UserError(
+            f"{path}: no tokenizer there; it has none of {', '.join(FILES)}"
+        )
+    return _from_transformers(str(path_or_name))
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int = 8192) -> Tokenizer:
+    """Byte-level BPE of at most `vocabulary` tokens, with RoBERTa's special tokens.
+
+    A small corpus gives fewer tokens: size tables by `Tokenizer.vocabulary`.
+    """
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    if vocabulary < len(alphabet) + len(SPECIAL):
+        raise UserError(
+            f"vocabulary={vocabulary}: byte-level BPE needs "
+            f"{len(alphabet) + len(SPECIAL)} tokens at least"
+        )
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        min_frequency=2,
+        show_progress=False,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=sorted(alphabet),
+    )
+    backend.train_from_iterator(texts, trainer)
+    backend.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), trim_offsets=False, add_prefix_space=True
+    )
+    return Tokenizer(backend)
+
+
+def check_fits(tokenizer: Tokenizer, vocabulary: int, loaded: bool = False) -> None:
+    """Raises UserError if a word table of `vocabulary` rows is another tokenizer's.
+
+    The table must have a row for every token; one of `loaded` weights, hardly more.
+    """
+    spare = vocabulary - tokenizer.vocabulary
+    if spare < 0 or (loaded and spare > SPARE_ROWS):
+        raise UserError(
+            f"the tokenizer has {tokenizer.vocabulary:,} tokens, the encoder's word "
+            f"table {vocabulary:,} rows: they are not of one model; take the tokenizer "
+            "of the folder that the weights come from, or set the encoder's vocabulary"
+        )
+
+
+def _special_ids(backend: tokenizers.Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """The special ids before and after one text."""
+    bare = backend.encode("a", add_special_tokens=False).ids
+    full = backend.encode("a").ids
+    added = len(full) - len(bare)
+    start = next(i for i in range(added + 1) if full[i : i + len(bare)] == bare)
+    end = start + len(bare)
+    return np.array(full[:start], np.int32), np.array(full[end:], np.int32)
+
+
+def _read(file: Path, pad: str | None) -> Tokenizer:
+    try:
+        backend = tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # noqa: BLE001 the library raises no narrower class
+        raise UserError(f"{file}: no tokenizer file ({error})") from None
+    return Tokenizer(backend, None if pad is None else backend.token_to_id(pad))
+
+
+def _pad_token(folder: Path) -> str | None:
+    """The padding token that a model's folder names."""
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        try:
+            token = json.loads((folder / name).read_text("utf-8")).get("pad_token")
+        except FileNotFoundError:
+            continue
+        except (ValueError, AttributeError) as error:
+            raise UserError(f"{folder / name}: not JSON ({error})") from None
+        if token:
+            return token["content"] if isinstance(token, dict) else token
+    return None
+
+
+def _from_transformers(name: str) -> Tokenizer:
+    from transformers import AutoTokenizer  # slow to import, and rarely needed
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"tokenizer {name!r}: no such folder, and not on the hub or no network; "
+            f"give a folder that holds tokenizer.json ({reason})"
+        ) from None
+    if not tokenizer.is_fast:
+        raise UserError(f"tokenizer {name!r}: has no tokenizer.json form; convert it")
+    return Tokenizer(tokenizer.backend_tokenizer, tokenizer.pad_token_id)

@@ -1,0 +1,241 @@
+"""Segments become tokens, and a corpus of them a folder that is read from disk.
+
+Nothing is cut by the token limit: a longer segment goes on in further segments. What
+a cap on the number of segments cuts is decided, and counted, in `batches.py`.
+"""
+
+import fcntl
+import hashlib
+import itertools
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+import docjax
+from docjax.config import UserError
+from docjax.data import storage
+from docjax.data.tokenizer import (
+    Tokenizer,
+    check_fits,
+    load_tokenizer,
+    train_tokenizer,
+)
+from docjax.types import Document, Segment, Segments
+
+__all__ = [
+    "Corpus",
+    "Tokenizer",
+    "check_fits",
+    "fingerprint",
+    "load_tokenizer",
+    "segment_document",
+    "segment_documents",
+    "train_tokenizer",
+]
+
+Cut = Callable[[Document], list[Segment]]
+DOCUMENTS_AT_ONCE = 256
+
+
+def segment_documents(
+    documents: Sequence[Document], segments: Cut, tokenizer: Tokenizer, limit: int
+) -> list[Segments]:
+    """The tokens of each document; fast, since all are encoded in one call.
+
+    Args:
+      segments: how a document is cut, such as `docjax.data.segments.passages`.
+      limit: tokens of one segment at most, special tokens included.
+    """
+    cut = [segments(document) for document in documents]
+    ids = iter(tokenizer.encode([one.text for some in cut for one in some]))
+    return [
+        _join(document, some, list(itertools.islice(ids, len(some))), tokenizer, limit)
+        for document, some in zip(documents, cut)
+    ]
+
+
+def segment_document(
+    document: Document, segments: Cut, tokenizer: Tokenizer, limit: int
+) -> tuple[Segments, list[Segment]]:
+    """The tokens of one document, and the text of each of its segments."""
+    room = _room(tokenizer, limit)
+    cut, ids, pieces = segments(document), [], []
+    for segment in cut:
+        tokens, starts = tokenizer.encode_with_starts(segment.text)
+        bounds = [0, *starts[room::room].tolist(), len(segment.text)]
+        for start, end in itertools.pairwise(bounds):
+            pieces.append(Segment(segment.text[start:end], segment.section))
+        ids.append(tokens)
+    return _join(document, cut, ids, tokenizer, limit), pieces
+
+
+def _join(
+    document: Document,
+    cut: list[Segment],
+    ids: list[np.ndarray],
+    tokenizer: Tokenizer,
+    limit: int,
+) -> Segments:
+    """One document's segments, with special tokens, the long ones continued."""
+    room = _room(tokenizer, limit)
+    pieces, sections = [], []
+    for segment, tokens in zip(cut, ids, strict=True):
+        for start in range(0, max(len(tokens), 1), room):
+            middle = tokens[start : start + room]
+            pieces.append(np.concatenate([tokenizer.prefix, middle, tokenizer.suffix]))
+            sections.append(segment.section)
+    return Segments(
+        np.concatenate(pieces) if pieces else np.zeros(0, np.int32),
+        np.cumsum([0, *map(len, pieces)]).astype(np.int64),
+        np.array(sections, np.int32),
+        np.array(document.edges, np.int32).reshape(-1, 2),
+    )
+
+
+def _room(tokenizer: Tokenizer, limit: int) -> int:
+    """Tokens of text in a segment."""
+    special = len(tokenizer.prefix) + len(tokenizer.suffix)
+    if limit <= special:
+        raise UserError(
+            f"limit={limit}: a segment needs more than its {special} special tokens"
+        )
+    return limit - special
+
+
+class Corpus:
+    """The tokens of all documents, in a folder of arrays that are read as needed.
+
+    `corpus[i]` is document i as `Segments`. The folder is complete or not there at
+    all: it is written under another name, and renamed at the end.
+
+    Attributes:
+      ids, labels, splits: of each document, in the order of the source.
+      words: of each document, int64.
+      lengths: tokens of each segment of the corpus, int64, special tokens included.
+      counts: segments of each document, int64.
+    """
+
+    def __init__(self, folder: Path):
+        facts = storage.read_facts(folder)
+        if facts is None:
+            raise UserError(f"{folder}: no corpus there, or one of another version")
+        self.folder, self._summary = folder, facts["summary"]
+        self._arrays = storage.read_arrays(folder)
+        rows = zip(*storage.read_lines(folder))
+        self.ids, self.labels, self.splits, words = map(list, rows)
+        if not storage.fits(self._arrays, len(self.ids)):
+            raise UserError(f"{folder}: damaged; remove it, and it is built again")
+        self.words = np.array(words, np.int64)
+        self.lengths = np.diff(self._arrays["segments"])
+        self.counts = np.diff(self._arrays["documents"])
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Corpus":
+        """The corpus in `folder`. Raises UserError if there is none."""
+        return cls(Path(folder))
+
+    @classmethod
+    def build(
+        cls,
+        folder: str | Path,
+        documents: Iterable[Document],
+        segments: Cut,
+        tokenizer: Tokenizer,
+        limit: int,
+        fingerprint: str,
+    ) -> "Corpus":
+        """The corpus in `folder`, written first unless its `fingerprint` is this.
+
+        `documents` are read only if it is written. Processes that share the folder
+        wait for the one that writes.
+        """
+        folder = Path(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with open(folder.with_name(folder.name + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            facts = storage.read_facts(folder)
+            if facts is None or facts["fingerprint"] != fingerprint:
+                partial = folder.with_name(folder.name + ".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                pairs = _segmented(documents, segments, tokenizer, limit)
+                summary = storage.write(
+                    partial, pairs, tokenizer.vocabulary, fingerprint
+                )
+                logging.info("corpus: %s", summary)
+                shutil.rmtree(folder, ignore_errors=True)
+                partial.rename(folder)
+        return cls(folder)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Segments:
+        index = range(len(self))[index]
+        start, end = self._arrays["documents"][index : index + 2]
+        offsets = np.array(self._arrays["segments"][start : end + 1])
+        tokens = self._arrays["tokens"][offsets[0] : offsets[-1]]
+        edges = slice(*self._arrays["edge_offsets"][index : index + 2])
+        return Segments(
+            tokens.astype(np.int32),
+            offsets - offsets[0],
+            np.array(self._arrays["sections"][start:end]),
+            np.array(self._arrays["edges"][edges]),
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers of documents, words, segments, tokens and edges; of documents by
+        label and split; and the most tokens of a segment (`longest`) and segments of
+        a document (`most_segments`)."""
+        return dict(self._summary)
+
+
+def fingerprint(
+    source: Callable, segments: Cut, tokenizer: Tokenizer, limit: int
+) -> str:
+    """What a corpus on disk depends on, as one sha256.
+
+    That is: the functions with their keywords, as `docjax.config.build` binds them, the
+    stamp of the source (sizes and times of files, versions of packages), the tokenizer,
+    the limit, and the version of docjax.
+    """
+    parts = [_part(source), _part(segments), tokenizer.sha256, limit]
+    facts = json.dumps([storage.FORMAT, docjax.__version__, *parts], default=str)
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _segmented(
+    documents: Iterable[Document], segments: Cut, tokenizer: Tokenizer, limit: int
+) -> Iterator[tuple[Document, Segments]]:
+    """Each document with its tokens; `DOCUMENTS_AT_ONCE` are in memory."""
+    documents, empty = iter(documents), True
+    while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
+        empty = False
+        found = segment_documents(batch, segments, tokenizer, limit)
+        for document, one in zip(batch, found):
+            if not len(one):
+                raise UserError(f"document {document.id!r} has no segments: no words")
+            yield document, one
+    if empty:
+        raise UserError("empty corpus: the source has no documents")
+
+
+def _part(value: Any) -> Any:
+    """A function and its keywords, and what its module's `stamp` adds, as JSON."""
+    if isinstance(value, (list, tuple)):
+        return [_part(one) for one in value]
+    if not callable(value):
+        return value
+    fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})
+    stamp = getattr(sys.modules[fn.__module__], "stamp", None)
+    return [
+        f"{fn.__module__}.{fn.__qualname__}",
+        {key: _part(keywords[key]) for key in sorted(keywords)},
+        stamp(**keywords) if stamp else None,
+    ]
