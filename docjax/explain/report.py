@@ -213,7 +213,10 @@ def _attention(attention: Attention | None, folder: Path) -> str:
 
 def _passages(attention: Attention) -> str:
     """Strips of bars and the passages' text, linked by node (see page.SCRIPT)."""
-    weights = {name: np.round(w, 5).tolist() for name, w in attention.weights.items()}
+    weights = {
+        name: [[float(f"{weight:.4g}") for weight in row] for row in matrix]
+        for name, matrix in attention.weights.items()
+    }  # few digits, but only what is 0 becomes 0: no edge
     rows = {name: receivers[0] for name, receivers in weights.items()}
     strips = "".join(_strip(i, name, row) for i, (name, row) in enumerate(rows.items()))
     head = "".join(f'<th scope="col">{page.text(name)}</th>' for name in rows)
