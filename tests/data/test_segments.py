@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docjax.data.documents import full_text
+from docjax.data.documents import full_text, parse
 from docjax.data.segments import passages, sentences, sentences_of, whole
 from docjax.types import Document, Section
 
@@ -138,8 +138,6 @@ def test_passages_of_real_documents_hold_at_most_100_words_or_one_sentence(name)
 
 
 def real(name, count):
-    from docjax.data.documents import parse
-
     path = DATA / f"{name}.jsonl.xz"
     if not path.exists():
         pytest.skip(f"{name} is not in ../shared/data")

@@ -1,5 +1,6 @@
 """Documents from JSON lines: plain, .gz, .xz or .zst, one file or a pattern of many."""
 
+import contextlib
 import glob
 import gzip
 import lzma
@@ -55,9 +56,10 @@ def open_lines(file: Path) -> Iterator[bytes]:
     Raises:
       UserError: if the file is cut short, damaged or not what its suffix says.
     """
-    openers = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstandard_lines}
+    openers = {".gz": gzip.open, ".xz": lzma.open, ".zst": _open_zstandard}
     try:
-        yield from openers.get(file.suffix, open)(file, "rb")
+        with openers.get(file.suffix, open)(file, "rb") as lines:
+            yield from lines
     except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise UserError(f"{file}: damaged or cut short ({error})") from None
     except OSError as error:
@@ -70,8 +72,12 @@ def _lines(file: Path) -> Iterator[tuple[str, bytes]]:
             yield f"{file}, line {number}", line
 
 
+def _open_zstandard(file: Path, mode: str) -> contextlib.closing:
+    """Opens a .zst file; the library's own reader ends a cut file in silence."""
+    return contextlib.closing(_zstandard_lines(file, mode))
+
+
 def _zstandard_lines(file: Path, mode: str) -> Iterator[bytes]:
-    """Lines of a .zst file; the library's own reader ends a cut file in silence."""
     rest = b""
     for block in _zstandard_blocks(file, mode):
         *lines, rest = (rest + block).split(b"\n")

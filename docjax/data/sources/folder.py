@@ -1,0 +1,73 @@
+"""Documents from a folder of text files; sub-folders give label and split."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from docjax.config import UserError
+from docjax.data import documents
+from docjax.types import Document, Section
+
+SPLIT = re.compile(
+    r"(?:^|[-_.])(train|test|dev|val|valid|validation|unsup|unlabeled)$", re.IGNORECASE
+)
+
+
+def folder(
+    path: str,
+    max_bad_fraction: float = 0.0,
+    encoding: str = "utf-8",
+    report: Counter | None = None,
+) -> Iterator[Document]:
+    """The files under `path` as documents, in the order of their names.
+
+    `LABEL/file` gives the label, `SPLIT/file` the split, and `SPLIT/LABEL/file` both,
+    where a split is "train", "test" and the like, or a name that ends so
+    ("20news-bydate-train"). The id is the path below `path`. Hidden files are no
+    documents.
+
+    Raises:
+      UserError: if there is no such folder, and what `documents.read` raises.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise UserError(f"{path}: no such folder")
+
+    def convert(file: Path, place: str) -> Document:
+        text = documents.decode(file.read_bytes(), place, encoding)
+        relative = file.relative_to(root)
+        split, label = split_and_label(relative.parts[:-1])
+        sections = (Section("", text),)
+        document = Document(relative.as_posix(), sections, label=label, split=split)
+        documents.check_text(document, place)
+        return document
+
+    files = ((str(file), file) for file in _files(root))
+    return documents.read(files, convert, max_bad_fraction, report)
+
+
+def stamp(path: str, **keywords) -> list[tuple[str, int, int]]:
+    """What changes when the files change: name, size and time of each."""
+    found = [(file, file.stat()) for file in _files(Path(path))]
+    return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found]
+
+
+def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """What the names of the folders above a file say."""
+    if not folders:
+        return None, None
+    match = SPLIT.search(folders[0])
+    split = match.group(1).lower() if match else folders[0]
+    if len(folders) > 1:
+        return split, "/".join(folders[1:])
+    return (split, None) if match else (None, folders[0])
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield Path(here, name)

@@ -1,0 +1,112 @@
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from docjax.config import UserError
+from docjax.data.documents import BadDocument
+from docjax.data.sources.jsonl import jsonl, stamp
+
+DATA = Path(__file__).resolve().parents[3] / "../shared/data"
+RECORDS = [{"id": f"d{i}", "text": f"Text number {i}: ü\u2028."} for i in range(3000)]
+RAW = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in RECORDS).encode()
+COMPRESS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def texts(path, **keywords):
+    return [document.sections[0].text for document in jsonl(str(path), **keywords)]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_every_compression_gives_the_same_documents(tmp_path, suffix):
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(COMPRESS[suffix](RAW))
+    assert texts(path) == [record["text"] for record in RECORDS]
+
+
+def test_a_zstandard_file_of_several_frames_is_read_to_its_end(tmp_path):
+    compress = COMPRESS[".zst"]
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(compress(RAW[:1000]) + compress(RAW[1000:]))
+    assert texts(path) == [record["text"] for record in RECORDS]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"x" + b])
+def test_a_damaged_file_is_named(tmp_path, suffix, damage):
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(damage(COMPRESS[suffix](RAW)))
+    with pytest.raises(UserError, match=r"a\.jsonl\..*: (damaged|cannot be read)"):
+        texts(path, max_bad_fraction=1.0)
+
+
+def test_a_pattern_reads_several_files_in_the_order_of_their_names(tmp_path):
+    for number, name in enumerate(["b.jsonl", "a.jsonl.gz", "c.txt"]):
+        line = json.dumps({"id": name, "text": f"text {number}"}).encode()
+        packed = gzip.compress(line) if name.endswith(".gz") else line
+        (tmp_path / name).write_bytes(packed)
+    assert texts(tmp_path / "*.jsonl*") == ["text 1", "text 0"]
+
+
+def test_an_id_in_two_files_is_a_duplicate(tmp_path):
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"id": "x", "text": "y"}')
+    with pytest.raises(BadDocument, match=r"b\.jsonl, line 1: duplicate id"):
+        texts(tmp_path / "*.jsonl")
+
+
+def test_blank_lines_and_a_byte_order_mark_are_no_documents(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"id": "x", "text": "y"}\r\n\r\n\n')
+    assert texts(path) == ["y"]
+
+
+def test_a_bad_line_is_named_by_file_and_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"id": "x", "text": "y"}\n\n{"id": "z"}\n')
+    with pytest.raises(BadDocument, match=r"a\.jsonl, line 3: missing key: no 'text'"):
+        texts(path)
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(UserError, match="nowhere.jsonl: no such file"):
+        jsonl("nowhere.jsonl")
+
+
+def test_a_folder_is_refused_with_the_mend(tmp_path):
+    with pytest.raises(UserError, match=r"a folder; name its files"):
+        jsonl(str(tmp_path))
+
+
+def test_the_stamp_changes_with_the_file(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(RAW)
+    before = stamp(str(path))
+    path.write_bytes(RAW + b"\n")
+    assert stamp(str(path)) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "labels", "splits"),
+    [
+        ("20news", 18846, 20, {"train": 11314, "test": 7532}),
+        ("openstax", 1147, 9, {None: 1147}),
+    ],
+)
+def test_real_files_have_the_documents_they_should(name, documents, labels, splits):
+    path = DATA / f"{name}.jsonl.xz"
+    if not path.exists():
+        pytest.skip(f"{name} is not in ../shared/data")
+    found = [(one.label, one.split) for one in jsonl(str(path))]
+    assert len(found) == documents
+    assert len({label for label, _ in found}) == labels
+    for split, count in splits.items():
+        assert sum(one == split for _, one in found) == count

@@ -1,0 +1,138 @@
+import json
+from collections import Counter
+
+import pytest
+
+from docjax.config import UserError
+from docjax.data.documents import BadDocument, full_text, parse, parse_line, read
+from docjax.types import Document, Section
+
+
+def test_a_flat_record_is_a_document_of_one_section():
+    found = parse({"id": 7, "text": "Some words.", "label": 3, "year": 1999}, "here")
+    assert found == Document(
+        "7", (Section("", "Some words."),), label="3", metadata={"year": 1999}
+    )
+
+
+def test_a_sectioned_record_keeps_its_structure():
+    found = parse(
+        {
+            "id": "a",
+            "title": "T",
+            "sections": [{"heading": "H", "text": "x", "level": 2}, {"text": "y"}],
+            "label": None,
+            "split": "train",
+            "links": ["b", 3],
+            "edges": [[0, 1]],
+            "query": "q",
+            "metadata": {"venue": "v"},
+        },
+        "here",
+    )
+    assert found == Document(
+        "a",
+        (Section("H", "x"), Section("", "y")),
+        title="T",
+        split="train",
+        links=("b", "3"),
+        edges=((0, 1),),
+        query="q",
+        metadata={"venue": "v"},
+    )
+
+
+def test_the_id_may_be_called_as_in_beir():
+    assert parse({"_id": "MED-1", "title": "T", "text": ""}, "here").id == "MED-1"
+
+
+def test_full_text_holds_title_headings_and_texts():
+    document = Document("d", (Section("", "a"), Section("H", "b")), title="T")
+    assert full_text(document) == "T\n\na\n\nH\n\nb"
+
+
+BAD = [
+    (b'{"id": "a", "text"', "bad JSON"),
+    (b"[" * 100_000, "bad JSON"),
+    (b'["a"]', "wrong type"),
+    (b'{"text": "x"}', "missing key"),
+    (b'{"id": "", "text": "x"}', "missing key"),
+    (b'{"id": "a"}', "missing key"),
+    (b'{"id": "a", "sections": [{"heading": "x"}]}', "missing key"),
+    (b'{"id": 1.5, "text": "x"}', "wrong type"),
+    (b'{"id": "a", "text": ["x"]}', "wrong type"),
+    (b'{"id": "a", "text": null}', "wrong type"),
+    (b'{"id": "a", "text": "x", "title": 3}', "wrong type"),
+    (b'{"id": "a", "text": "x", "label": ["b"]}', "wrong type"),
+    (b'{"id": "a", "text": "x", "split": true}', "wrong type"),
+    (b'{"id": "a", "text": "x", "links": "b"}', "wrong type"),
+    (b'{"id": "a", "text": "x", "links": [null]}', "wrong type"),
+    (b'{"id": "a", "text": "x", "edges": [[0, 1]]}', "wrong type"),
+    (b'{"id": "a", "text": "x", "edges": [0]}', "wrong type"),
+    (b'{"id": "a", "text": "x", "query": 1}', "wrong type"),
+    (b'{"id": "a", "text": "x", "metadata": 1}', "wrong type"),
+    (b'{"id": "a", "text": "x", "sections": [{"text": "y"}]}', "wrong type"),
+    (b'{"id": "a", "sections": {"text": "x"}}', "wrong type"),
+    (b'{"id": "a", "sections": ["x"]}', "wrong type"),
+    (b'{"id": "a", "text": "\xff"}', "invalid UTF-8"),
+    (b'{"id": "a", "text": "\\ud800"}', "invalid UTF-8"),
+    (b'{"id": "a", "text": " \\n"}', "empty text"),
+    (b'{"id": "a", "sections": []}', "empty text"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), BAD)
+def test_a_bad_line_names_place_and_reason(line, reason):
+    with pytest.raises(BadDocument) as error:
+        parse_line(line, "a.jsonl, line 3")
+    assert error.value.reason == reason
+    assert str(error.value).startswith("a.jsonl, line 3")
+    assert f": {reason}: " in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def lines(*records):
+    texts = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
+    return [(f"f, line {number}", text) for number, text in enumerate(texts, start=1)]
+
+
+def good(count):
+    return [{"id": number, "text": "x"} for number in range(count)]
+
+
+def test_the_first_bad_document_raises_with_the_mend():
+    found = read(lines(*good(2), b"{"), parse_line)
+    assert [next(found).id, next(found).id] == ["0", "1"]
+    with pytest.raises(BadDocument, match="f, line 3: bad JSON: .*max_bad_fraction"):
+        next(found)
+
+
+def test_a_duplicate_id_raises():
+    with pytest.raises(BadDocument, match="line 2: duplicate id: '0'") as error:
+        list(read(lines(*good(1), *good(1)), parse_line))
+    assert error.value.reason == "duplicate id"
+
+
+def test_bad_documents_within_the_fraction_are_counted_by_reason():
+    report = Counter()
+    records = [*good(8), b"{", b"{", {"id": "a", "text": ""}, {"id": 0, "text": "y"}]
+    found = list(read(lines(*records), parse_line, 0.4, report))
+    assert [document.id for document in found] == [str(i) for i in range(8)]
+    assert report == {
+        "documents": 8,
+        "bad JSON": 2,
+        "empty text": 1,
+        "duplicate id": 1,
+    }
+
+
+def test_more_bad_documents_than_the_fraction_raise_with_counts():
+    with pytest.raises(UserError, match=r"2 of 4 .* \(2 bad JSON\).*0\.4.*line 1"):
+        list(read(lines(b"{", *good(2), b"["), parse_line, 0.4))
+
+
+def test_no_document_at_all_is_an_empty_corpus():
+    with pytest.raises(UserError, match="empty corpus"):
+        list(read([], parse_line))
+    with pytest.raises(UserError, match="empty corpus"):
+        list(read(lines(b"{"), parse_line, max_bad_fraction=1.0))
