@@ -1,0 +1,78 @@
+"""Train, validation and test parts for documents whose source gives none."""
+
+import dataclasses
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from docjax.config import UserError
+from docjax.types import Document
+
+
+def holdout(
+    documents: Iterable[Document] | Callable[[], Iterable[Document]],
+    test: float = 0.2,
+    validation: float = 0.0,
+    by: str | None = None,
+    seed: int = 0,
+) -> Iterator[Document]:
+    """The documents, each without a split put into "train", "validation" or "test".
+
+    Every label is divided by the same shares. Documents with an equal `metadata[by]`
+    (chapters of a book, threads) stay together. The parts depend on ids, labels and
+    `seed`, not on the order.
+
+    Args:
+      documents: if a function, it is called twice and memory holds ids alone;
+        otherwise all documents are held.
+    """
+    if not (0 <= test and 0 <= validation and test + validation < 1):
+        raise UserError(
+            f"test={test} and validation={validation}: shares of at least 0 whose sum "
+            "is below 1 are needed"
+        )
+    read = documents if callable(documents) else list(documents).__iter__
+    groups: defaultdict[str, Counter] = defaultdict(Counter)
+    for document in read():
+        if document.split is None:
+            groups[_group(document, by)][document.label or ""] += 1
+    splits = _assign(groups, test, validation, seed)
+    for document in read():
+        if document.split is None:
+            split = splits[_group(document, by)]
+            document = dataclasses.replace(document, split=split)
+        yield document
+
+
+def _group(document: Document, by: str | None) -> str:
+    if by is None:
+        return document.id
+    if by not in document.metadata:
+        raise UserError(
+            f"by={by!r}: document {document.id!r} has no such metadata; "
+            f"it has {', '.join(map(str, document.metadata)) or 'none'}"
+        )
+    return str(document.metadata[by])
+
+
+def _assign(
+    groups: dict[str, Counter], test: float, validation: float, seed: int
+) -> dict[str, str]:
+    """The split of each group; a group counts for its most frequent label."""
+    strata: defaultdict[str, list[str]] = defaultdict(list)
+    for group, labels in groups.items():
+        strata[min(labels, key=lambda label: (-labels[label], label))].append(group)
+    splits = {}
+    for members in strata.values():
+        total, before = sum(groups[group].total() for group in members), 0
+        for group in sorted(members, key=lambda group: _hash(group, seed)):
+            size = groups[group].total()
+            place = (before + size / 2) / total
+            later = "validation" if place < test + validation else "train"
+            splits[group] = "test" if place < test else later
+            before += size
+    return splits
+
+
+def _hash(group: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}\0{group}".encode("utf-8", "replace")).digest()
