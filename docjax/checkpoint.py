@@ -111,9 +111,7 @@ def restore_params(run: Path, params: Any) -> Any:
         step = newest_good(folder)
         if step is not None:
             with ocp.StandardCheckpointer() as reader:
-                return reader.restore(
-                    folder.absolute() / str(step) / "params", params
-                )
+                return reader.restore(folder.absolute() / str(step) / "params", params)
     raise UserError(f"{run}: has no checkpoint yet; train it first")
 
 
@@ -166,9 +164,7 @@ def check(folder: Path) -> str | None:
 def _hashes(folder: Path) -> dict[str, str]:
     files = [p for p in sorted(folder.rglob("*")) if p.is_file()]
     skip = (MANIFEST, MANIFEST + ".tmp")
-    return {
-        str(p.relative_to(folder)): _sha256(p) for p in files if p.name not in skip
-    }
+    return {str(p.relative_to(folder)): _sha256(p) for p in files if p.name not in skip}
 
 
 def _sha256(path: Path) -> str:

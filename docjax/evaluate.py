@@ -2,20 +2,16 @@
 
 import dataclasses
 import functools
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from absl import logging
 
-from docjax import checkpoint
 from docjax import config as config_lib
 from docjax.data import batches
-from docjax.encoders.document import fresh_params
 from docjax.inference import Inference
-from docjax.prepare import Prepared, prepare
-from docjax.training import loop, metrics, sharding
+from docjax.prepare import Prepared
 from docjax.types import Embeddings
 
 
@@ -28,16 +24,20 @@ class Evaluation:
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
         """Metrics named `eval/<task>/<metric>`; of validation, `validation/...`."""
-        tasks = self.prepared.config["tasks"]
-        if not tasks:
+        if not self.prepared.config["tasks"]:
             return {}
         train, test = self._embeddings(params, "train"), self._embeddings(params, part)
-        prefix = "eval" if part == "test" else part
-        metrics = {}
-        for name, task in tasks.items():
-            found = config_lib.build(task)(train, test)
-            metrics |= {f"{prefix}/{name}/{key}": value for key, value in found.items()}
-        return metrics
+        return self.scores(train, test, "eval" if part == "test" else part)
+
+    def scores(
+        self, train: Embeddings, test: Embeddings, prefix: str
+    ) -> dict[str, float]:
+        """The tasks' metrics on any vectors."""
+        found = {}
+        for name, task in self.prepared.config["tasks"].items():
+            for key, value in config_lib.build(task)(train, test).items():
+                found[f"{prefix}/{name}/{key}"] = value
+        return found
 
     def vectors(self, params: Any, rows: np.ndarray) -> np.ndarray:
         """Vectors of the corpus's documents at `rows`."""
@@ -71,17 +71,3 @@ class Evaluation:
             return None
         numbers = self._inference.predictions(params, vectors)
         return [self.prepared.config["labels"][i] for i in numbers]
-
-
-def run(config: Any, directory: Path, mode: str) -> dict[str, float]:
-    """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
-    prepared = prepare(config, directory)
-    mesh = sharding.mesh()
-    evaluation = Evaluation(prepared, mesh)
-    if mode == "train":
-        loop.train(prepared, mesh, evaluation)
-    else:
-        shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-        params = checkpoint.restore_params(directory, shapes)
-        metrics.append(directory, evaluation(params, "test"))
-    return metrics.read(directory)[-1]

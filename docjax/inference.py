@@ -77,7 +77,9 @@ class Inference:
         """The classes that the training head gives to document vectors."""
         return np.asarray(self._predictions(params, vectors))
 
-    def attention(self, params: Any, document: Segments) -> Float[np.ndarray, "l h i i"]:
+    def attention(
+        self, params: Any, document: Segments
+    ) -> Float[np.ndarray, "l h i i"]:
         """The graph attention of each layer over one document."""
         if not hasattr(self.encoder.document, "nodes"):
             raise UserError(
@@ -116,9 +118,7 @@ class Inference:
 
     @functools.partial(jax.jit, static_argnums=0)
     def _encode_documents(self, rest, vectors, lengths, adjacency, edges):
-        return self._apply(
-            rest, vectors, lengths, adjacency, edges, method="documents"
-        )
+        return self._apply(rest, vectors, lengths, adjacency, edges, method="documents")
 
     @functools.partial(jax.jit, static_argnums=0)
     def _queries(self, params, vectors):

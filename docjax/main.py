@@ -12,11 +12,14 @@ from pathlib import Path
 
 import jax
 from absl import flags, logging
-from ml_collections import config_flags
+from ml_collections import ConfigDict, config_flags
 
-from docjax import evaluate
+from docjax import run_report
 from docjax.config import UserError
-from docjax.training import loop
+from docjax.evaluate import Evaluation
+from docjax.prepare import initial_params, prepare, trained_params
+from docjax.training import loop, sharding
+from docjax.training.metrics import last_metrics
 
 FLAGS = flags.FLAGS
 config_flags.DEFINE_config_file("config", None, "A file of configs/, with :VARIANT.")
@@ -35,16 +38,32 @@ def main(argv: list[str]) -> int:
     try:
         read_flags(argv)
         if FLAGS.coordinator:
-            jax.distributed.initialize(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
+            jax.distributed.initialize(
+                FLAGS.coordinator, FLAGS.processes, FLAGS.process
+            )
         elif FLAGS.distributed:
             jax.distributed.initialize()
-        metrics = evaluate.run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
+        metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
     except tuple(CODES) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return next(code for kind, code in CODES.items() if isinstance(error, kind))
     if jax.process_index() == 0:
         print(json.dumps(metrics))
     return 0
+
+
+def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, float]:
+    """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
+    prepared = prepare(config, workdir)
+    if mode == "train":
+        mesh = sharding.mesh()
+        loop.train(prepared, mesh, Evaluation(prepared, mesh))
+    before, after = initial_params(prepared), trained_params(prepared)
+    local = Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
+    metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
+    if jax.process_index() == 0:
+        logging.info("report: %s", run_report.write(local, before, after))
+    return metrics
 
 
 def read_flags(argv: list[str]) -> None:

@@ -122,7 +122,9 @@ class DocumentModel:
         headings = [read.sections[piece.section].heading for piece in pieces]
         return Attention(weights, pieces[: len(one)], headings[: len(one)])
 
-    def _tokenize(self, items: Sequence, cut: Callable | None = None) -> Iterator[Segments]:
+    def _tokenize(
+        self, items: Sequence, cut: Callable | None = None
+    ) -> Iterator[Segments]:
         for start in range(0, len(items), TEXTS_AT_ONCE):
             some = items[start : start + TEXTS_AT_ONCE]
             yield from tokens.segment_documents(
@@ -154,7 +156,10 @@ class DocumentModel:
 
 
 def load(
-    path: str | Path, *, revision: str | None = None, allow: Sequence[str] = ("docjax.",)
+    path: str | Path,
+    *,
+    revision: str | None = None,
+    allow: Sequence[str] = ("docjax.",),
 ) -> DocumentModel:
     """A model from a run directory, or from a Hugging Face folder or name.
 

@@ -76,7 +76,9 @@ def prepare(config: Any, run: Path) -> Prepared:
     """
     config = config_lib.plain(config)
     _check_fields(config)
-    built = {key: config_lib.build(config[key]) for key in ("views", "segments", "graph")}
+    built = {
+        key: config_lib.build(config[key]) for key in ("views", "segments", "graph")
+    }
     run.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(config, run)
     if not config["tokenizer"]["path"]:
@@ -124,6 +126,12 @@ def initial_params(prepared: Prepared) -> Any:
             "set these with --config.encoder.segment.KEY=VALUE"
         )
     return params | {"segment": jax.tree.map(jnp.asarray, found.params)}
+
+
+def trained_params(prepared: Prepared) -> Any:
+    """The parameters that a run ended with."""
+    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
+    return checkpoint.restore_params(prepared.run, shapes)
 
 
 def _from_run(run: Path, params: Any) -> Any:

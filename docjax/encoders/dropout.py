@@ -7,9 +7,11 @@ size, on any number of devices, sees the masks of the whole batch.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key, UInt32
 
 LEVELS = 256  # a mask spends one random byte on an element
+GOLDEN = np.uint32(0x9E3779B9)  # 2^32 / golden ratio: spreads small numbers
 
 
 def dropout(
@@ -33,8 +35,8 @@ def kept(
 
     The element at an index is the same in every `shape`.
     """
-    keys = jax.vmap(lambda key: jax.random.fold_in(key, site))(keys)
-    return _bytes(keys, shape) >= dropped(rate)
+    state = _mix(_words(keys) + jnp.uint32(site) * GOLDEN)
+    return _bytes(state, shape) >= dropped(rate)
 
 
 def dropped(rate: float) -> int:
@@ -47,12 +49,27 @@ def scale(rate: float) -> float:
     return LEVELS / (LEVELS - dropped(rate))
 
 
-def _bytes(keys: Key[Array, " n"], shape: tuple[int, ...]) -> Array:
-    """Random bytes: a key for every index of the leading axes, then one row of bytes."""
+def _words(keys: Key[Array, " n"]) -> UInt32[Array, " n"]:
+    """One word of each key, in which both of its words count."""
+    high, low = jnp.moveaxis(jax.random.key_data(keys), -1, 0)
+    return _mix(high) ^ low
+
+
+def _bytes(state: UInt32[Array, " n"], shape: tuple[int, ...]) -> Array:
+    """Random bytes, hashed from the row's state and the index in each axis.
+
+    A generator made for simulation would cost more than the layer it masks.
+    """
     *leading, last = shape
-    for size in leading:
-        fold = jax.vmap(jax.random.fold_in, (None, 0))
-        keys = jax.vmap(fold, (0, None))(keys.reshape(-1), jnp.arange(size))
-    words = jax.vmap(lambda key: jax.random.bits(key, (-(-last // 4),), jnp.uint32))
-    values = jax.lax.bitcast_convert_type(words(keys.reshape(-1)), jnp.uint8)
-    return values.reshape(-1, *leading, values.shape[-2] * 4)[..., :last]
+    for size in (*leading, -(-last // 4)):
+        index = jnp.arange(1, size + 1, dtype=jnp.uint32)
+        state = _mix(state[..., None] + index * GOLDEN)
+    values = jax.lax.bitcast_convert_type(state, jnp.uint8)
+    return values.reshape(*values.shape[:-2], -1)[..., :last]
+
+
+def _mix(x: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
+    """Every bit of the result depends on every bit of x (MurmurHash3's finalizer)."""
+    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
+    return x ^ (x >> 16)

@@ -44,7 +44,9 @@ class Metrics:
             file.write(json.dumps(line) + "\n")
         shown = ", ".join(f"{k} {v:.4g}" for k, v in line.items() if _shown(k))
         if self._bar.disable:
-            print(f"step {step}/{self._bar.total}: {shown}", file=sys.stderr, flush=True)
+            print(
+                f"step {step}/{self._bar.total}: {shown}", file=sys.stderr, flush=True
+            )
         else:
             self._bar.set_postfix_str(shown)
         if self._events:
@@ -72,6 +74,11 @@ def read(run: Path) -> list[dict[str, float]]:
             if number + 1 < len(lines):
                 raise
     return found
+
+
+def last_metrics(run: Path) -> dict[str, float]:
+    """The last line of a run's metrics.jsonl."""
+    return read(run)[-1]
 
 
 def finite(*values: float) -> bool:

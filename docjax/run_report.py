@@ -1,0 +1,226 @@
+"""Gathers what the report of a run shows: scores, curves, maps, attention.
+
+The page itself is in `docjax.explain.report`, its figures in `docjax.explain.figures`.
+"""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from docjax import config as config_lib
+from docjax.config import UserError
+from docjax.data import graphs
+from docjax.data.documents import full_text
+from docjax.evaluate import Evaluation
+from docjax.explain import attention as attention_lib
+from docjax.explain import figures, report
+from docjax.model import DocumentModel
+from docjax.training import metrics
+from docjax.types import Document, Embeddings, Section
+
+CURVES = (
+    *("train/loss", "train/in_batch_accuracy", "train/accuracy"),
+    *("validation/classification/accuracy", "eval/classification/accuracy"),
+    *("eval/clustering/nmi", "eval/clustering/purity"),
+)
+MAP = 1000  # documents of the t-SNE panels
+WIDTH = 256  # of the reduced TF-IDF vectors
+NODES = 30  # segments of the document whose attention is shown
+
+
+def write(evaluation: Evaluation, before: Any, after: Any) -> Path:
+    """Writes `report/index.html` and the figures of a run.
+
+    `before` and `after` are the parameters it began and ended with.
+    """
+    prepared = evaluation.prepared
+    figures_dir = prepared.run / "figures"
+    figures_dir.mkdir(exist_ok=True)
+    lines = metrics.read(prepared.run)
+    sample = _sample(evaluation)
+    texts, shown = _texts(evaluation, sample)
+    return report.write(
+        prepared.run,
+        report.Report(
+            name=prepared.run.name,
+            config=prepared.config,
+            scores=_scores(evaluation, lines, texts),
+            data=_data(evaluation, lines),
+            curves=_or_none(_curves, evaluation, figures_dir / "curves", lines),
+            tsne=_or_none(
+                _map, evaluation, figures_dir / "map", before, after, sample, texts
+            ),
+            attention=_or_none(_attention, evaluation, figures_dir, after, shown),
+            commands={"This run was made with": shlex.join(["python", *_command()])},
+        ),
+    )
+
+
+def _or_none(draw, *arguments) -> Any:
+    """What `draw` gives, or None where there is too little to draw."""
+    try:
+        return draw(*arguments)
+    except UserError as error:
+        logging.info("report: %s", error)
+        return None
+
+
+def _command() -> list[str]:
+    return ["-m", "docjax.main", *sys.argv[1:]]
+
+
+def _sample(evaluation: Evaluation) -> np.ndarray:
+    """The labelled test documents (or training ones) that the map shows."""
+    prepared = evaluation.prepared
+    rows = prepared.rows("test")
+    rows = rows if len(rows) else prepared.rows("train")
+    rows = np.array([r for r in rows if prepared.corpus.labels[r] is not None], int)
+    generator = np.random.default_rng(prepared.config["seed"])
+    chosen = generator.choice(len(rows), min(MAP, len(rows)), replace=False)
+    return rows[np.sort(chosen)]
+
+
+def _texts(
+    evaluation: Evaluation, sample: Sequence[int]
+) -> tuple[dict[int, str], Document | None]:
+    """The texts of all labelled documents by number, and a document to explain.
+
+    That one has the most sections of those with at most NODES segments.
+    """
+    prepared = evaluation.prepared
+    chosen, best, texts = set(map(int, sample)), (0, 0), {}
+    shown = None
+    for row, document in enumerate(prepared.documents()):
+        if document.label is not None:
+            texts[row] = full_text(document)
+        segments = int(prepared.corpus.counts[row])
+        rank = (len(document.sections), segments)
+        if row in chosen and segments <= NODES and rank > best:
+            best, shown = rank, document
+    return texts, shown
+
+
+def _tfidf(evaluation: Evaluation, texts: dict[int, str], rows) -> np.ndarray:
+    """Reduced TF-IDF vectors, fitted on the training documents."""
+    prepared = evaluation.prepared
+    train = [texts[r] for r in prepared.rows("train") if r in texts]
+    counts = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
+    try:
+        fitted = counts.fit_transform(train)
+    except ValueError as error:  # no word twice
+        raise UserError(f"TF-IDF: {error}") from None
+    width = min(WIDTH, min(fitted.shape) - 1)
+    reduce = TruncatedSVD(width, random_state=0).fit(fitted)
+    return reduce.transform(counts.transform([texts[r] for r in rows])).astype("f4")
+
+
+def _scores(evaluation: Evaluation, lines, texts) -> dict[str, dict[str, float]]:
+    """Task metrics before and after training, and those of TF-IDF."""
+    found = [
+        {name: value for name, value in line.items() if name.startswith("eval/")}
+        for line in lines
+    ]
+    found = [line for line in found if line]
+    first = [line for line in lines if line["step"] == 0]
+    scores = {"before training": found[0]} if first and found else {}
+    if found:
+        scores["after training"] = found[-1]
+        baseline = _or_none(_tfidf_scores, evaluation, texts)
+        if baseline:
+            scores[f"TF-IDF, {WIDTH} dimensions"] = baseline
+    return scores
+
+
+def _tfidf_scores(evaluation: Evaluation, texts: dict[int, str]) -> dict[str, float]:
+    prepared = evaluation.prepared
+    parts = []
+    for part in ("train", "test"):
+        rows = [r for r in prepared.rows(part) if r in texts]
+        vectors = _tfidf(evaluation, texts, rows)
+        parts.append(Embeddings(vectors, [prepared.corpus.labels[r] for r in rows]))
+    return evaluation.scores(parts[0], parts[1], "eval")
+
+
+def _data(evaluation: Evaluation, lines) -> dict[str, dict[str, Any]]:
+    """What was read, and what caps cut, for the training and test documents."""
+    prepared = evaluation.prepared
+    limits = prepared.config["limits"]
+    padding = [line["data/padding"] for line in lines if "data/padding" in line]
+    parts = {}
+    for part, cap in (("train", "training_segments"), ("test", "inference_segments")):
+        rows = prepared.rows(part)
+        counts = prepared.corpus.counts[rows]
+        cut = np.maximum(counts - limits[cap], 0) if limits[cap] else counts * 0
+        parts[part] = {
+            "documents": len(rows),
+            "words": int(prepared.corpus.words[rows].sum()),
+            "segments": int(counts.sum()),
+            f"segments cut by the cap ({limits[cap] or 'none'})": int(cut.sum()),
+            "documents with a cut": int((cut > 0).sum()),
+        }
+    if padding:
+        parts["train"]["padding"] = float(np.mean(padding))
+    return parts
+
+
+def _curves(evaluation: Evaluation, path: Path, lines) -> Path:
+    """This run's curves, and those of the runs it is compared with."""
+    prepared = evaluation.prepared
+    runs = {prepared.run.name: lines}
+    for other in prepared.config["report"]["compare"]:
+        runs[Path(other).name] = metrics.read(Path(other))
+    return figures.curves(path, runs, CURVES)
+
+
+def _map(evaluation: Evaluation, path: Path, before, after, sample, texts) -> Path:
+    prepared = evaluation.prepared
+    panels = {
+        "before training": evaluation.vectors(before, sample),
+        "after training": evaluation.vectors(after, sample),
+        "TF-IDF": _tfidf(evaluation, texts, sample),
+    }
+    labels = [prepared.corpus.labels[row] for row in sample]
+    ids = [prepared.corpus.ids[row] for row in sample]
+    return figures.tsne_panels(path, panels, labels, ids=ids)
+
+
+def _attention(
+    evaluation: Evaluation, folder: Path, params, document: Document | None
+) -> report.Attention:
+    """Attention over one document with the full and the section graph."""
+    prepared = evaluation.prepared
+    if document is None:
+        raise UserError("no labelled document to explain")
+    found = {}
+    for name, graph in (("full graph", graphs.full), ("section graph", graphs.section)):
+        model = DocumentModel(
+            encoder=prepared.encoder,
+            params=params,
+            tokenizer=prepared.tokenizer,
+            segments=config_lib.build(prepared.config["segments"]),
+            graph=graph,
+            limits=prepared.config["limits"],
+        )
+        found[name] = model.explain(document)
+    weights = {n: attention_lib.node_attention(f.weights) for n, f in found.items()}
+    rows = {name: matrix[0] for name, matrix in weights.items()}
+    last = found["full graph"]
+    return report.Attention(
+        document=document.title or document.id,
+        passages=[
+            Section(heading, segment.text)
+            for heading, segment in zip(last.headings, last.segments, strict=True)
+        ],
+        weights=weights,
+        bars=figures.document_attention(folder / "document_attention", rows),
+        heat=figures.node_attention(
+            folder / "node_attention", weights, [s.section for s in last.segments]
+        ),
+    )
