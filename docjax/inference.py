@@ -42,7 +42,7 @@ class Inference:
 
     def encode(
         self, params: Any, documents: Iterable[Segments]
-    ) -> Iterator[Float[np.ndarray, "d"]]:
+    ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
         for window in _windows(documents):
             vectors = self.segments(params, window)

@@ -18,8 +18,8 @@ from tqdm import tqdm
 from docjax import checkpoint
 from docjax import config as config_lib
 from docjax.config import UserError
-from docjax.data import documents as documents_lib
 from docjax.data import batches, graphs, segments, tokens
+from docjax.data import documents as documents_lib
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer

@@ -19,7 +19,7 @@ from docjax.types import Batch, Microbatch, Segments, Views
 
 
 def bucket_widths(
-    lengths: Int[np.ndarray, "n"], shapes: int = 8, multiple: int = 8
+    lengths: Int[np.ndarray, " n"], shapes: int = 8, multiple: int = 8
 ) -> tuple[int, ...]:
     """At most `shapes` widths that cover `lengths` with the least padding.
 
@@ -71,7 +71,7 @@ def pack(
         lengths[i, : len(one)] = one.lengths
         start += len(one)
     adjacency, edges = device_graphs(flat, graph, height, sparse)
-    unflatten = lambda a: None if a is None else a.reshape(*shape, *a.shape[1:])  # noqa: E731
+    unflatten = lambda a: None if a is None else a.reshape(*shape, *a.shape[1:])
     return Batch(
         microbatches=tuple(micro),
         rows=unflatten(rows),
@@ -86,7 +86,7 @@ def microbatches(
     documents: Sequence[Segments],
     height: Callable[[int, int], int],
     widths: Sequence[int],
-) -> tuple[list[Microbatch], Int[np.ndarray, "n"]]:
+) -> tuple[list[Microbatch], Int[np.ndarray, " n"]]:
     """The segments of all documents by length, in micro-batches.
 
     `height(width, remaining)` says how many rows a micro-batch of that width has.
@@ -118,7 +118,10 @@ def microbatches(
 
 
 def device_graphs(
-    documents: Sequence[Segments], graph: graphs.Builder | None, height: int, sparse: bool
+    documents: Sequence[Segments],
+    graph: graphs.Builder | None,
+    height: int,
+    sparse: bool,
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Adjacency matrices [b 1+height 1+height], or edges [b e 2] if `sparse`."""
     if graph is None:

@@ -28,7 +28,7 @@ class DocumentEncoder(nn.Module):
     def segments(
         self,
         tokens: Int[Array, "n t"],
-        lengths: Int[Array, "n"],
+        lengths: Int[Array, " n"],
         keys: jax.Array | None = None,
     ) -> Float[Array, "n d"]:
         """Segment vectors; `keys` [n] turn dropout on."""
@@ -75,9 +75,7 @@ class DocumentEncoder(nn.Module):
             out = self.documents(vectors, lengths, adjacency, edges)
         return out if self.head is None else self.head(out, key)
 
-    def attention(
-        self, vectors, lengths, adjacency
-    ) -> list[Float[Array, "*s h i i"]]:
+    def attention(self, vectors, lengths, adjacency) -> list[Float[Array, "*s h i i"]]:
         """Each layer's attention over the nodes."""
         return self.document.nodes(vectors, lengths, adjacency)[1]
 

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int
 
 
 def cross_entropy(
-    vectors: Float[Array, "v b c"], labels: Int[Array, "b"]
+    vectors: Float[Array, "v b c"], labels: Int[Array, " b"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """Mean cross-entropy over the labelled documents, and the batch's `accuracy`.
 

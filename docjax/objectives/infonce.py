@@ -13,7 +13,7 @@ from docjax.config import UserError
 
 def infonce(
     vectors: Float[Array, "v b d"],
-    labels: Int[Array, "b"] | None = None,
+    labels: Int[Array, " b"] | None = None,
     *,
     similarity: str = "dot",
     temperature: float = 1.0,

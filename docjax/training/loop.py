@@ -233,7 +233,7 @@ def _restore(
     The data goes on where it was.
     """
     rest = {"step": state.step, "optimizer": state.optimizer}
-    like = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)  # noqa: E731
+    like = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)
     found = checkpointer.restore(like(state.params), like(rest))
     if found is None:
         return sharding.replicate(state, mesh), -math.inf

@@ -43,7 +43,7 @@ def put_batch(batch: Batch, mesh: Mesh) -> Batch:
 
     Every process holds the whole batch in memory and puts its own part.
     """
-    cut = lambda array, spec: None if array is None else _put(array, mesh, spec)  # noqa: E731
+    cut = lambda array, spec: None if array is None else _put(array, mesh, spec)
     return Batch(
         microbatches=tuple(
             Microbatch(cut(m.tokens, P("data")), cut(m.lengths, P("data")))
