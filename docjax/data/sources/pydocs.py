@@ -1,0 +1,240 @@
+"""Documents from the docstrings of scientific Python packages: nothing to download.
+
+Docstrings are read from the source files; nothing is imported or run. One docstring
+is parsed in `docjax.data.docstrings`.
+"""
+
+import ast
+import gc
+import importlib.metadata
+import importlib.util
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from absl import logging
+
+from docjax.config import UserError
+from docjax.data.docstrings import Docstring, parse
+from docjax.data.duplicates import near_duplicates
+from docjax.data.splits import holdout
+from docjax.types import Document
+
+PACKAGES = ("numpy", "scipy", "sklearn", "jax", "flax", "optax", "matplotlib")
+# Folders and files whose docstrings no user reads.
+INTERNAL = frozenset(
+    "tests testing test benchmarks conftest.py setup.py externals _lib _vendor _vendored "
+    "_build_utils code_generators distutils f2py _pyinstaller sphinxext".split()
+)
+# Sub-packages whose members users find in the package itself.
+FOLDED = {"numpy.lib": "numpy", "numpy.multiarray": "numpy"}
+
+
+def pydocs(
+    packages: Iterable[str] = PACKAGES,
+    words: int = 100,
+    label_documents: int = 60,
+    test: float = 0.2,
+    report: Counter | None = None,
+) -> Iterator[Document]:
+    """The docstrings of installed packages, sorted by id.
+
+    The id is the public dotted name, the title its last part, the query the summary
+    line (which the text leaves out), the label the sub-package, and the links are the
+    "See Also" names that are documents too. Always the same for the same versions.
+
+    Args:
+      packages: earlier ones keep what later ones repeat.
+      words: shorter docstrings are left out.
+      label_documents: sub-packages with fewer are labelled by their package.
+      test: the share of each label in the split "test"; the rest is "train".
+      report: counts "documents" and, by reason, what is left out.
+
+    Raises:
+      UserError: if a package is not installed.
+    """
+    report = Counter() if report is None else report
+    found: dict[str, Docstring] = {}
+    for package in packages:
+        for name, text in _docstrings(package, _folder(package), words, report):
+            if name in found:
+                report["same name"] += 1
+            elif (docstring := parse(text)).words < words:
+                report["too short"] += 1
+            else:
+                found[name] = docstring
+    found = _without_repetitions(found, report)
+    if not found:
+        raise UserError(f"empty corpus: no docstring of {words} words in {packages}")
+    report["documents"] += len(found)
+    logging.info("pydocs: %s", dict(report))
+    return holdout(_documents(found, label_documents), test=test)
+
+
+def stamp(packages: Iterable[str] = PACKAGES, **keywords) -> list[str]:
+    """What changes when a package does: its version."""
+    owners = importlib.metadata.packages_distributions()
+    return [
+        f"{package} {importlib.metadata.version(owners[package][0])}"
+        for package in packages
+        if package in owners
+    ]
+
+
+def _folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError(
+            f"package {package!r} is not installed: leave it out of packages"
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _docstrings(
+    package: str, folder: Path, words: int, report: Counter
+) -> Iterator[tuple[str, str]]:
+    """Dotted name and docstring of every public object in a package's source."""
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder).parts
+        if INTERNAL.intersection(parts):
+            continue
+        module = _public(".".join((package, *parts)).removesuffix(".py"))
+        source = file.read_bytes()
+        if not _has_long_string(source, words):
+            continue
+        try:
+            tree = _parse_source(source)
+        except (SyntaxError, ValueError):
+            report["unreadable file"] += 1
+            continue
+        for name, text in _objects(tree.body, module):
+            if name.startswith(f"{package}."):
+                yield name, text
+
+
+def _parse_source(source: bytes) -> ast.Module:
+    collected = gc.isenabled()
+    gc.disable()  # it takes most of the time while so many objects are made
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    finally:
+        if collected:
+            gc.enable()
+
+
+def _has_long_string(source: bytes, words: int) -> bool:
+    """Whether there may be a string of as many words: parsing is slow."""
+    pieces = (p for quote in (b'"""', b"'''") for p in source.split(quote)[1:-1])
+    return any(len(piece.split()) >= words for piece in pieces)
+
+
+def _objects(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]:
+    """Name and docstring of the functions, classes, methods and properties."""
+    for node in body:
+        if isinstance(node, (ast.If, ast.Try)):
+            yield from _objects([*node.body, *node.orelse], prefix)
+        elif isinstance(node, ast.Expr):
+            yield from _added(node.value, prefix)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if node.name.startswith("_"):
+                continue
+            name = f"{prefix}.{node.name}"
+            text = ast.get_docstring(node, clean=False)
+            if text:
+                yield name, text
+            if isinstance(node, ast.ClassDef):
+                yield from _objects(node.body, name)
+
+
+def _added(node: ast.expr, prefix: str) -> Iterator[tuple[str, str]]:
+    """Docstrings of compiled functions: add_newdoc([place,] name, text)."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return
+    if node.func.id != "add_newdoc":
+        return
+    try:
+        *place, name, text = map(ast.literal_eval, node.args)
+    except ValueError:  # text that is computed
+        return
+    if isinstance(text, tuple):  # of a method
+        name, text = f"{name}.{text[0]}", text[1]
+    if isinstance(text, str) and not name.rpartition(".")[2].startswith("_"):
+        yield _public(".".join([*place, name] if place else [prefix, name])), text
+
+
+def _public(name: str) -> str:
+    """A dotted name without its private parts: scipy.stats._kde.x -> scipy.stats.x."""
+    return ".".join(part for part in name.split(".") if not part.startswith("_"))
+
+
+def _without_repetitions(
+    found: Mapping[str, Docstring], report: Counter
+) -> dict[str, Docstring]:
+    texts = [" ".join(s.text for s in one.sections) for one in found.values()]
+    repeated = near_duplicates(texts)
+    report["near duplicate"] += sum(number is not None for number in repeated)
+    kept = zip(found.items(), repeated)
+    return {name: one for (name, one), number in kept if number is None}
+
+
+def _documents(
+    found: Mapping[str, Docstring], label_documents: int
+) -> Iterator[Document]:
+    counts = Counter(_sub_package(name) for name in found)
+    labels = {
+        name: _sub_package(name)
+        if counts[_sub_package(name)] >= label_documents
+        else name.partition(".")[0]
+        for name in found
+    }
+    links = _Links(labels)
+    for name in sorted(found):
+        docstring = found[name]
+        yield Document(
+            id=name,
+            sections=docstring.sections,
+            title=name.rpartition(".")[2],
+            label=labels[name],
+            links=links(name, docstring.see_also),
+            query=docstring.summary or None,
+        )
+
+
+def _sub_package(name: str) -> str:
+    place = ".".join(name.split(".")[:2])
+    return FOLDED.get(place, place)
+
+
+class _Links:
+    """Finds the documents that a docstring's "See Also" means."""
+
+    def __init__(self, labels: Mapping[str, str]):
+        self._labels = labels
+        self._by_title: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(labels):
+            self._by_title[name.rpartition(".")[2]].append(name)
+
+    def __call__(self, name: str, see_also: Iterable[str]) -> tuple[str, ...]:
+        meant = [self._find(name, other) for other in see_also]
+        return tuple(dict.fromkeys(one for one in meant if one and one != name))
+
+    def _find(self, name: str, other: str) -> str | None:
+        """The document called `other`, the one nearest to `name` if there are many."""
+        *place, title = _public(other).split(".") or [""]
+        fitting = [
+            one
+            for one in self._by_title.get(title, ())
+            if all(part in one.split(".") for part in place)
+        ]
+        package = name.partition(".")[0]
+        if not place:  # a bare name means an object of the same package
+            fitting = [one for one in fitting if one.partition(".")[0] == package]
+        return min(fitting, key=lambda one: (-_common(one, name), one), default=None)
+
+
+def _common(a: str, b: str) -> int:
+    """How many leading parts two dotted names share."""
+    pairs = zip(a.split("."), b.split("."))
+    return next((i for i, (x, y) in enumerate(pairs) if x != y), len(a.split(".")))
