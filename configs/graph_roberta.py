@@ -16,6 +16,8 @@ from scratch, minutes on 2 cores; `smoke`, the same for seconds.
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
+from docjax.config import vary
+
 
 def get_config(variant: str = "") -> ConfigDict:
     config = ConfigDict(
@@ -88,9 +90,7 @@ def get_config(variant: str = "") -> ConfigDict:
             tensorboard=False,
         )
     )
-    if variant:
-        {"demo": demo, "smoke": smoke}[variant](config)
-    return config
+    return vary(config, variant, demo, smoke)
 
 
 def demo(config: ConfigDict) -> None:

@@ -169,7 +169,7 @@ def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
     if not config["holdout"]:
         return source
     holdout = config_lib.build(config["holdout"])
-    return lambda: holdout(source())
+    return lambda: holdout(source)
 
 
 def _tokenizer(config: dict[str, Any], run: Path) -> Tokenizer:

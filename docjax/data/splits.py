@@ -14,9 +14,12 @@ def holdout(
     test: float = 0.2,
     validation: float = 0.0,
     by: str | None = None,
+    of: str | None = None,
     seed: int = 0,
 ) -> Iterator[Document]:
     """The documents, each without a split put into "train", "validation" or "test".
+
+    With `of="train"` the documents of that split are divided instead.
 
     Every label is divided by the same shares. Documents with an equal `metadata[by]`
     (chapters of a book, threads) stay together. The parts depend on ids, labels and
@@ -34,11 +37,11 @@ def holdout(
     read = documents if callable(documents) else list(documents).__iter__
     groups: defaultdict[str, Counter] = defaultdict(Counter)
     for document in read():
-        if document.split is None:
+        if document.split == of:
             groups[_group(document, by)][document.label or ""] += 1
     splits = _assign(groups, test, validation, seed)
     for document in read():
-        if document.split is None:
+        if document.split == of:
             split = splits[_group(document, by)]
             document = dataclasses.replace(document, split=split)
         yield document

@@ -1,0 +1,24 @@
+"""graph-roberta pre-trained for retrieval: one passage as a query, the rest as document.
+
+Xu et al., 2021, section 3.3: the first passage with probability 0.5, otherwise any; a
+softmax over the documents of the batch for each query; 10 epochs of 1,024 documents of
+OpenWebText, Adam 5e-5, warm-up 0.1.
+
+  python -m docjax.main --config=configs/graph_roberta_retrieval.py \
+      --workdir=runs/retrieval --config.source.path='openwebtext/*.jsonl.zst'
+
+Variants: `demo` and `smoke` as in `graph_roberta.py`.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import graph_roberta
+
+
+def get_config(variant: str = "") -> ConfigDict:
+    config = graph_roberta.get_config(variant)
+    config.views = dict(fn="docjax.views.one_against_rest.OneAgainstRest", first=0.5)
+    config.objective.symmetric = False
+    if not variant:
+        config.batch = 1024
+    return config
