@@ -85,6 +85,18 @@ def check_text(document: Document, place: str) -> None:
         raise BadDocument(place, "invalid UTF-8", detail) from None
 
 
+def check_columns(names: Mapping[str, str], found: Iterable[str], place: str) -> None:
+    """Raises UserError if a table lacks a column that one of the keywords names."""
+    found = list(found)
+    for key, name in names.items():
+        if name not in found:
+            mend = "" if key == "text" else f"; {key}=None leaves it out"
+            raise UserError(
+                f"{key}={name!r}: {place} has no such column; "
+                f"it has {', '.join(found)}{mend}"
+            )
+
+
 def full_text(document: Document) -> str:
     """Title, headings and texts, separated by blank lines."""
     parts = [document.title]

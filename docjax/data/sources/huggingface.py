@@ -1,0 +1,117 @@
+"""Documents from Hugging Face `datasets`, a package that is not installed by default."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docjax.config import UserError
+from docjax.data import documents
+from docjax.data.sources import folder as folder_source
+from docjax.types import Document
+
+# What reads a local file, by its suffix.
+READERS = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".parquet": "parquet",
+    ".txt": "text",
+}
+
+
+def huggingface(
+    path: str,
+    split: str | Sequence[str] = ("train", "test"),
+    text: str = "text",
+    label: str | None = "label",
+    title: str | None = None,
+    revision: str | None = None,
+    max_bad_fraction: float = 0.0,
+    report: Counter | None = None,
+) -> Iterator[Document]:
+    """The rows of a dataset; ids are "SPLIT/NUMBER".
+
+    Args:
+      path: a folder that `save_to_disk` wrote, a file (CSV, JSON, Parquet, text; all
+        of it is one split), or a name on the hub.
+      split: one or several.
+      text, label, title: names of columns; None: there is none. Class numbers become
+        class names, -1 no label.
+      revision: of a dataset on the hub: a commit, so that it is always the same.
+
+    Raises:
+      UserError: if `datasets` is not installed, or the dataset, a split or a column is
+        not there; and what `documents.read` raises.
+    """
+    splits = [split] if isinstance(split, str) else split
+    tables = {one: _table(path, one, revision) for one in splits}
+    names = {"text": text, "label": label, "title": title}
+    names = {key: name for key, name in names.items() if name is not None}
+    for one, table in tables.items():
+        documents.check_columns(names, table.column_names, f"{path}, split {one}")
+    records = (pair for one in splits for pair in _records(path, one, tables[one]))
+    classes = _classes(next(iter(tables.values())), label)
+    convert = _converter(names, classes)
+    return documents.read(records, convert, max_bad_fraction, report)
+
+
+def stamp(path: str, **keywords) -> list[Any]:
+    """What changes when local files do; a hub's dataset is told by its revision."""
+    if Path(path).is_file():
+        stat = Path(path).stat()
+        return [stat.st_size, stat.st_mtime_ns]
+    return folder_source.stamp(path)
+
+
+def _table(path: str, split: str, revision: str | None) -> Any:
+    """One split, as a `datasets.Dataset`."""
+    try:
+        import datasets
+    except ImportError:
+        raise UserError(
+            "the source huggingface needs datasets: pip install 'docjax[huggingface]'"
+        ) from None
+    file = Path(path)
+    try:
+        if file.is_file():
+            if file.suffix not in READERS:
+                raise UserError(f"{path}: not one of {', '.join(READERS)}")
+            kind, files = READERS[file.suffix], {split: str(file)}
+            return datasets.load_dataset(kind, data_files=files, split=split)
+        if (file / "dataset_dict.json").exists() or (file / "state.json").exists():
+            table = datasets.load_from_disk(path)
+            return table[split] if isinstance(table, dict) else table
+        return datasets.load_dataset(path, split=split, revision=revision)
+    except UserError:
+        raise
+    except (KeyError, ValueError, OSError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"dataset {path!r}, split {split!r}: {reason}") from None
+
+
+def _classes(table: Any, label: str | None) -> Sequence[str] | None:
+    return getattr(table.features[label], "names", None) if label else None
+
+
+def _converter(
+    names: Mapping[str, str], classes: Sequence[str] | None
+) -> Callable[[tuple[str, str, Mapping], str], Document]:
+    """The function from a row to a document."""
+
+    def convert(row: tuple[str, str, Mapping], place: str) -> Document:
+        number, split, values = row
+        record = {key: values[name] for key, name in names.items()}
+        value = record.get("label")
+        if classes and value is not None:
+            record["label"] = classes[value] if value >= 0 else None
+        return documents.parse({"id": number, "split": split, **record}, place)
+
+    return convert
+
+
+def _records(
+    path: str, split: str, table: Any
+) -> Iterator[tuple[str, tuple[str, str, Mapping]]]:
+    for number, row in enumerate(table):
+        yield f"{path}, split {split}, row {number}", (f"{split}/{number}", split, row)

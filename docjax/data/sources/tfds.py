@@ -1,0 +1,136 @@
+"""Documents from TensorFlow Datasets, without TensorFlow: ArrayRecord files only.
+
+TFRecord files need TensorFlow, and the library's own Parquet writer loses rows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow_datasets as library
+
+from docjax.config import UserError
+from docjax.data import documents
+from docjax.types import Document
+
+
+def tfds(
+    name: str,
+    split: str | Sequence[str] = ("train", "test"),
+    data_dir: str | None = None,
+    text: str = "text",
+    label: str | None = "label",
+    title: str | None = None,
+    download: bool = False,
+    max_bad_fraction: float = 0.0,
+    report: Counter | None = None,
+) -> Iterator[Document]:
+    """The examples of a prepared dataset; ids are "SPLIT/NUMBER".
+
+    Args:
+      name: of a dataset, or the folder of a prepared one (".../NAME/VERSION").
+      split: one or several; slices such as "train[:10%]" are in the split "train".
+      data_dir: where datasets are; the library's default if None.
+      text, label, title: names of features; None: there is none. Class numbers become
+        class names, -1 no label.
+      download: downloads and prepares the dataset first if it is not there.
+
+    Raises:
+      UserError: if the dataset, its split or a feature is not there, or its files are
+        not ArrayRecord; and what `documents.read` raises.
+    """
+    builder = _builder(name, data_dir)
+    if download and not builder.info.splits:
+        _prepare(builder)
+    _check(builder, name)
+    names = {"text": text, "label": label, "title": title}
+    convert = _converter(builder, {k: v for k, v in names.items() if v is not None})
+    splits = [split] if isinstance(split, str) else split
+    records = (pair for one in splits for pair in _records(builder, one))
+    return documents.read(records, convert, max_bad_fraction, report)
+
+
+def stamp(name: str, data_dir: str | None = None, **keywords) -> list[Any]:
+    """What changes when the dataset does: version, and examples and bytes by split."""
+    info = _builder(name, data_dir).info
+    splits = info.splits.values()
+    return [info.full_name, [[s.name, s.num_examples, s.num_bytes] for s in splits]]
+
+
+def _builder(name: str, data_dir: str | None) -> library.core.DatasetBuilder:
+    try:
+        if Path(name).is_dir():
+            return library.builder_from_directory(name)
+        return library.builder(name, data_dir=data_dir, file_format="array_record")
+    except (library.core.DatasetNotFoundError, FileNotFoundError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"dataset {name!r} cannot be read ({reason})") from None
+
+
+def _prepare(builder: library.core.DatasetBuilder) -> None:
+    try:
+        builder.download_and_prepare()
+    except ImportError as error:  # many datasets need packages of their own
+        raise UserError(
+            f"preparing dataset {builder.name!r} needs {error.name}: pip install it"
+        ) from None
+
+
+def _check(builder: library.core.DatasetBuilder, name: str) -> None:
+    if not builder.info.splits:
+        raise UserError(
+            f"dataset {name!r} is not prepared in {builder.data_path}: name its data_dir, "
+            "or let download=True fetch it"
+        )
+    found = builder.info.file_format
+    if found != library.core.FileFormat.ARRAY_RECORD:
+        raise UserError(
+            f"dataset {name!r} has {found.value} files: prepare it again with "
+            "file_format='array_record'"
+        )
+
+
+def _converter(
+    builder: library.core.DatasetBuilder, names: Mapping[str, str]
+) -> Callable[[tuple[str, str, Mapping], str], Document]:
+    """The function from an example to a document."""
+    features = builder.info.features
+    documents.check_columns(names, features, f"dataset {builder.name!r}")
+    classes = (
+        getattr(features[names["label"]], "names", None) if "label" in names else None
+    )
+
+    def convert(row: tuple[str, str, Mapping], place: str) -> Document:
+        number, split, example = row
+        record = {"id": number, "split": split}
+        for key, name in names.items():
+            value = example[name]
+            if isinstance(value, bytes):
+                value = documents.decode(value, place)
+            elif key == "label":
+                value = _class_name(int(value), classes)
+            record[key] = value
+        return documents.parse(record, place)
+
+    return convert
+
+
+def _class_name(number: int, classes: Sequence[str] | None) -> str | None:
+    if number < 0:
+        return None
+    return classes[number] if classes else str(number)
+
+
+def _records(
+    builder: library.core.DatasetBuilder, split: str
+) -> Iterator[tuple[str, tuple[str, str, Mapping]]]:
+    known = builder.info.splits
+    bare = split.partition("[")[0]
+    if bare not in known:
+        raise UserError(
+            f"split {split!r}: dataset {builder.name!r} has {', '.join(known)}"
+        )
+    for number, example in enumerate(builder.as_data_source(split=split)):
+        place = f"{builder.name}, split {split}, example {number}"
+        yield place, (f"{split}/{number}", bare, example)

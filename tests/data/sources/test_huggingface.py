@@ -1,0 +1,79 @@
+import json
+import sys
+
+import pytest
+
+from docjax.config import UserError
+from docjax.data.sources.huggingface import huggingface, stamp
+
+datasets = pytest.importorskip("datasets")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    features = datasets.Features(
+        {
+            "text": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=["a", "b"]),
+        }
+    )
+
+    def table(count):
+        rows = {
+            "text": [f"Text {i}." for i in range(count)],
+            "label": [i % 2 if i else -1 for i in range(count)],
+        }
+        return datasets.Dataset.from_dict(rows, features=features)
+
+    both = datasets.DatasetDict({"train": table(6), "test": table(3)})
+    both.save_to_disk(tmp_path / "saved")
+    return tmp_path
+
+
+def test_a_saved_dataset_gives_documents_with_class_names(folder):
+    found = list(huggingface(str(folder / "saved")))
+    assert [one.split for one in found] == ["train"] * 6 + ["test"] * 3
+    assert [one.label for one in found[:3]] == [None, "b", "a"]
+    assert found[7].id == "test/1"
+    assert found[7].sections[0].text == "Text 1."
+
+
+def test_a_local_file_is_one_split(folder):
+    file = folder / "rows.jsonl"
+    rows = [{"body": f"Text {i}.", "kind": f"k{i}"} for i in range(3)]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    found = list(huggingface(str(file), split="train", text="body", label="kind"))
+    assert [(one.label, one.split) for one in found] == [
+        ("k0", "train"),
+        ("k1", "train"),
+        ("k2", "train"),
+    ]
+
+
+def test_a_column_or_split_that_is_not_there_is_named(folder):
+    path = str(folder / "saved")
+    with pytest.raises(UserError, match="text='body': .* it has text, label"):
+        huggingface(path, text="body")
+    with pytest.raises(UserError, match="split 'dev'"):
+        huggingface(path, split="dev")
+
+
+def test_a_file_of_another_kind_is_refused(folder):
+    (folder / "a.pdf").write_bytes(b"x")
+    with pytest.raises(UserError, match=r"a\.pdf: not one of \.csv"):
+        huggingface(str(folder / "a.pdf"))
+
+
+def test_without_the_package_the_command_to_install_it_is_given(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(UserError, match=r"pip install 'docjax\[huggingface\]'"):
+        huggingface(str(folder / "saved"))
+
+
+def test_the_stamp_changes_with_the_files(folder):
+    path = str(folder / "saved")
+    before = stamp(path)
+    assert before == stamp(path)
+    (folder / "saved/more").write_text("x")
+    assert stamp(path) != before
