@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Trains on a Cloud TPU VM or a pod slice of them: copies the committed files to every
+# worker, installs them there and runs docjax.main, one process a worker.
+#
+#   launch/tpu_vm.sh [--dry-run] NAME ZONE --config=configs/NAME.py --workdir=DIR ...
+#
+# DIR lies on a file system that all workers have mounted (Filestore, Cloud Storage
+# FUSE). The workers need Python 3.11 with venv, or a newer one named by PYTHON.
+#
+# To stop with everything saved (exit code 75), and to go on run the same command again:
+#   gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all \
+#     --command='pkill -TERM -f [d]ocjax.main'
+# Other exit codes: 0 done, 1 failed, 2 a mistake in the command or the data, 3 the loss
+# was not finite.
+
+set -euo pipefail
+
+case ${1-} in
+  --help | -h) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit ;;
+  --dry-run) dry=1 && shift ;;
+esac
+if (($# < 2)) || [[ $1$2 == *=* ]]; then
+  echo "launch/tpu_vm.sh: NAME and ZONE are missing; see launch/tpu_vm.sh --help" >&2
+  exit 2
+fi
+name=$1 zone=$2
+shift 2
+
+run() {
+  if [[ ${dry-} ]]; then
+    printf '%q ' "$@" && echo
+  else
+    "$@"
+  fi
+}
+
+archive=${TMPDIR:-/tmp}/docjax.tar.gz
+remote="set -e; rm -rf docjax/docjax; tar -xzf docjax.tar.gz; cd docjax
+[ -x .venv/bin/python ] || ${PYTHON:-python3.11} -m venv .venv
+.venv/bin/python -m pip install -q -c constraints.txt -e '.[tpu]'
+exec .venv/bin/python -m docjax.main --distributed$(printf ' %q' "$@")"
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+run git archive --format=tar.gz --prefix=docjax/ --output="$archive" HEAD
+run gcloud compute tpus tpu-vm scp "$archive" "$name:" --zone="$zone" --worker=all
+run gcloud compute tpus tpu-vm ssh "$name" --zone="$zone" --worker=all \
+  --command="$remote"
