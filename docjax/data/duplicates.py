@@ -21,12 +21,18 @@ def near_duplicates(texts: Sequence[str], similarity: float = 0.7) -> list[int |
     above is not.
     """
     shingles = [_shingles(text) for text in texts]
+    sizes = [len(own) for own in shingles]
     buckets: defaultdict[int, list[int]] = defaultdict(list)
     found: list[int | None] = []
     for number, own in enumerate(shingles):
         sketch = own[:SKETCH].tolist()
         candidates = sorted({i for key in sketch for i in buckets[key]})
-        repeated = (i for i in candidates if _repeats(own, shingles[i], similarity))
+        least, most = similarity * len(own), len(own) / similarity
+        repeated = (
+            i
+            for i in candidates
+            if least <= sizes[i] <= most and _jaccard(own, shingles[i]) >= similarity
+        )
         found.append(next(repeated, None))
         if found[-1] is None:
             for key in sketch:
@@ -47,10 +53,6 @@ def _shingles(text: str) -> np.ndarray:
     return np.unique(mixed)
 
 
-def _repeats(a: np.ndarray, b: np.ndarray, similarity: float) -> bool:
-    """Whether the Jaccard index of two sets is `similarity` or more."""
-    shorter, longer = sorted((len(a), len(b)))
-    if shorter < similarity * longer:
-        return False
+def _jaccard(a: np.ndarray, b: np.ndarray) -> float:
     common = len(np.intersect1d(a, b, assume_unique=True))
-    return common >= similarity * (len(a) + len(b) - common)
+    return common / (len(a) + len(b) - common)

@@ -13,7 +13,7 @@ from docjax.types import Document, Section, Segment
 # Words whose full stop never ends a sentence.
 TITLES = frozenset(
     "mr mrs ms mx dr prof rev fr st hon gen col maj capt cmdr lt sgt cpl gov sen rep "
-    "pres messrs mmes mt ft vs cf viz eg ie e.g i.e fig figs eq eqs eqn sect vol vols "
+    "pres messrs mmes mt ft v vs cf viz eg ie e.g i.e fig figs eq eqs eqn sect vol vols "
     "ch chap approx dept univ".split()
 )
 # Words whose full stop ends a sentence only before a capital letter.
@@ -39,9 +39,9 @@ END = re.compile(
     r"""|\n(?=[ \t]*(?:[-*•‣▪–]|\d{1,2}[.)]|\([a-zA-Z\d]{1,2}\)|[a-zA-Z]\))[ \t])"""
 )
 OPENING = "\"'“‘«([{<*_`~–—•¿¡-"
-NEXT_WORD = re.compile(rf"[\s{re.escape(OPENING)}]*+(\w*)")
+NEXT_WORD = re.compile(r"[\s\"'“‘«*_`~–—•¿¡-]*+(\w*\.?)")
 LIST_NUMBER = re.compile(r"\(?(?:(?:\d{1,3}\.)*\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})$")
-DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]$")
+DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]$")
 LOOK_BACK = 64  # characters: longer words are no abbreviations
 
 

@@ -45,6 +45,8 @@ TRICKY = [
     "これは文です。 | これも文です。",
     "The U.N. Security Council met on Oct. 3 in Washington, D.C. | It voted.",
     "The ratio is approx. 0.5 or .75 of it. | Fine.",
+    "In Worcester v. Georgia, K.-K. Hwang and E. A. Devine lost. | (credit: a site)",
+    "It ended. | <br /><br />Then more. | <br />even more.",
     "She arrived at 5 p.m. Monday. | Apple Inc. shares rose. | Why?",
 ]
 
