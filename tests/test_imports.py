@@ -1,0 +1,203 @@
+"""Imports point one way, and what they name is declared in setup.py.
+
+A unit is a folder or a module directly under docjax/. `MAY_IMPORT` is the whole rule:
+a new unit gets its line here.
+"""
+
+import ast
+import importlib.metadata
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted((ROOT / "docjax").rglob("*.py"))
+
+FREE = {"docjax", "config", "types"}  # every unit may import these
+STAGES = {"data", "views", "encoders", "objectives"}
+LOADING = {"checkpoint", "huggingface", "inference"}
+RUNS = {"explain", "model", "prepare", "tasks", "training"}
+MAY_IMPORT = {
+    "docjax": {"model"},
+    "config": set(),
+    "types": set(),
+    "data": set(),
+    "views": {"data"},
+    "encoders": set(),
+    "objectives": set(),
+    "checkpoint": set(),
+    "explain": set(),
+    "huggingface": {"encoders"},
+    "inference": {"data", "encoders"},
+    "model": {"data", "encoders"} | LOADING,
+    "prepare": STAGES | LOADING,
+    "tasks": STAGES,
+    "training": STAGES | LOADING | {"prepare"},
+    "evaluate": STAGES | LOADING | RUNS,
+    "run_report": STAGES | LOADING | RUNS | {"evaluate"},
+    "main": STAGES | LOADING | RUNS | {"evaluate", "run_report"},
+    "cli": STAGES | LOADING | RUNS | {"evaluate", "run_report"},
+}
+ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}
+NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+def unit(module: str) -> str:
+    """docjax.data.tokens -> data; docjax -> docjax."""
+    return (module.split(".") + ["docjax"])[1] if "." in module else module
+
+
+def imported(source: str) -> set[str]:
+    """Dotted names of the import statements, those inside functions too."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = "." * node.level + (node.module or "")
+            names |= {f"{start}.{alias.name}" for alias in node.names}
+    return names
+
+
+def violations(module: str, source: str) -> list[str]:
+    """What the imports of `module` break; empty if nothing."""
+    here = unit(module)
+    if here not in MAY_IMPORT:
+        return [f"{module}: {here} has no line in MAY_IMPORT"]
+    return [
+        f"{module} imports {name}"
+        for name in sorted(imported(source))
+        if not allowed(here, name)
+    ] + [
+        f"{module} unpickles"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle"
+        if getattr(node.value, "value", True)
+    ]
+
+
+def allowed(here: str, name: str) -> bool:
+    if name.startswith("."):
+        return False  # a relative import hides where it points
+    if name == "docjax" or name.startswith("docjax."):
+        there = unit(name)
+        # docjax.load and docjax.__version__ are names of the package itself
+        there = there if there in MAY_IMPORT else "docjax"
+        return there in FREE | MAY_IMPORT[here] | {here}
+    if name.split(".")[0] in NOWHERE:
+        return False
+    for library, units in ONLY_IN.items():
+        if f"{name}.".startswith(f"{library}."):
+            return here in units
+    return True
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_every_import_points_one_way():
+    assert len(FILES) > 20
+    broken = [
+        line
+        for path in FILES
+        for line in violations(module_name(path), path.read_text("utf-8"))
+    ]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("docjax.encoders.words", "import docjax.data.tokens"),
+        ("docjax.encoders.words", "from docjax.data import tokens"),
+        ("docjax.encoders.words", "from docjax import data"),
+        ("docjax.objectives.infonce", "from docjax.encoders import document"),
+        ("docjax.data.tokens", "def f():\n    from docjax.views import halves"),
+        ("docjax.model", "from docjax.training.step import State"),
+        ("docjax.training.loop", "import docjax.evaluate"),
+        ("docjax.tasks.clustering", "from docjax.training import metrics"),
+        ("docjax.types", "from docjax.data import documents"),
+        ("docjax.training.step", "import flax.linen as nn"),
+        ("docjax.training.step", "from flax import linen"),
+        ("docjax.training.loop", "from absl import flags"),
+        ("docjax.training.loop", "from absl.flags import FLAGS"),
+        ("docjax.checkpoint", "import pickle"),
+        ("docjax.checkpoint", "from joblib import load"),
+        ("docjax.checkpoint", "numpy.load(path, allow_pickle=True)"),
+        ("docjax.checkpoint", "numpy.load(path, allow_pickle=trust)"),
+        ("docjax.huggingface.load", "import torch.nn"),
+        ("docjax.data.tokens", "from . import documents"),
+        ("docjax.helpers", "x = 1"),
+    ],
+)
+def test_a_planted_violation_is_found(module, source):
+    assert len(violations(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("docjax.encoders.words", "import flax.linen as nn\nimport jax"),
+        ("docjax.data.tokens", "from absl import logging\nimport docjax"),
+        ("docjax.views.halves", "from docjax.data import tokens"),
+        ("docjax.main", "from absl import flags\nfrom docjax.training import loop"),
+        ("docjax.model", "from docjax import checkpoint\nimport docjax.types"),
+        ("docjax.explain.report", "from docjax import __version__"),
+        ("docjax.data.storage", "numpy.load(path, allow_pickle=False)"),
+    ],
+)
+def test_what_the_layout_allows_is_no_violation(module, source):
+    assert violations(module, source) == []
+
+
+def test_packages_hold_a_docstring_only():
+    packages = [p for p in FILES if p.name == "__init__.py" and p.parent.parent != ROOT]
+    assert packages
+    for path in packages:
+        body = ast.parse(path.read_text("utf-8")).body
+        assert len(body) == 1, path
+        assert isinstance(body[0], ast.Expr), path
+
+
+def declared() -> tuple[set[str], set[str]]:
+    """Names of the required and of all packages in setup.py."""
+    lists = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse((ROOT / "setup.py").read_text("utf-8")).body
+        if isinstance(node, ast.Assign)
+        if isinstance(node.value, (ast.List, ast.Dict))
+    }
+    required = {distribution(line) for line in lists["RUNTIME"]}
+    extras = {distribution(line) for e in lists["EXTRAS"].values() for line in e}
+    return required, required | extras
+
+
+def distribution(requirement: str) -> str:
+    """Name of a requirement as package indices compare it."""
+    name = re.match(r"[\w.-]+", requirement).group()
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def libraries(source: str, homes: Mapping[str, list[str]]) -> set[str]:
+    """Libraries that `source` imports, as packages call themselves."""
+    names = {name.split(".")[0] for name in imported(source)}
+    others = names - sys.stdlib_module_names - {"docjax"}
+    return {distribution(homes.get(name, [name])[0]) for name in others}
+
+
+def test_every_imported_library_is_declared():
+    required, declared_anywhere = declared()
+    homes = importlib.metadata.packages_distributions()
+    for path in FILES:
+        tree = ast.parse(path.read_text("utf-8"))
+        assert libraries(ast.unparse(tree), homes) <= declared_anywhere, path
+        imports = (ast.Import, ast.ImportFrom)
+        tree.body = [node for node in tree.body if isinstance(node, imports)]
+        assert libraries(ast.unparse(tree), homes) <= required, (
+            path
+        )  # needed to import it
