@@ -9,8 +9,9 @@ Expected: 20 Newsgroups, k-means on the vectors without labels, NMI 0.516 and pu
   python -m docjax.main --config=configs/graph_roberta.py --workdir=runs/pretrain \
       --config.source.path='openwebtext/*.jsonl.zst'
 
-Variants: `demo`, the docstrings of the installed Python packages and a small encoder
-from scratch, minutes on 2 cores; `smoke`, the same for seconds.
+Variants: `small`, a small encoder and its own tokenizer from scratch, for a corpus on a
+laptop; `demo`, that on the docstrings of the installed Python packages, minutes on 2
+cores; `smoke`, everything in seconds, nothing learnt.
 """
 
 from ml_collections import ConfigDict
@@ -26,7 +27,7 @@ def get_config(variant: str = "") -> ConfigDict:
             source=dict(fn="docjax.data.sources.jsonl.jsonl", path="corpus.jsonl"),
             holdout=placeholder(dict),
             splits=dict(train="train", validation=placeholder(str), test="test"),
-            tokenizer=dict(path="roberta-base", vocabulary=50265),
+            tokenizer=dict(path=placeholder(str), vocabulary=50265),
             segments=dict(fn="docjax.data.segments.passages", words=100),
             limits=dict(
                 segment_tokens=256,
@@ -75,7 +76,7 @@ def get_config(variant: str = "") -> ConfigDict:
             ),
             batch=1536,
             microbatch=1024,
-            epochs=10,
+            epochs=placeholder(int),
             steps=placeholder(int),
             log_every=10,
             evaluate_every=1000,
@@ -84,37 +85,48 @@ def get_config(variant: str = "") -> ConfigDict:
                 clustering=dict(fn="docjax.tasks.clustering.clustering"),
                 classification=dict(fn="docjax.tasks.classification.linear"),
             ),
-            init="roberta-base",
+            init=placeholder(str),
             select=placeholder(str),
             report=dict(compare=()),
             tensorboard=False,
         )
     )
-    return vary(config, variant, demo, smoke)
+    config.epochs = 10
+    config.init = config.tokenizer.path = "roberta-base"
+    return vary(config, variant, small, demo, smoke)
 
 
-def demo(config: ConfigDict) -> None:
-    """The built-in corpus and a small encoder from scratch."""
-    config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
+def small(config: ConfigDict) -> None:
+    """A small encoder from scratch."""
     config.tokenizer.path = None
     config.tokenizer.vocabulary = 8192
     config.encoder.segment.update(
-        vocabulary=8192, layers=2, width=128, heads=4, hidden=512
+        vocabulary=8192, layers=2, width=128, heads=4, hidden=512, dtype="float32"
     )
     config.encoder.document.update(width=128)
     config.optimizer.learning_rate = 1e-3
     config.batch = 256
     config.microbatch = 64
-    config.epochs = 6
+    config.epochs = 4
     config.init = None
     config.log_every = 5
-    config.evaluate_every = 1000
     config.checkpoint_every = 50
 
 
+def demo(config: ConfigDict) -> None:
+    """The built-in corpus."""
+    small(config)
+    config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
+
+
 def smoke(config: ConfigDict) -> None:
-    """Everything in seconds: nothing is learnt."""
-    demo(config)
+    """A few documents of the built-in corpus."""
+    small(config)
+    config.source = dict(
+        fn="docjax.data.sources.pydocs.pydocs", packages=("optax",), label_documents=20
+    )
+    config.tokenizer.vocabulary = 512
+    config.limits.segment_tokens = 128
     config.encoder.segment.update(layers=1, width=32, heads=2, hidden=64)
     config.encoder.document.update(width=32)
     config.batch = 16

@@ -9,13 +9,14 @@ contrastive pre-training (Table 2: 20 Newsgroups 86.66 with, 85.36 % without).
       --workdir=runs/newsgroup --config.source.path=20news.jsonl.xz \
       --config.init=runs/pretrain
 
-Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan` with the paper's values; `demo` and
-`smoke` as in `graph_roberta.py`.
+Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan` with the paper's values; `small`,
+`demo` and `smoke` as in `graph_roberta.py`.
 """
 
 from ml_collections import ConfigDict
 
 from configs import graph_roberta
+from docjax.config import UserError
 
 # Learning rate, epochs, and the share of the training documents for validation
 # (0: the data has a validation part).
@@ -28,7 +29,7 @@ DATASETS = dict(
 
 
 def get_config(variant: str = "newsgroup") -> ConfigDict:
-    small = variant in ("demo", "smoke")
+    small = variant in ("small", "demo", "smoke")
     config = graph_roberta.get_config(variant if small else "")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.encoder.head = dict(fn="docjax.encoders.pooling.Classifier", classes=0)
@@ -37,13 +38,15 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
         classification=dict(fn="docjax.tasks.classification.end_to_end")
     )
     config.optimizer.weight_decay = 0.01
-    config.splits.validation = "validation"
+    config.splits.validation = "dev" if variant == "hyperpartisan" else "validation"
     config.select = "classification/accuracy"
     if small:
         config.holdout = dict(
             fn="docjax.data.splits.holdout", of="train", test=0.0, validation=0.1
         )
         return config
+    if variant not in DATASETS:
+        raise UserError(f"variant {variant!r} is none of {', '.join(DATASETS)}")
     rate, epochs, validation = DATASETS[variant]
     if validation:
         config.holdout = dict(

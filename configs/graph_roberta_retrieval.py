@@ -7,7 +7,7 @@ OpenWebText, Adam 5e-5, warm-up 0.1.
   python -m docjax.main --config=configs/graph_roberta_retrieval.py \
       --workdir=runs/retrieval --config.source.path='openwebtext/*.jsonl.zst'
 
-Variants: `demo` and `smoke` as in `graph_roberta.py`.
+Variants: `small`, `demo` and `smoke` as in `graph_roberta.py`.
 """
 
 from ml_collections import ConfigDict

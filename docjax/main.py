@@ -71,11 +71,17 @@ def read_flags(argv: list[str]) -> None:
     logging.use_absl_handler()
     try:
         FLAGS(argv)
-    except (flags.Error, OSError, AttributeError, KeyError, TypeError) as error:
-        raise UserError(str(error).splitlines()[0]) from None
+    except (KeyError, AttributeError) as error:
+        raise UserError(f"the config has no field {error}") from None
+    except (flags.Error, TypeError, ValueError) as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
     for name in ("config", "workdir"):
-        if not getattr(FLAGS, name):
+        if FLAGS[name].value is None:
             raise UserError(f"--{name} is missing; see python -m docjax.main --help")
+    path = config_flags.get_config_filename(FLAGS["config"]).split(":")[0]
+    if not Path(path).is_file():
+        raise UserError(f"{path}: no such config file")
 
 
 if __name__ == "__main__":

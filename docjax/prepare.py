@@ -5,6 +5,7 @@ Training and evaluation start here; the fields of a config are listed in
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from jax.experimental import multihost_utils
 from docjax import checkpoint
 from docjax import config as config_lib
 from docjax.config import UserError
-from docjax.data import graphs, tokens
+from docjax.data import graphs, storage, tokens
 from docjax.data.documents import full_text
 from docjax.data.tokens import Corpus, Tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
@@ -166,6 +167,11 @@ def _check_fields(config: dict[str, Any]) -> None:
 
 def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
     source = config_lib.build(config["source"])
+    try:
+        inspect.signature(source).bind()
+    except TypeError as error:
+        name = config["source"]["fn"]
+        raise UserError(f"{name}: {error}; set it with --config.source.KEY") from None
     if not config["holdout"]:
         return source
     holdout = config_lib.build(config["holdout"])
@@ -199,9 +205,15 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
     print_ = tokens.fingerprint(source, segments, tokenizer, limit)
     print_ += repr(config["holdout"])
     if jax.process_index() == 0:
-        Corpus.build(
-            run / "corpus", _source(config)(), segments, tokenizer, limit, print_
-        )
+        folder = run / "corpus"
+        trained = any((run / "checkpoints").glob("[0-9]*"))
+        facts = storage.read_facts(folder) or {}
+        if trained and facts.get("fingerprint") != print_:
+            raise UserError(
+                f"{run}: its documents have changed since training began (other files "
+                "or package versions); train anew in another --workdir"
+            )
+        Corpus.build(folder, _source(config)(), segments, tokenizer, limit, print_)
     _wait("corpus")
     return Corpus.open(run / "corpus")
 

@@ -1,0 +1,307 @@
+"""`python -m docjax.main` as a user runs it: real processes, real files."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = "graph node passage vector batch token the of and loss seed view".split()
+TINY = {
+    "tokenizer.vocabulary": 270,
+    "encoder.segment.layers": 1,
+    "encoder.segment.width": 16,
+    "encoder.segment.heads": 2,
+    "encoder.segment.hidden": 32,
+    "encoder.document.width": 16,
+    "limits.segment_tokens": 48,
+    "segments.words": 10,
+    "batch": 8,
+    "microbatch": 16,
+    "epochs": 2,
+    "log_every": 1,
+    "checkpoint_every": 1,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory):
+    """The processes of these tests share what they compile: they start faster."""
+    folder = tmp_path_factory.mktemp("compiled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """40 documents of two labels and about 4 passages each."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in documents(40)))
+    return path
+
+
+def documents(count: int) -> list[dict]:
+    chance = random.Random(0)
+    return [
+        {
+            "id": f"d{i}",
+            "text": ". ".join(
+                " ".join(chance.choices(WORDS[i % 2 :: 2], k=8)) for _ in range(4)
+            ),
+            "label": "even" if i % 2 == 0 else "odd",
+            "split": "test" if i % 5 == 4 else "train",
+        }
+        for i in range(count)
+    ]
+
+
+def command(
+    corpus: Path, run: Path, config: str = "graph_roberta.py:small", **changes
+) -> list[str]:
+    fields = TINY | {"source.path": corpus} | changes
+    flags = [f"--config.{name}={value}" for name, value in fields.items()]
+    return [
+        *(sys.executable, "-m", "docjax.main", f"--config=configs/{config}"),
+        *(f"--workdir={run}", *flags),
+    ]
+
+
+def call(arguments: list[str], **environment) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        arguments,
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def fails(arguments: list[str], code: int = 2) -> str:
+    """The one line that a failing command prints, without progress and traceback."""
+    done = call(arguments)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def parameters(run: Path) -> dict[str, str]:
+    """sha256 of each parameter of the newest checkpoint."""
+    import jax
+
+    import docjax
+
+    flat = jax.tree.flatten_with_path(docjax.load(run).params)[0]
+    return {
+        jax.tree_util.keystr(path): hashlib.sha256(np.asarray(leaf)).hexdigest()
+        for path, leaf in flat
+    }
+
+
+def losses(run: Path) -> list[dict]:
+    """metrics.jsonl without what time decides."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    return [{k: v for k, v in x.items() if not k.startswith("time/")} for x in lines]
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "trained"
+    done = call(command(corpus, run))
+    assert done.returncode == 0, done.stderr
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert last["step"] == 8 and "eval/clustering/nmi" in last
+    return run
+
+
+def test_a_run_leaves_what_the_design_says(trained):
+    assert {"config.json", "metrics.jsonl", "checkpoints", "tokenizer.json"} <= set(
+        os.listdir(trained)
+    )
+    page = (trained / "report" / "index.html").read_text()
+    assert "before training" in page and "data:image/png" in page
+    assert list(trained.glob("figures/*.png"))
+    names = {name for line in losses(trained) for name in line}
+    wanted = "train/loss train/in_batch_accuracy train/negatives train/grad_norm"
+    assert set(wanted.split()) | {"data/padding"} <= names
+
+
+def test_training_lowers_the_loss(trained):
+    found = [x["train/loss"] for x in losses(trained) if "train/loss" in x]
+    assert len(found) == 8 and found[-1] < found[0]
+
+
+def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
+    run = tmp_path / "killed"
+    seconds = random.Random(1)
+    for _ in range(5):
+        process = subprocess.Popen(
+            command(corpus, run),
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        _wait_for_checkpoint(run, process)
+        time.sleep(seconds.uniform(0, 1.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = call(command(corpus, run))
+    assert done.returncode == 0, done.stderr
+    assert parameters(run) == parameters(trained)
+    assert losses(run) == losses(trained)
+
+
+def _wait_for_checkpoint(run: Path, process: subprocess.Popen) -> None:
+    """Returns when there is one more checkpoint than at the call, or at the end."""
+    newest = lambda: max(
+        (int(p.name) for p in run.glob("checkpoints/[0-9]*")), default=0
+    )
+    before = newest()
+    while newest() == before and process.poll() is None:
+        time.sleep(0.02)
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(corpus, trained, tmp_path):
+    run = tmp_path / "stopped"
+    arguments = command(corpus, run, checkpoint_every=100)
+    process = subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("step 2/"):
+            process.send_signal(signal.SIGTERM)
+            break
+    rest = process.stderr.read()
+    assert process.wait() == 75, rest
+    assert "Stopped: stopped at step" in rest and "Traceback" not in rest
+    done = call(command(corpus, run, checkpoint_every=100))
+    assert done.returncode == 0, done.stderr
+    assert parameters(run) == parameters(trained)
+
+
+def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_taken(
+    corpus, trained, tmp_path
+):
+    run = tmp_path / "flipped"
+    call(command(corpus, run))
+    step = max((run / "checkpoints").glob("[0-9]*"), key=lambda p: int(p.name))
+    largest = max(step.rglob("*"), key=lambda p: p.stat().st_size if p.is_file() else 0)
+    data = bytearray(largest.read_bytes())
+    data[len(data) // 2] ^= 1
+    largest.write_bytes(data)
+    done = call(command(corpus, run))
+    assert done.returncode == 0, done.stderr
+    assert "differs from what was saved" in done.stderr
+    assert parameters(run) == parameters(trained)
+
+
+def test_evaluate_gives_the_metrics_of_the_trained_run(corpus, trained):
+    done = call([*command(corpus, trained), "--mode=evaluate"])
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {k: v for k, v in losses(trained)[-1].items() if k != "step"}
+
+
+def test_fine_tuning_starts_from_a_run_and_keeps_the_best_epoch(
+    corpus, trained, tmp_path
+):
+    run = tmp_path / "classify"
+    arguments = command(
+        corpus, run, "graph_roberta_classify.py:small", init=trained, evaluate_every=2
+    )
+    done = call(arguments)
+    assert done.returncode == 0, done.stderr
+    assert "eval/classification/accuracy" in done.stdout
+    assert any("validation/classification/accuracy" in x for x in losses(run))
+    assert len(list((run / "best").glob("[0-9]*"))) == 1
+
+
+def test_retrieval_pretraining_runs(corpus, tmp_path):
+    arguments = command(
+        corpus, tmp_path / "run", "graph_roberta_retrieval.py:small", epochs=1
+    )
+    assert call(arguments).returncode == 0
+
+
+BAD = {
+    "a missing file": ({"source.path": "none.jsonl"}, "none.jsonl: no such file"),
+    "an unknown fn": (
+        {"objective.fn": "docjax.objectives.infonce.info"},
+        "docjax.objectives.infonce has no 'info'; it has infonce",
+    ),
+    "a foreign fn": ({"objective.fn": "subprocess.Popen"}, "is not under docjax."),
+    "an unknown keyword": ({"objective.temprature": 1}, "temprature"),
+    "a batch of more documents than there are": (
+        {"batch": 64},
+        "batch 64 is larger than the 32 training documents",
+    ),
+    "documents of one passage": (
+        {"segments.words": 1000, "limits.segment_tokens": 500},
+        "0 training documents with at least 2 segments",
+    ),
+    "a tokenizer of other weights": (
+        {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 9999},
+        "the encoder's word table 9,999 rows",
+    ),
+    "a micro-batch larger than memory": (
+        {"microbatch": 2**34},
+        "does not fit in memory",
+    ),
+    "an init that is not there": ({"init": "no/such/folder"}, "no/such/folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_mistake_is_one_line_with_the_mend(case, corpus, trained, tmp_path):
+    changes, message = BAD[case]
+    tokenizer = str(trained / "tokenizer.json")
+    changes = {k: tokenizer if v == "TOKENIZER" else v for k, v in changes.items()}
+    assert message in fails(command(corpus, tmp_path / "run", **changes))
+
+
+def test_bad_lines_name_file_line_and_reason(tmp_path):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": "1", "text": "fine"}\n{"id": "2", "text": \n')
+    assert f"{bad}, line 2: bad JSON" in fails(command(bad, tmp_path / "run"))
+
+
+def test_an_empty_corpus_is_a_mistake(tmp_path):
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    assert "empty corpus" in fails(command(empty, tmp_path / "run"))
+
+
+def test_a_run_does_not_continue_with_another_config(corpus, trained):
+    line = fails(command(corpus, trained, seed=1))
+    assert "is a run of another config: seed" in line and "--workdir" in line
+
+
+def test_a_damaged_only_checkpoint_is_an_error(corpus, trained, tmp_path):
+    run = tmp_path / "damaged"
+    call(command(corpus, run, checkpoint_every=100))
+    for manifest in run.glob("checkpoints/*/manifest.json"):
+        manifest.write_text("{}")
+        (manifest.parent / "params" / "_METADATA").write_bytes(b"")
+        manifest.write_text('{"params/_METADATA": "0"}')
+    line = fails(command(corpus, run, checkpoint_every=100))
+    assert "none of the 1 checkpoints is good" in line
+
+
+def test_a_loss_that_is_not_finite_stops_with_step_and_documents(corpus, tmp_path):
+    line = fails(
+        command(corpus, tmp_path / "run", **{"objective.temperature": 1e-45}), code=3
+    )
+    assert "step 1" in line and "documents: d" in line
+
+
+def test_missing_flags_are_named():
+    assert "--config is missing" in fails([sys.executable, "-m", "docjax.main"])
