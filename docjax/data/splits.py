@@ -19,8 +19,6 @@ def holdout(
 ) -> Iterator[Document]:
     """The documents, each without a split put into "train", "validation" or "test".
 
-    With `of="train"` the documents of that split are divided instead.
-
     Every label is divided by the same shares. Documents with an equal `metadata[by]`
     (chapters of a book, threads) stay together. The parts depend on ids, labels and
     `seed`, not on the order.
@@ -28,6 +26,11 @@ def holdout(
     Args:
       documents: if a function, it is called twice and memory holds ids alone;
         otherwise all documents are held.
+      of: the split that is divided; None: the documents without one.
+
+    Raises:
+      UserError: for impossible shares, if no document is in the split `of`, or if one
+        has no `metadata[by]`.
     """
     if not (0 <= test and 0 <= validation and test + validation < 1):
         raise UserError(
@@ -39,6 +42,8 @@ def holdout(
     for document in read():
         if document.split == of:
             groups[_group(document, by)][document.label or ""] += 1
+    if of is not None and not groups:
+        raise UserError(f"of={of!r}: no document is in that split")
     splits = _assign(groups, test, validation, seed)
     for document in read():
         if document.split == of:

@@ -49,6 +49,20 @@ def test_a_split_that_is_given_is_kept():
     assert Counter(found[10:]) == {"train": 5, "test": 5}
 
 
+def test_a_part_can_be_held_out_of_a_split():
+    documents = [make(i, split="train") for i in range(20)] + [make(99, split="test")]
+    found = splits(documents, test=0.0, validation=0.1, of="train")
+    assert found.pop("d99") == "test"
+    assert Counter(found.values()) == {"train": 18, "validation": 2}
+
+
+def test_a_split_to_divide_that_is_not_there_is_an_error():
+    documents = [make(0, split="train")]
+    assert list(holdout(documents)) == documents
+    with pytest.raises(UserError, match="of='dev': no document is in that split"):
+        list(holdout(documents, of="dev"))
+
+
 def test_a_group_stays_together():
     documents = [make(i, metadata={"chapter": i % 40}) for i in range(200)]
     found = list(holdout(documents, by="chapter"))
