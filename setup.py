@@ -44,6 +44,7 @@ EXTRAS = {
     "huggingface": ["datasets>=4"],
     "test": [
         "pytest>=9",
+        "pyyaml>=6",
         "beartype>=0.22",
         "ruff>=0.15",
         "mypy>=2",
