@@ -84,7 +84,8 @@ def prepare(config: Any, run: Path) -> Prepared:
     tokenizer = _tokenizer(config, run)
     if not config["tokenizer"]["path"]:
         config["encoder"]["segment"]["vocabulary"] = tokenizer.vocabulary
-    tokens.check_fits(tokenizer, config["encoder"]["segment"]["vocabulary"])
+    rows = config["encoder"]["segment"]["vocabulary"]
+    tokens.check_fits(tokenizer, rows, loaded=bool(config["init"]))
     corpus = _corpus(config, run, built["segments"], tokenizer)
     labels = {label for label in corpus.labels if label is not None}
     classes = sorted(labels)

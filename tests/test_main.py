@@ -249,11 +249,11 @@ BAD = {
         "0 training documents with at least 2 segments",
     ),
     "a tokenizer of other weights": (
-        {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 9999},
-        "the encoder's word table 9,999 rows",
+        {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 100},
+        "table 100 rows",
     ),
     "a micro-batch larger than memory": (
-        {"microbatch": 2**34},
+        {"microbatch": 2**26},
         "does not fit in memory",
     ),
     "an init that is not there": ({"init": "no/such/folder"}, "no/such/folder"),

@@ -18,7 +18,7 @@ from docjax.checkpoint import Checkpointer, restore_params
 from docjax.data import batches
 from docjax.prepare import Prepared, initial_params
 from docjax.training import metrics as metrics_lib
-from docjax.training import sharding
+from docjax.training import memory, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import State, initial_state, make_step
 
@@ -51,9 +51,11 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     objective = config_lib.build(config["objective"])
     cache = GradientCache(prepared.encoder, objective, mesh, prepared.views.queries)
     step_fn = make_step(cache, optimizer)
+    params = initial_params(prepared)
+    memory.check(cache, params["segment"], config["microbatch"], spec.widths()[-1])
 
     data = iter(spec.dataset(steps).to_iter_dataset(_READ))
-    state = initial_state(initial_params(prepared), optimizer)
+    state = initial_state(params, optimizer)
     checkpointer = Checkpointer(run / "checkpoints")
     state, best = _restore(checkpointer, state, data, mesh)
     key = jax.random.key(config["seed"])

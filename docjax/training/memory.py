@@ -1,0 +1,68 @@
+"""Whether the largest micro-batch fits, asked of the compiler before training."""
+
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from docjax.config import UserError
+from docjax.training.gradient_cache import GradientCache
+from docjax.types import Microbatch
+
+
+def check(cache: GradientCache, segment: Any, microbatch: int, width: int) -> None:
+    """Compiles the backward pass of `microbatch` segments of `width` tokens.
+
+    Raises:
+      UserError: if a device has less memory than it needs.
+    """
+    needed, limit = _needed(cache, segment, microbatch, width), available(cache.mesh)
+    if needed > limit:
+        raise UserError(
+            f"a micro-batch of {microbatch:,} segments x {width} tokens needs "
+            f"{needed / 2**30:.1f} GiB and does not fit in memory ({limit / 2**30:.1f} "
+            "GiB a device): lower --config.microbatch"
+        )
+
+
+def available(mesh: jax.sharding.Mesh) -> float:
+    """Bytes of memory that one device may take."""
+    device = mesh.local_devices[0]
+    stats = device.memory_stats() or {}
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"]
+    host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return host / len(mesh.local_devices)
+
+
+def _needed(cache: GradientCache, segment: Any, microbatch: int, width: int) -> float:
+    cut, all_ = (NamedSharding(cache.mesh, spec) for spec in (P("data"), P()))
+
+    def shape(dimensions, dtype, sharding=cut):
+        return jax.ShapeDtypeStruct(dimensions, dtype, sharding=sharding)
+
+    batch = Microbatch(
+        shape((microbatch, width), jnp.int32), shape((microbatch,), jnp.int32)
+    )
+    vectors = jax.eval_shape(
+        lambda s, b: cache.encoder.apply(
+            {"params": {"segment": s}}, *b, method="segments"
+        ),
+        segment,
+        batch,
+    )
+    compiled = GradientCache._pull_back.lower(
+        cache,
+        jax.tree.map(lambda a: shape((cache.mesh.size, *a.shape), a.dtype), segment),
+        jax.tree.map(lambda a: shape(a.shape, a.dtype, all_), segment),
+        shape(vectors.shape, vectors.dtype),
+        batch,
+        jnp.int32(0),
+        jax.random.key(0),
+    ).compile()
+    stats = compiled.memory_analysis()
+    whole = stats.argument_size_in_bytes + stats.output_size_in_bytes
+    return whole + stats.temp_size_in_bytes - stats.alias_size_in_bytes
