@@ -5,6 +5,7 @@ is parsed in `docjax.data.docstrings`.
 """
 
 import ast
+import functools
 import gc
 import importlib.metadata
 import importlib.util
@@ -54,22 +55,33 @@ def pydocs(
     Raises:
       UserError: if a package is not installed.
     """
-    report = Counter() if report is None else report
+    found, counts = _read(tuple(packages), words)
+    if report is not None:
+        report.update(counts)
+    logging.info("pydocs: %s", dict(counts))
+    return holdout(_documents(found, label_documents), test=test)
+
+
+@functools.lru_cache(maxsize=1)
+def _read(
+    packages: tuple[str, ...], words: int
+) -> tuple[dict[str, Docstring], Counter]:
+    """The docstrings by name, and the counts. Kept: a run reads its source thrice."""
+    counts: Counter = Counter()
     found: dict[str, Docstring] = {}
     for package in packages:
-        for name, text in _docstrings(package, _folder(package), words, report):
+        for name, text in _docstrings(package, _folder(package), words, counts):
             if name in found:
-                report["same name"] += 1
+                counts["same name"] += 1
             elif (docstring := parse(text)).words < words:
-                report["too short"] += 1
+                counts["too short"] += 1
             else:
                 found[name] = docstring
-    found = _without_repetitions(found, report)
+    found = _without_repetitions(found, counts)
     if not found:
         raise UserError(f"empty corpus: no docstring of {words} words in {packages}")
-    report["documents"] += len(found)
-    logging.info("pydocs: %s", dict(report))
-    return holdout(_documents(found, label_documents), test=test)
+    counts["documents"] += len(found)
+    return found, counts
 
 
 def stamp(packages: Iterable[str] = PACKAGES, **keywords) -> list[str]:
