@@ -36,11 +36,13 @@ class Checkpointer:
     def save(self, step: int, params: Any, rest: Any, progress: dict) -> None:
         """Saves in the background: parameters, the rest of the state, and JSON.
 
-        A step that is there already stays as it is.
+        A good checkpoint of this step stays as it is.
         """
         self.wait()
         if (self.folder / str(step)).exists():
-            return
+            if check(self.folder / str(step)) is None:
+                return
+            self._set_aside(step - 1)
         self._manager.save(
             step,
             args=ocp.args.Composite(
@@ -69,9 +71,9 @@ class Checkpointer:
           UserError: if there are checkpoints and none is good.
         """
         step = newest_good(self.folder)
+        self._set_aside(-1 if step is None else step)
         if step is None:
             return None
-        self._set_aside(step)
         restored = self._manager.restore(
             step,
             args=ocp.args.Composite(
@@ -118,6 +120,9 @@ def restore_params(run: Path, params: Any) -> Any:
 def newest_good(folder: Path) -> int | None:
     """The newest step whose files are as they were written; None without any.
 
+    A single checkpoint without manifest counts as none: the run was killed while it
+    saved its first.
+
     Raises:
       UserError: if there are checkpoints and none is good.
     """
@@ -129,7 +134,7 @@ def newest_good(folder: Path) -> int | None:
             return step
         faults.append(fault)
         logging.warning("checkpoint %d passed over: %s", step, fault)
-    if faults:
+    if len(faults) > 1 or (faults and (folder / names[0] / MANIFEST).exists()):
         raise UserError(
             f"{folder}: none of the {len(faults)} checkpoints is good ({faults[0]}); "
             "bring them back from a copy, or train anew in another folder"

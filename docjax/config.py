@@ -33,11 +33,13 @@ def plain(node: Any) -> Any:
 def resolve(name: str, allow: Sequence[str] = ("docjax.",)) -> Callable[..., Any]:
     """The function or class called `name`.
 
+    What a module imported from elsewhere is not its own: it is not found there.
+
     Raises:
       UserError: if `name` is not under one of the prefixes in `allow`, or its module
         has no such function; the message lists the functions there are.
     """
-    if not any(name.startswith(prefix) for prefix in allow):
+    if not isinstance(name, str) or not name.startswith(tuple(allow)):
         raise UserError(
             f"fn {name!r} is not under {', '.join(allow)}: only those are imported; "
             "allow another prefix by name if you trust it"
@@ -47,12 +49,15 @@ def resolve(name: str, allow: Sequence[str] = ("docjax.",)) -> Callable[..., Any
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise UserError(f"fn {name!r}: {error}") from None
-    if not hasattr(module, attribute) or attribute.startswith("_"):
+    found = getattr(module, attribute, None)
+    home = f"{getattr(found, '__module__', None)}."
+    own = callable(found) and home.startswith(tuple(allow))
+    if not own or attribute.startswith("_"):
         raise UserError(
             f"fn {name!r}: {module_name} has no {attribute!r}; "
             f"it has {', '.join(_public(module))}"
         )
-    return getattr(module, attribute)
+    return found
 
 
 def build(node: Any, allow: Sequence[str] = ("docjax.",)) -> Any:
@@ -63,7 +68,8 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",)) -> Any:
     is, with lists as tuples.
 
     Raises:
-      UserError: for an unknown name or keyword; the message lists the valid ones.
+      UserError: for an unknown name or keyword, the message lists the valid ones; for
+        a class, also for a missing one.
     """
     node = plain(node)
     if isinstance(node, Mapping):
@@ -80,7 +86,10 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",)) -> Any:
 
 
 def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None:
-    """Raises UserError if `fn` does not take `keywords`; lists those it takes."""
+    """Raises UserError if `fn` does not take `keywords`; lists those it takes.
+
+    A class needs all keywords without default; a function gets the others later.
+    """
     parameters = inspect.signature(fn).parameters
     valid = [p for p in parameters if p not in ("self", "parent", "name")]
     unknown = [key for key in keywords if key not in valid]
@@ -89,6 +98,24 @@ def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None
             f"{name} has no keyword {', '.join(map(repr, unknown))}; "
             f"it has {', '.join(valid)}"
         )
+    needed = [p for p in valid if parameters[p].default is inspect.Parameter.empty]
+    missing = [key for key in needed if key not in keywords]
+    if inspect.isclass(fn) and missing:
+        raise UserError(f"{name} needs {', '.join(missing)}; it has {', '.join(valid)}")
+
+
+def vary(config: Any, variant: str, *functions: Callable[[Any], None]) -> Any:
+    """`config` after the one of `functions` that is called `variant`, "" for none.
+
+    Raises:
+      UserError: if none is; the message lists them.
+    """
+    found = {function.__name__: function for function in functions}
+    if variant and variant not in found:
+        raise UserError(f"variant {variant!r} is none of {', '.join(found)}")
+    if variant:
+        found[variant](config)
+    return config
 
 
 def save(config: Any, path: Path) -> None:

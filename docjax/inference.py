@@ -26,9 +26,11 @@ WINDOW = 8192  # segments
 GROUP = 64  # documents in one call of the document encoder
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class Inference:
     """Encodes tokenised documents with one encoder on one mesh.
+
+    Equal ones share what is compiled.
 
     limit: tokens of the longest segment; batch: segments in one call, None chooses
     by TOKENS.
@@ -62,7 +64,8 @@ class Inference:
     ) -> Float[np.ndarray, "n d"]:
         """The vectors of all segments of all documents, in their order."""
         step = -(-self.limit // SHAPES)
-        widths = range(step, step * SHAPES + 1, step)
+        # The last is the limit itself: a position table may have no more room.
+        widths = [*range(step, self.limit, step), self.limit]
         micro, place = batches.microbatches(documents, self._height, widths)
         found = [self._segments(params["segment"], *map(self._cut, m)) for m in micro]
         return np.concatenate([np.asarray(vectors) for vectors in found])[place]
@@ -71,6 +74,8 @@ class Inference:
         self, params: Any, queries: Sequence[Segments]
     ) -> Float[np.ndarray, "q d"]:
         """Vectors of queries of one segment each."""
+        if not len(queries):
+            return np.zeros((0, 0), np.float32)
         return np.asarray(self._queries(params, self.segments(params, queries)))
 
     def predictions(self, params: Any, vectors: np.ndarray) -> np.ndarray:

@@ -19,14 +19,16 @@ from docjax.types import Batch, Microbatch, Segments, Views
 
 
 def bucket_widths(
-    lengths: Int[np.ndarray, " n"], shapes: int = 8, multiple: int = 8
+    lengths: Int[np.ndarray, " n"], shapes: int = 16, multiple: int = 8
 ) -> tuple[int, ...]:
     """At most `shapes` widths that cover `lengths` with the least padding.
 
     Exact, by dynamic programming over the distinct lengths rounded up to `multiple`.
+    The last is the longest length itself: a position table may have no more room.
     """
     rounded = -(-np.maximum(lengths, 1) // multiple) * multiple
     widths, counts = np.unique(rounded, return_counts=True)
+    widths[-1] = max(1, lengths.max())
     below = np.concatenate([[0], np.cumsum(counts)])
     cost = np.where(np.arange(len(widths) + 1) == 0, 0.0, np.inf)
     choices = []
@@ -184,9 +186,12 @@ class TrainingBatches:
     def epoch_steps(self) -> int:
         return len(self.documents) // self.batch
 
-    def widths(self, shapes: int = 8) -> tuple[int, ...]:
+    def widths(self, shapes: int = 16) -> tuple[int, ...]:
         """Micro-batch widths for the segments of the training documents."""
-        return bucket_widths(self.corpus.lengths, shapes)
+        chosen = np.zeros(len(self.corpus.counts), bool)
+        chosen[self.documents] = True
+        training = np.repeat(chosen, self.corpus.counts)
+        return bucket_widths(self.corpus.lengths[training], shapes)
 
     def dataset(self, steps: int) -> grain.MapDataset:
         """`(Batch, documents)` for each step."""

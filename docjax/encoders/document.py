@@ -1,5 +1,6 @@
 """The two levels joined: segments to vectors, segment vectors to document vectors."""
 
+import functools
 from typing import Any
 
 import flax.linen as nn
@@ -95,5 +96,10 @@ class DocumentEncoder(nn.Module):
 
 def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:
     """Random parameters of an encoder."""
+    return _init(encoder, jax.random.key(seed))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _init(encoder: DocumentEncoder, key: jax.Array) -> Any:
     tokens, lengths = jnp.zeros((1, 8), jnp.int32), jnp.full((1,), 8)
-    return jax.jit(encoder.init)(jax.random.key(seed), tokens, lengths)["params"]
+    return encoder.init(key, tokens, lengths)["params"]

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import jraph
 from jaxtyping import Array, Bool, Float, Int
 
+from docjax.config import UserError
+
 
 class GraphAttention(nn.Module):
     """Segment vectors and a graph to one document vector.
@@ -33,6 +35,7 @@ class GraphAttention(nn.Module):
     sparse: bool = False
 
     def setup(self) -> None:
+        self._check()
         self.node = nn.Dense(self.width, name="node")
         self.attend = [
             GraphAttentionLayer(
@@ -67,6 +70,8 @@ class GraphAttention(nn.Module):
 
         Attention is only given for dense graphs.
         """
+        if adjacency is None and edges is None:
+            raise UserError("graph attention without a graph: set --config.graph.fn")
         mask = (lengths > 0)[..., None]
         nodes = jnp.where(mask, jnp.tanh(self.node(vectors)), 0)
         document = nodes.sum(-2, keepdims=True) / jnp.maximum(
@@ -84,6 +89,18 @@ class GraphAttention(nn.Module):
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
         """Query vectors: the node without attention."""
         return jnp.tanh(self.node(vectors))
+
+    def _check(self) -> None:
+        for value, name, valid in (
+            (self.merge, "merge", ("concat", "mean")),
+            (self.residual, "residual", ("identity", "linear")),
+        ):
+            if value not in valid:
+                raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
+        if self.merge == "concat" and self.width % self.heads:
+            raise UserError(
+                f"width {self.width} is not a multiple of heads {self.heads}"
+            )
 
 
 class GraphAttentionLayer(nn.Module):
@@ -123,7 +140,7 @@ class GraphAttentionLayer(nn.Module):
         return out, weights
 
     def _skip(self, nodes):
-        if self.residual == "identity" and nodes.shape[-1] == self.width:
+        if self.residual == "identity":
             return nodes
         return nn.Dense(self.width, use_bias=False, name="skip")(nodes)
 

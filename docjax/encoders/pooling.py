@@ -30,8 +30,8 @@ class Mean(nn.Module):
         """Query vectors: one segment's own."""
         if not self.normalize:
             return vectors
-        length = jnp.sqrt((vectors**2).sum(-1, keepdims=True))
-        return vectors / jnp.maximum(length, 1e-12)
+        square = (vectors**2).sum(-1, keepdims=True)
+        return vectors / jnp.sqrt(jnp.maximum(square, 1e-24))  # zero stays zero
 
 
 class Classifier(nn.Module):

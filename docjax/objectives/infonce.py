@@ -43,15 +43,11 @@ def infonce(
       The loss, and `in_batch_accuracy` (share of rows whose positive scores highest),
       `negatives` (mean number for a row) and `mean_logit` (mean absolute similarity).
     """
-    if similarity not in ("dot", "cosine") or reduction not in ("mean", "sum"):
-        raise UserError(
-            f"infonce has similarity 'dot' or 'cosine', not {similarity!r}, and "
-            f"reduction 'mean' or 'sum', not {reduction!r}"
-        )
+    _check(len(vectors), similarity, temperature, reduction)
     vectors = vectors.astype(jnp.float32)
     if similarity == "cosine":
-        length = jnp.sqrt((vectors**2).sum(-1, keepdims=True))
-        vectors = vectors / jnp.maximum(length, 1e-12)
+        square = (vectors**2).sum(-1, keepdims=True)
+        vectors = vectors / jnp.sqrt(jnp.maximum(square, 1e-24))  # zero stays zero
     rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
     logits = rows @ candidates.T / temperature
     losses, accuracy, negatives = _direction(logits, mask, include_positive)
@@ -70,14 +66,33 @@ def infonce(
     return loss, metrics
 
 
+def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:
+    if similarity not in ("dot", "cosine") or reduction not in ("mean", "sum"):
+        raise UserError(
+            f"infonce has similarity 'dot' or 'cosine', not {similarity!r}, and "
+            f"reduction 'mean' or 'sum', not {reduction!r}"
+        )
+    if temperature <= 0:
+        raise UserError(f"infonce has temperature {temperature}: give one above 0")
+    if views < 2:
+        raise UserError(
+            f"infonce compares 2 views of a document, not {views}: use "
+            "docjax.views.halves.Halves or others that give 2"
+        )
+
+
 def _direction(logits, mask, include_positive):
-    """Each row's loss, the accuracy and the mean number of negatives."""
+    """Each row's loss, the accuracy and the mean number of negatives.
+
+    The loss of a row without candidates is 0.
+    """
     b, m = logits.shape
     positive = jnp.eye(b, m, dtype=bool)
     counts = jnp.ones((b, m), bool) if mask is None else mask | positive
     kept = counts if include_positive else counts & ~positive
-    target = jnp.diagonal(logits)
-    losses = jax.nn.logsumexp(logits, axis=-1, where=kept) - target
+    some = kept.any(-1)
+    total = jax.nn.logsumexp(logits, axis=-1, where=kept | ~some[:, None])
+    losses = jnp.where(some, total - jnp.diagonal(logits), 0)
     best = jnp.where(counts, logits, -jnp.inf).argmax(-1)
     accuracy = (best == jnp.arange(b)).mean()
     return losses, accuracy, (counts & ~positive).sum(-1).mean()

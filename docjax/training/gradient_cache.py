@@ -55,8 +55,9 @@ class GradientCache:
         gradients, cotangents, metrics = self._objective(rest, vectors, light, keys[1])
         total = self._zeros(segment)
         for i, microbatch in enumerate(batch.microbatches):
+            cotangent = _read(cotangents, i)
             total = self._pull_back(
-                total, segment, cotangents, microbatch, jnp.int32(i), keys[0]
+                total, segment, cotangent, microbatch, jnp.int32(i), keys[0]
             )
         return {"segment": self._sum(total)} | gradients, metrics
 
@@ -64,7 +65,8 @@ class GradientCache:
         """All segment vectors, [micro-batches n d]."""
         buffer = self._buffer(segment, microbatches)
         for i, microbatch in enumerate(microbatches):
-            buffer = self._encode_into(buffer, segment, microbatch, jnp.int32(i), key)
+            vectors = self._encode(segment, microbatch, jnp.int32(i), key)
+            buffer = _write(buffer, vectors, i)
         return buffer
 
     def _buffer(self, segment, microbatches):
@@ -89,15 +91,14 @@ class GradientCache:
         part = index * self.mesh.size + jax.lax.axis_index("data")
         return part * len(microbatch.lengths)
 
-    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def _encode_into(self, buffer, segment, microbatch, index, key):
+    @functools.partial(jax.jit, static_argnums=0)
+    def _encode(self, segment, microbatch, index, key):
         @self._per_device(P(), P("data"), P(), P(), out=P("data"))
         def encode(segment, microbatch, index, key):
             row = self._first_row(microbatch, index)
             return self._segments(segment, microbatch, row, key)
 
-        vectors = encode(segment, microbatch, index, key)
-        return jax.lax.dynamic_update_index_in_dim(buffer, vectors, index, 0)
+        return encode(segment, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _objective(self, rest, vectors, batch, key):
@@ -129,9 +130,8 @@ class GradientCache:
         return loss, metrics | {"loss": loss}
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def _pull_back(self, total, segment, cotangents, microbatch, index, key):
+    def _pull_back(self, total, segment, cotangent, microbatch, index, key):
         """Adds one micro-batch's gradient to each device's own sum."""
-        cotangent = jax.lax.dynamic_index_in_dim(cotangents, index, 0, keepdims=False)
 
         @self._per_device(P("data"), P(), P("data"), P("data"), P(), P(), out=P("data"))
         def pull(total, segment, cotangent, microbatch, index, key):
@@ -192,6 +192,18 @@ def plain_gradient(
 def _split(key):
     """Keys of the segments and of the documents."""
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+
+# Apart from the encoder, so that it is compiled for the widths of micro-batches and
+# not once more for every number of them.
+@functools.partial(jax.jit, donate_argnums=0)
+def _write(buffer, vectors, index):
+    return jax.lax.dynamic_update_index_in_dim(buffer, vectors, index, 0)
+
+
+@jax.jit
+def _read(buffer, index):
+    return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

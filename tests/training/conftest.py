@@ -1,0 +1,171 @@
+"""Small training problems with real parts, for gradients in every layout.
+
+Also read, as a plain module, by the processes that `test_processes.py` starts.
+"""
+
+import atexit
+import functools
+import shutil
+import tempfile
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from docjax.data import batches, graphs
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.graph_attention import GraphAttention
+from docjax.encoders.pooling import Classifier, Mean
+from docjax.encoders.transformer import Transformer
+from docjax.objectives.classification import cross_entropy
+from docjax.objectives.infonce import infonce
+from docjax.training import sharding
+from docjax.training.gradient_cache import GradientCache, plain_gradient
+from docjax.types import Batch, Segments, Views
+from docjax.views.halves import Halves
+from docjax.views.one_against_rest import OneAgainstRest
+from docjax.views.whole import Whole
+
+VOCABULARY, CLASSES, DOCUMENTS, WIDTHS = 50, 3, 16, (16,)
+
+# The problems have the same transformer: it is compiled once for each layout.
+CACHE = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, CACHE)
+jax.config.update("jax_compilation_cache_dir", CACHE)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+class Problem(NamedTuple):
+    encoder: DocumentEncoder
+    objective: Any
+    views: Views
+    graph: graphs.Builder | None
+
+    def batch(self, microbatch: int, widths=WIDTHS) -> Batch:
+        """The same documents and views in micro-batches of any size."""
+        generator = np.random.default_rng(0)
+        made = [self.views(document(generator), generator) for _ in range(DOCUMENTS)]
+        labels = np.arange(DOCUMENTS) % (CLASSES + 1) - 1  # some without
+        sparse = self.encoder.sparse
+        return batches.pack(
+            made, microbatch, widths, self.graph, labels=labels, sparse=sparse
+        )
+
+    def cache(self, mesh: Mesh) -> GradientCache:
+        return GradientCache(self.encoder, self.objective, mesh, self.views.queries)
+
+    def params(self) -> Any:
+        """Parameters that tell documents apart: the loss is not log(b) throughout."""
+        generator = np.random.default_rng(0)
+        draw = lambda leaf: generator.normal(0, 0.15, leaf.shape).astype(np.float32)
+        scale = lambda path, leaf: leaf + (path[-1].key == "scale")
+        shapes = jax.eval_shape(lambda: fresh_params(self.encoder, 0))
+        return jax.tree.map_with_path(scale, jax.tree.map(draw, shapes))
+
+    def gradient(self, microbatch: int, mesh: Mesh, key, widths=WIDTHS) -> tuple:
+        """(gradient, metrics) by the gradient cache on a mesh."""
+        params = sharding.replicate(self.params(), mesh)
+        batch = sharding.put_batch(self.batch(microbatch, widths), mesh)
+        return jax.device_get(self.cache(mesh).gradient(params, batch, key))
+
+
+def document(generator: np.random.Generator) -> Segments:
+    """2 to 9 segments of 2 to 16 tokens in up to 3 sections."""
+    lengths = generator.integers(2, 17, generator.integers(2, 10))
+    return Segments(
+        generator.integers(1, VOCABULARY, lengths.sum()).astype(np.int32),
+        np.cumsum([0, *lengths]),
+        np.sort(generator.integers(0, 3, len(lengths))).astype(np.int32),
+        np.array([[0, 2]], np.int32),
+    )
+
+
+def mesh(devices: int) -> Mesh:
+    return Mesh(np.array(jax.devices()[:devices]), ("data",))
+
+
+def problem(name: str, dropout: float = 0.1) -> Problem:
+    segment = Transformer(
+        vocabulary=VOCABULARY,
+        layers=2,
+        width=32,
+        heads=2,
+        hidden=64,
+        positions=24,
+        dropout=dropout,
+    )
+    attention = GraphAttention(width=16, layers=2, heads=2)
+    make = lambda document, head=None: DocumentEncoder(segment, document, head)
+    rows = functools.partial(infonce, temperature=2.0)
+    one_sided = functools.partial(infonce, symmetric=False, similarity="cosine")
+    return {
+        "halves": lambda: Problem(make(attention), rows, Halves(), graphs.full),
+        "one against rest": lambda: Problem(
+            make(attention), one_sided, OneAgainstRest(), graphs.section
+        ),
+        "classifier": lambda: Problem(
+            make(attention, Classifier(CLASSES, dropout)),
+            cross_entropy,
+            Whole(),
+            graphs.full,
+        ),
+        "mean": lambda: Problem(make(Mean()), rows, Halves(), None),
+        "sparse graphs": lambda: Problem(
+            make(GraphAttention(width=16, sparse=True)),
+            rows,
+            Halves(),
+            graphs.user_edges,
+        ),
+    }[name]()
+
+
+@functools.cache
+def plain(name: str, dropout: bool) -> tuple:
+    """(gradient, metrics) with all activations kept, on one device."""
+    one = problem(name)
+    cache, key = one.cache(mesh(1)), jax.random.key(1) if dropout else None
+    gradient = jax.jit(lambda params, batch: plain_gradient(cache, params, batch, key))
+    return jax.device_get(gradient(one.params(), one.batch(microbatch=128)))
+
+
+def worst_error(found: Any, expected: Any) -> float:
+    """The largest max |difference| / max |expected| of a parameter.
+
+    A bias of attention keys shifts all scores of a query alike: its gradient is zero
+    but for rounding, and is measured against that of the key's kernel.
+    """
+    sizes = {
+        jax.tree_util.keystr(path, simple=True, separator="/"): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(expected)
+    }
+    errors = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(found):
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        like = sizes[name.replace("key/bias", "key/kernel")]
+        scale = np.abs(like).max()
+        errors.append(float(np.abs(leaf - sizes[name]).max() / scale))
+    assert len(errors) == len(sizes)
+    return max(errors)
+
+
+@pytest.fixture(scope="session", name="problem")
+def problem_fixture():
+    return problem
+
+
+@pytest.fixture(scope="session", name="plain")
+def plain_fixture():
+    return plain
+
+
+@pytest.fixture(scope="session", name="mesh")
+def mesh_fixture():
+    return mesh
+
+
+@pytest.fixture(scope="session", name="worst_error")
+def worst_error_fixture():
+    return worst_error

@@ -1,0 +1,14 @@
+"""The document as its only view."""
+
+import numpy as np
+
+from docjax.types import Segments
+from docjax.views.whole import Whole
+
+
+def test_the_only_view_is_the_document():
+    numbers = np.arange(3, dtype=np.int32)
+    one = Segments(numbers, np.arange(4), numbers, np.zeros((0, 2), np.int32))
+    views = Whole()(one, np.random.default_rng(0))
+    assert views == (one,)
+    assert (Whole.count, Whole.queries, Whole.least_segments) == (1, (), 1)
