@@ -97,17 +97,29 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def small(config: ConfigDict) -> None:
-    """A small encoder from scratch."""
+    """A small encoder from scratch.
+
+    The paper's unscaled dot products start from trained vectors; from random ones
+    they collapse (the loss stays at log batch). Means of tokens compared by cosine
+    learn from the first step.
+    """
     config.tokenizer.path = None
     config.tokenizer.vocabulary = 8192
     config.encoder.segment.update(
-        vocabulary=8192, layers=2, width=128, heads=4, hidden=512, dtype="float32"
+        vocabulary=8192,
+        layers=2,
+        width=128,
+        heads=4,
+        hidden=512,
+        pooling="mean",
+        dtype="float32",
     )
     config.encoder.document.update(width=128)
+    config.objective.update(similarity="cosine", temperature=0.05)
     config.optimizer.learning_rate = 1e-3
-    config.batch = 256
+    config.batch = 128
     config.microbatch = 64
-    config.epochs = 4
+    config.epochs = 3
     config.init = None
     config.log_every = 5
     config.checkpoint_every = 50
