@@ -4,14 +4,18 @@ Rows are padded at the end; a padded token is never attended to. The transformer
 it is in `transformer.py`.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from docjax.config import UserError
-from docjax.encoders.dropout import dropout
+from docjax.encoders.dropout import dropped, kept, scale
+from docjax.encoders.products import settle
 
 KERNELS = ("auto", "own", "cudnn")
+NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 
 
 def attention(
@@ -30,14 +34,20 @@ def attention(
     A row of length 0 gives a finite answer. With `keys`, weights are dropped at
     `rate` (see `dropout.py`). "auto" takes cuDNN's kernel for bfloat16 on a GPU where
     no weight is dropped, and our own elsewhere.
+
+    Raises:
+      UserError: for an unknown `kernel`.
     """
     if kernel not in KERNELS:
         raise UserError(f"attention {kernel!r} is none of {', '.join(KERNELS)}")
-    drops = keys is not None and rate > 0
+    drops = keys is not None and dropped(rate) > 0
     fits = jax.default_backend() == "gpu" and q.dtype == jnp.bfloat16 and not drops
     if kernel == "cudnn" or (kernel == "auto" and fits):
         return _cudnn(q, k, v, lengths)
-    return _own(q, k, v, lengths, keys if drops else None, site, rate)
+    shape = (q.shape[2], q.shape[1], k.shape[1])
+    return _own(
+        q, k, v, lengths, kept(keys, site, shape, rate) if drops else None, rate
+    )
 
 
 def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
@@ -53,11 +63,60 @@ def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
     )
 
 
-def _own(q, k, v, lengths, keys, site, rate):
+def _own(q, k, v, lengths, kept, rate):
     q, k, v = (x.transpose(0, 2, 1, 3) for x in (q * q.shape[-1] ** -0.5, k, v))
-    real = jnp.arange(k.shape[2]) < lengths[:, None]
-    scores = jnp.einsum("nhsk,nhtk->nhst", q, k, preferred_element_type=jnp.float32)
-    scores = jnp.where(real[:, None, None], scores, jnp.finfo(jnp.float32).min)
-    weights = dropout(jax.nn.softmax(scores), keys, site, rate).astype(v.dtype)
-    out = jnp.einsum("nhst,nhtk->nhsk", weights, v, preferred_element_type=jnp.float32)
-    return out.astype(v.dtype).transpose(0, 2, 1, 3)
+    padding = jnp.arange(k.shape[2]) >= lengths[:, None]
+    bias = jnp.where(padding, NEVER, 0.0)[:, None, None]
+    return _weighted(q, k, v, bias, kept, scale(rate)).transpose(0, 2, 1, 3)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
+def _weighted(q, k, v, bias, kept, scale):
+    """softmax(q k + bias) v, with heads before tokens; the weights are not stored."""
+    weights, total = _weights(q, k, bias)
+    if kept is not None:
+        weights = jnp.where(kept, weights * scale, 0)
+    # Divided after the product, which is narrower than the weights.
+    out = _dot("nhst,nhtk->nhsk", weights.astype(v.dtype), v) / total
+    return out.astype(v.dtype)
+
+
+def _forward(q, k, v, bias, kept, scale):
+    out = _weighted(q, k, v, bias, kept, scale)
+    return out, (q, k, v, bias, kept, out)
+
+
+def _backward(scale, residuals, g):
+    q, k, v, bias, kept, out = residuals
+    weights, total = _weights(q, k, bias)
+    weights = settle(weights / total)
+    mean = (g.astype(jnp.float32) * out.astype(jnp.float32)).sum(-1, keepdims=True)
+    used, dweights = weights, _dot("nhsk,nhtk->nhst", g, v)
+    if kept is not None:
+        used = jnp.where(kept, weights * scale, 0)
+        dweights = jnp.where(kept, dweights * scale, 0)
+    dscores = settle((weights * (dweights - mean)).astype(k.dtype))
+    dq = _dot("nhst,nhtk->nhsk", dscores, k)
+    dk = _dot("nhks,nhst->nhkt", _flip(q), dscores)
+    dv = _dot("nhks,nhst->nhkt", _flip(g), used.astype(g.dtype))
+    dk, dv = dk.swapaxes(2, 3), dv.swapaxes(2, 3)
+    return dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype), None, None
+
+
+_weighted.defvjp(_forward, _backward)
+
+
+def _weights(q, k, bias):
+    """The softmax's numerator and denominator, float32."""
+    scores = _dot("nhsk,nhtk->nhst", q, k) + bias
+    weights = jnp.exp(scores - scores.max(-1, keepdims=True))
+    return weights, weights.sum(-1, keepdims=True)
+
+
+def _flip(x):
+    # A small transpose here spares the products a large one.
+    return settle(x.swapaxes(2, 3))
+
+
+def _dot(equation, a, b):
+    return jnp.einsum(equation, a, b, preferred_element_type=jnp.float32)

@@ -15,9 +15,17 @@ from jaxtyping import Array, Float, Int, Key
 from docjax.config import UserError
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
+from docjax.encoders.products import PRECISIONS, product, settle
+
+
+def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016)."""
+    # jax.nn.gelu takes erfc, exact for large negative x too, at three times the cost.
+    return 0.5 * x * (1 + jax.lax.erf(x * 0.5**0.5))
+
 
 ACTIVATIONS = {
-    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+    "gelu": gelu,
     "gelu_new": functools.partial(jax.nn.gelu, approximate=True),
 }
 POOLINGS = ("first", "mean")
@@ -27,16 +35,13 @@ normal = nn.initializers.normal(0.02)
 
 class Dense(nn.Module):
     width: int
+    precision: str = "float32"
 
     @nn.compact
     def __call__(self, x: Float[Array, "m i"]) -> Float[Array, "m o"]:
         kernel = self.param("kernel", normal, (x.shape[-1], self.width))
         bias = self.param("bias", nn.initializers.zeros, (self.width,))
-        # The CPU's bfloat16 units are used only for products that come out as float32.
-        product = jax.lax.dot(
-            x, kernel.astype(x.dtype), preferred_element_type=jnp.float32
-        )
-        return product + bias
+        return settle(product(x, jnp.asarray(kernel), self.precision) + bias)
 
 
 class Table(nn.Module):
@@ -56,9 +61,10 @@ class Norm(nn.Module):
     def __call__(self, x: Float[Array, "... d"]) -> Float[Array, "... d"]:
         scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
         bias = self.param("bias", nn.initializers.zeros, x.shape[-1:])
+        x = settle(x.astype(jnp.float32))
         centred = x - x.mean(-1, keepdims=True)
         variance = jnp.square(centred).mean(-1, keepdims=True)
-        return centred * jax.lax.rsqrt(variance + self.epsilon) * scale + bias
+        return settle(centred * jax.lax.rsqrt(variance + self.epsilon) * scale + bias)
 
 
 class Embeddings(nn.Module):
@@ -86,6 +92,7 @@ class Attention(nn.Module):
     epsilon: float
     dropout: float
     kernel: str
+    precision: str
     site: int
 
     @nn.compact
@@ -95,8 +102,8 @@ class Attention(nn.Module):
         asking = x[:, :1].reshape(n, d) if first else flat
 
         def split(name: str, x: Array) -> Array:
-            x_ = Dense(d, name=name)(x).astype(x.dtype)
-            return x_.reshape(n, -1, self.heads, d // self.heads)
+            out = Dense(d, self.precision, name=name)(x).astype(x.dtype)
+            return out.reshape(n, -1, self.heads, d // self.heads)
 
         out = attention(
             split("query", asking),
@@ -108,7 +115,9 @@ class Attention(nn.Module):
             rate=self.dropout,
             kernel=self.kernel,
         )
-        out = Dense(d, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
+        out = Dense(d, self.precision, name="output")(out.reshape(-1, d)).reshape(
+            n, -1, d
+        )
         out = dropout(out, keys, self.site + 1, self.dropout)
         return Norm(self.epsilon, name="norm")(asking.reshape(n, -1, d) + out)
 
@@ -118,6 +127,7 @@ class FeedForward(nn.Module):
     epsilon: float
     activation: str
     dropout: float
+    precision: str
     site: int
 
     @nn.compact
@@ -125,8 +135,9 @@ class FeedForward(nn.Module):
         flat = x.reshape(-1, x.shape[-1])
         # Recomputed in the backward pass: cheaper than what autodiff would keep.
         act = jax.checkpoint(ACTIVATIONS[self.activation])
-        out = act(Dense(self.hidden, name="inner")(flat)).astype(x.dtype)
-        out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
+        out = Dense(self.hidden, self.precision, name="inner")(flat)
+        out = settle(act(out.astype(jnp.float32)).astype(x.dtype))
+        out = Dense(x.shape[-1], self.precision, name="outer")(out).reshape(x.shape)
         out = dropout(out, keys, self.site, self.dropout)
         return Norm(self.epsilon, name="norm")(x + out)
 
@@ -138,6 +149,7 @@ class Layer(nn.Module):
     activation: str
     dropout: float
     kernel: str
+    precision: str
     site: int
 
     @nn.compact
@@ -149,6 +161,7 @@ class Layer(nn.Module):
             self.epsilon,
             self.dropout,
             self.kernel,
+            self.precision,
             self.site,
             name="attention",
         )
@@ -157,6 +170,7 @@ class Layer(nn.Module):
             self.epsilon,
             self.activation,
             self.dropout,
+            self.precision,
             self.site + 2,
             name="feed_forward",
         )
@@ -187,6 +201,7 @@ class Transformer(nn.Module):
     pooling: str = "first"
     dtype: str = "float32"
     attention: str = "auto"
+    precision: str = "float32"
 
     def setup(self) -> None:
         self._check()
@@ -206,6 +221,7 @@ class Transformer(nn.Module):
                 self.activation,
                 self.dropout,
                 self.attention,
+                self.precision,
                 site=1 + SITES * i,
             )
             for i in range(self.layers)
@@ -261,6 +277,7 @@ class Transformer(nn.Module):
             (self.activation, "activation", tuple(ACTIVATIONS)),
             (self.pooling, "pooling", POOLINGS),
             (self.dtype, "dtype", ("float32", "bfloat16")),
+            (self.precision, "precision", PRECISIONS),
         ):
             if value not in valid:
                 raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
