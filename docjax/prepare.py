@@ -207,7 +207,7 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
     print_ += repr(config["holdout"])
     if jax.process_index() == 0:
         folder = run / "corpus"
-        trained = any((run / "checkpoints").glob("[0-9]*"))
+        trained = (run / "metrics.jsonl").exists()
         facts = storage.read_facts(folder) or {}
         if trained and facts.get("fingerprint") != print_:
             raise UserError(

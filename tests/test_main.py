@@ -163,13 +163,16 @@ def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
 
 
 def _wait_for_checkpoint(run: Path, process: subprocess.Popen) -> None:
-    """Returns when there is one more checkpoint than at the call, or at the end."""
-    newest = lambda: max(
-        (int(p.name) for p in run.glob("checkpoints/[0-9]*")), default=0
-    )
-    before = newest()
-    while newest() == before and process.poll() is None:
+    """Returns when there is a newer checkpoint than at the call, or at the end."""
+    before = steps(run)[-1:]
+    while steps(run)[-1:] == before and process.poll() is None:
         time.sleep(0.02)
+
+
+def steps(run: Path) -> list[int]:
+    """The steps of a run's checkpoints."""
+    names = [path.name for path in run.glob("checkpoints/*")]
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(corpus, trained, tmp_path):
@@ -193,7 +196,7 @@ def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_taken(
 ):
     run = tmp_path / "flipped"
     call(command(corpus, run))
-    step = max((run / "checkpoints").glob("[0-9]*"), key=lambda p: int(p.name))
+    step = run / "checkpoints" / str(steps(run)[-1])
     largest = max(step.rglob("*"), key=lambda p: p.stat().st_size if p.is_file() else 0)
     data = bytearray(largest.read_bytes())
     data[len(data) // 2] ^= 1
