@@ -16,7 +16,7 @@ Axis letters, the same in every annotation, docstring and einsum string:
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -101,6 +101,7 @@ class Batch(NamedTuple):
     labels: np.ndarray | jax.Array  # int32 [b], -1 without label
 
 
+@runtime_checkable
 class Views(Protocol):
     """Training-time versions of a document."""
 

@@ -54,7 +54,7 @@ def pack(
     widths: Sequence[int],
     graph: graphs.Builder | None,
     *,
-    labels: Sequence[int] | None = None,
+    labels: Int[np.ndarray, " b"] | None = None,
     sparse: bool = False,
 ) -> Batch:
     """One batch from `views[document][view]`.

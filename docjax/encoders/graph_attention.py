@@ -65,10 +65,10 @@ class GraphAttention(nn.Module):
         lengths: Int[Array, "*s p"],
         adjacency: Bool[Array, "*s i i"] | None = None,
         edges: Int[Array, "*s e 2"] | None = None,
-    ) -> tuple[Float[Array, "*s i f"], list[Array]]:
+    ) -> tuple[Float[Array, "*s i f"], list[Array | None]]:
         """Vectors of all nodes, and each layer's attention [... h receiver sender].
 
-        Attention is only given for dense graphs.
+        Attention is None where graphs are read as edges.
         """
         if adjacency is None and edges is None:
             raise UserError("graph attention without a graph: set --config.graph.fn")

@@ -1,0 +1,136 @@
+"""The gradient cache against a gradient with all activations kept.
+
+Problems and the measure of error are in `conftest.py`.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from docjax.data import batches
+from docjax.training import sharding
+from docjax.training.gradient_cache import GradientCache
+from docjax.types import Segments
+
+BAR = 5e-6  # max |difference| of a parameter's gradient over its max
+PROBLEMS = ("halves", "one against rest", "classifier", "mean", "sparse graphs")
+
+
+@pytest.mark.parametrize("dropout", [False, True], ids=["no dropout", "dropout"])
+@pytest.mark.parametrize("microbatch, widths", [(1, (16,)), (7, (8, 16)), (64, (16,))])
+def test_the_gradient_is_exact_for_every_size_of_micro_batch(
+    problem, plain, mesh, worst_error, microbatch, widths, dropout
+):
+    key = jax.random.key(1) if dropout else None
+    found, metrics = problem("one against rest").gradient(
+        microbatch, mesh(1), key, widths
+    )
+    expected, exact = plain("one against rest", dropout)
+    assert worst_error(found, expected) <= BAR
+    for name, value in exact.items():
+        np.testing.assert_allclose(metrics[name], value, rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "name, devices", [("halves", 2), *((name, 8) for name in PROBLEMS)]
+)
+def test_the_gradient_is_the_same_on_many_devices_with_dropout(
+    problem, plain, mesh, worst_error, name, devices
+):
+    found, metrics = problem(name).gradient(16, mesh(devices), jax.random.key(1))
+    expected, exact = plain(name, True)
+    assert worst_error(found, expected) <= BAR
+    np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)
+
+
+def test_a_loss_written_document_by_document_has_the_same_gradient(
+    problem, mesh, worst_error
+):
+    """Every document apart: no sorting, no rows, no micro-batches."""
+    one = problem("words against rest")
+    apply = one.encoder.apply
+
+    def query(params, tokens, lengths, adjacency):
+        vectors = apply({"params": params}, tokens, lengths, method="segments")
+        return apply({"params": params}, vectors[0], method="queries")
+
+    def whole(params, tokens, lengths, adjacency):
+        vectors = apply({"params": params}, tokens, lengths, method="segments")
+        return apply(
+            {"params": params}, vectors, lengths, adjacency, method="documents"
+        )
+
+    queries, rest = (
+        tuple(map(np.stack, zip(*[apart(view, one.graph) for view in views])))
+        for views in zip(*one.documents())
+    )
+
+    def loss(params):
+        over_documents = (None, 0, 0, 0)
+        vectors = [
+            jax.vmap(query, over_documents)(params, *queries),
+            jax.vmap(whole, over_documents)(params, *rest),
+        ]
+        return one.objective(jnp.stack(vectors))[0]
+
+    expected = jax.device_get(jax.jit(jax.grad(loss))(one.params()))
+    found, _ = one.gradient(7, mesh(1), None, widths=(8, 16))
+    assert worst_error(found, expected) <= BAR
+
+
+def apart(view: Segments, graph: Callable, most: int = 8) -> tuple:
+    """A view's tokens [p t], lengths [p] and adjacency."""
+    tokens, lengths = np.zeros((most, 16), np.int32), np.zeros(most, np.int32)
+    for i, length in enumerate(view.lengths):
+        tokens[i, :length] = view.tokens[view.offsets[i] : view.offsets[i + 1]]
+        lengths[i] = length
+    edges = graph(len(view), view.sections, view.edges)
+    adjacency = np.zeros((most + 1, most + 1), bool)
+    adjacency[edges.receivers, edges.senders] = True
+    return tokens, lengths, adjacency
+
+
+def test_dropout_changes_the_gradient_and_follows_from_the_key(plain, worst_error):
+    with_dropout, without = (plain("one against rest", on)[0] for on in (True, False))
+    assert worst_error(with_dropout, without) > 0.1
+
+
+def test_the_comparison_sees_a_gather_that_drops_gradients(
+    problem, plain, mesh, worst_error
+):
+    """The loss cannot tell."""
+
+    def dropping(vectors, labels):
+        candidates = jax.lax.stop_gradient(vectors[1:])
+        together = jnp.concatenate([vectors[:1], candidates])
+        return problem("halves").objective(together, labels)
+
+    wrong = problem("halves")._replace(objective=dropping)
+    found, metrics = wrong.gradient(16, mesh(8), jax.random.key(1))
+    expected, exact = plain("halves", True)
+    np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)
+    assert worst_error(found, expected) > 0.1
+
+
+def test_a_run_compiles_the_segment_encoder_once_a_width(problem, mesh):
+    """However many micro-batches a step has, and however long its documents are."""
+    one, device = problem("mean"), mesh(1)
+    cache, params = one.cache(device), sharding.replicate(one.params(), device)
+    before, shapes, counts = compiled(), set(), set()
+    for documents in (4, 9, 16):
+        batch = one.batch(8, widths=(8, 16), count=documents)
+        shapes |= {m.tokens.shape for m in batch.microbatches}
+        counts.add(batches.round_up(len(batch.microbatches)))
+        cache.gradient(params, sharding.put_batch(batch, device), jax.random.key(0))
+    assert shapes == {(8, 8), (8, 16)}
+    assert len(counts) == 3
+    assert [now - then for now, then in zip(compiled(), before)] == [2, 2]
+
+
+def compiled() -> list[int]:
+    """How many programs there are of each pass over the segments."""
+    passes = (GradientCache._encode, GradientCache._pull_back)
+    return [function._cache_size() for function in passes]
