@@ -51,8 +51,8 @@ def resolve(name: str, allow: Sequence[str] = ("docjax.",)) -> Callable[..., Any
         raise UserError(f"fn {name!r}: {error}") from None
     found = getattr(module, attribute, None)
     home = f"{getattr(found, '__module__', None)}."
-    own = callable(found) and home.startswith(tuple(allow))
-    if not own or attribute.startswith("_"):
+    own = home.startswith(tuple(allow)) and not attribute.startswith("_")
+    if not callable(found) or not own:
         raise UserError(
             f"fn {name!r}: {module_name} has no {attribute!r}; "
             f"it has {', '.join(_public(module))}"
@@ -120,7 +120,9 @@ def vary(config: Any, variant: str, *functions: Callable[[Any], None]) -> Any:
 
 def save(config: Any, path: Path) -> None:
     """Writes the fully resolved config as JSON."""
-    path.write_text(json.dumps(plain(config), indent=2) + "\n", encoding="utf-8")
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(plain(config), indent=2) + "\n", encoding="utf-8")
+    temporary.rename(path)
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ saved.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -46,7 +47,10 @@ def main(argv: list[str]) -> int:
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
     except tuple(CODES) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return next(code for kind, code in CODES.items() if isinstance(error, kind))
+        code = next(code for kind, code in CODES.items() if isinstance(error, kind))
+        if code != 75 and (FLAGS.coordinator or FLAGS.distributed):
+            os._exit(code)  # the others would be waited for, who wait for this one
+        return code
     if jax.process_index() == 0:
         print(json.dumps(metrics))
     return 0

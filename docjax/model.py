@@ -53,7 +53,7 @@ class DocumentModel:
     tokenizer: tokens.Tokenizer
     segments: Callable[[Document], list[Segment]]
     graph: graphs.Builder | None
-    limits: Mapping[str, int | None]
+    limits: Mapping[str, Any]
     labels: Sequence[str] = ()
 
     def encode(

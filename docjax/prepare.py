@@ -91,6 +91,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     classes = sorted(labels)
     _fill_classes(config, classes)
     _check_same(config, run)
+    _wait("config")
     if jax.process_index() == 0:
         config_lib.save(config, run / "config.json")
     encoder = config_lib.build(config["encoder"])

@@ -15,13 +15,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from docjax.data.batches import round_up
+from docjax.encoders.document import DocumentEncoder
 from docjax.types import Batch, Microbatch
 
 Params = Any
@@ -35,7 +35,7 @@ class GradientCache:
     queries: the views that are encoded as queries.
     """
 
-    encoder: nn.Module
+    encoder: DocumentEncoder
     objective: Callable[..., tuple[jax.Array, Metrics]]
     mesh: Mesh
     queries: tuple[int, ...] = ()

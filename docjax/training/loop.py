@@ -17,8 +17,8 @@ from docjax import config as config_lib
 from docjax.checkpoint import Checkpointer, restore_params
 from docjax.data import batches
 from docjax.prepare import Prepared, initial_params
-from docjax.training import metrics as metrics_lib
 from docjax.training import memory, sharding
+from docjax.training import metrics as metrics_lib
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import State, initial_state, make_step
 
