@@ -1,0 +1,79 @@
+"""Two processes of four devices take the gradient that one device takes.
+
+The file is also the program that each process runs.
+"""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+PROCESSES, DEVICES, SECONDS = 2, 4, 120
+PROBLEMS = ("one against rest", "classifier", "mean", "sparse graphs")
+
+
+@pytest.fixture(scope="module")
+def gradients(tmp_path_factory) -> Path:
+    """The folder in which process 0 left the gradient of each problem."""
+    folder = tmp_path_factory.mktemp("gradients")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [start(number, port, folder) for number in range(PROCESSES)]
+    try:
+        outputs = [process.communicate(timeout=SECONDS)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(outputs)
+    return folder
+
+
+def start(number: int, port: int, folder: Path) -> subprocess.Popen:
+    root = str(Path(__file__).resolve().parents[2])
+    environment = os.environ | {"PYTHONPATH": root, "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", __file__, str(number), str(port), str(folder)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_gradient_is_that_of_one_device(gradients, plain, worst_error, name):
+    expected, exact = plain(name, True)
+    saved = np.load(gradients / f"{name}.npz")
+    leaves, tree = jax.tree.flatten(expected)
+    found = jax.tree.unflatten(tree, [saved[str(i)] for i in range(len(leaves))])
+    assert worst_error(found, expected) <= 5e-6
+    np.testing.assert_allclose(saved["loss"], exact["loss"], rtol=2e-6)
+
+
+def main(number: int, port: int, folder: Path) -> None:
+    """One process: takes every problem's gradient with dropout."""
+    jax.config.update("jax_num_cpu_devices", DEVICES)
+    jax.distributed.initialize(f"127.0.0.1:{port}", PROCESSES, number)
+    path = Path(__file__).with_name("conftest.py")
+    spec = importlib.util.spec_from_file_location("problems", path)
+    problems = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(problems)
+    assert jax.device_count() == PROCESSES * DEVICES != jax.local_device_count()
+    for name in PROBLEMS:
+        gradient, metrics = problems.problem(name).gradient(
+            16, problems.mesh(PROCESSES * DEVICES), jax.random.key(1)
+        )
+        if number == 0:
+            arrays = {str(i): leaf for i, leaf in enumerate(jax.tree.leaves(gradient))}
+            np.savez(folder / f"{name}.npz", loss=metrics["loss"], **arrays)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
