@@ -14,15 +14,21 @@ from tqdm import tqdm
 class Metrics:
     """Writes a run's metrics; shows a bar on a terminal, lines otherwise.
 
-    Lines after `step` (of a run that was cut off after its last checkpoint) are
-    dropped: they come again.
+    Lines that come again are dropped: those after `step` of a run that was cut off
+    after its last checkpoint, and the last evaluation of a run that was complete.
     """
 
     def __init__(self, run: Path, step: int, steps: int, tensorboard: bool = False):
         self._path = run / "metrics.jsonl"
         self._first = jax.process_index() == 0
         if self._first:
-            keep = [line for line in read(run) if line["step"] <= step]
+            last = step == steps
+            keep = [
+                line
+                for line in read(run)
+                if line["step"] < step
+                or (line["step"] == step and ("train/loss" in line or not last))
+            ]
             text = "".join(json.dumps(line) + "\n" for line in keep)
             temporary = self._path.with_suffix(".tmp")
             temporary.write_text(text, encoding="utf-8")
