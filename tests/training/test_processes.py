@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-PROCESSES, DEVICES, SECONDS = 2, 4, 120
+PROCESSES, DEVICES, SECONDS = 2, 4, 180
 PROBLEMS = ("one against rest", "classifier", "mean", "sparse graphs")
 
 
