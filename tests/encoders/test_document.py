@@ -1,0 +1,118 @@
+"""The two levels joined."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.graph_attention import GraphAttention
+from docjax.encoders.pooling import Classifier, Mean
+from docjax.encoders.transformer import Transformer
+
+SEGMENT = dict(vocabulary=20, layers=1, width=16, heads=2, hidden=16, positions=12)
+
+
+def encoder(document=None, head=None) -> DocumentEncoder:
+    document = document or GraphAttention(width=8)
+    return DocumentEncoder(Transformer(**SEGMENT), document, head)
+
+
+@pytest.fixture(scope="module")
+def params():
+    return fresh_params(encoder(head=Classifier(3)), seed=0)
+
+
+@pytest.fixture(scope="module")
+def apply(params):
+    one = encoder(head=Classifier(3))
+    return functools.partial(one.apply, {"params": params})
+
+
+def light(views: int = 2, documents: int = 3, segments: int = 4) -> tuple:
+    """Segment vectors, lengths and full graphs, without edges."""
+    generator = np.random.default_rng(0)
+    shape = views, documents, segments
+    nodes = segments + 1
+    return (
+        jnp.asarray(generator.normal(size=(*shape, 16)), jnp.float32),
+        jnp.asarray(generator.integers(1, 9, shape)),
+        jnp.ones((views, documents, nodes, nodes), bool),
+        None,
+    )
+
+
+def test_parameters_lie_under_the_names_of_the_parts(params):
+    assert set(params) == {"segment", "document", "head"}
+    bare = fresh_params(encoder(), seed=0)
+    assert set(bare) == {"segment", "document"}
+    assert set(fresh_params(encoder(Mean()), seed=0)) == {"segment"}
+
+
+def test_a_sparse_document_encoder_has_the_parameters_of_a_dense_one(params):
+    sparse = encoder(GraphAttention(width=8, sparse=True), Classifier(3))
+    assert sparse.sparse and not encoder().sparse and not encoder(Mean()).sparse
+    shapes = jax.eval_shape(lambda: fresh_params(sparse, 0))
+    assert jax.tree.map(jnp.shape, shapes) == jax.tree.map(jnp.shape, params)
+
+
+def test_first_parameters_follow_from_the_seed(params):
+    one = encoder(head=Classifier(3))
+    again, other = fresh_params(one, seed=0), fresh_params(one, seed=1)
+    same = jax.tree.map(np.array_equal, params, again)
+    assert all(jax.tree.leaves(same))
+    assert not np.array_equal(
+        params["document"]["node"]["kernel"], other["document"]["node"]["kernel"]
+    )
+
+
+def test_views_are_the_document_vectors_through_the_head(apply, params):
+    vectors, lengths, adjacency, _ = light()
+    documents = apply(vectors, lengths, adjacency, method="documents")
+    expected = documents @ params["head"]["logits"]["kernel"]
+    expected += params["head"]["logits"]["bias"]
+    found = apply(vectors, lengths, adjacency, None, method="views")
+    assert found.shape == (2, 3, 3)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    classes = apply(documents, method="predictions")
+    np.testing.assert_array_equal(classes, np.argmax(expected, -1))
+
+
+def test_the_views_named_as_queries_are_encoded_as_queries(params):
+    bare = {name: params[name] for name in ("segment", "document")}
+    apply = functools.partial(encoder().apply, {"params": bare})
+    vectors, lengths, adjacency, _ = light()
+    queries = apply(vectors[0, :, 0], method="queries")
+    whole = apply(vectors[1], lengths[1], adjacency[1], method="documents")
+    found = apply(vectors, lengths, adjacency, None, None, (0,), method="views")
+    np.testing.assert_allclose(found, jnp.stack([queries, whole]), atol=1e-6)
+    neither = apply(vectors, lengths, adjacency, None, method="views")
+    assert np.abs(found[0] - neither[0]).max() > 0.01
+
+
+def test_the_heads_dropout_needs_a_key(apply):
+    arguments = light()
+    plain, again = (apply(*arguments, method="views") for _ in range(2))
+    dropped = apply(*arguments, jax.random.key(0), method="views")
+    np.testing.assert_array_equal(plain, again)
+    assert not np.array_equal(plain, dropped)
+
+
+def test_attention_is_that_of_each_layer(apply):
+    vectors, lengths, adjacency, _ = light(views=1)
+    found = apply(vectors[0], lengths[0], adjacency[0], method="attention")
+    assert [layer.shape for layer in found] == [(3, 2, 5, 5)] * 2
+
+
+def test_segment_vectors_do_not_depend_on_the_rows_beside_them(apply):
+    generator = np.random.default_rng(1)
+    tokens = jnp.asarray(generator.integers(0, 20, (4, 10)))
+    lengths = jnp.asarray([10, 3, 7, 0])
+    segments = jax.jit(functools.partial(apply, method="segments"))
+    together = segments(tokens, lengths)
+    for i in range(4):
+        alone = segments(tokens[i : i + 1], lengths[i : i + 1])
+        np.testing.assert_allclose(together[i], alone[0], atol=1e-6)
+    assert (together[3] == 0).all()
