@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     except tuple(CODES) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         code = next(code for kind, code in CODES.items() if isinstance(error, kind))
-        if code != 75 and (FLAGS.coordinator or FLAGS.distributed):
+        if code != 75 and jax.distributed.is_initialized():
             os._exit(code)  # the others would be waited for, who wait for this one
         return code
     if jax.process_index() == 0:
@@ -76,7 +76,8 @@ def read_flags(argv: list[str]) -> None:
     try:
         FLAGS(argv)
     except (KeyError, AttributeError) as error:
-        raise UserError(f"the config has no field {error}") from None
+        what = " ".join(str(error.args[0]).split())
+        raise UserError(f"the config has no field {what}") from None
     except (flags.Error, TypeError, ValueError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None

@@ -140,7 +140,8 @@ def test_a_run_leaves_what_the_design_says(trained):
 
 def test_training_lowers_the_loss(trained):
     found = [x["train/loss"] for x in losses(trained) if "train/loss" in x]
-    assert len(found) == 8 and found[-1] < found[0]
+    assert len(found) == 8
+    assert np.median(found[4:]) < np.median(found[:4])
 
 
 def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
