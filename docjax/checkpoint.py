@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 from absl import logging
+from jax.experimental import multihost_utils
 
 from docjax.config import UserError
 
@@ -71,6 +72,8 @@ class Checkpointer:
           UserError: if there are checkpoints and none is good.
         """
         step = newest_good(self.folder)
+        if jax.process_count() > 1:  # nothing is moved while others still read it
+            multihost_utils.sync_global_devices("checkpoints verified")
         self._set_aside(-1 if step is None else step)
         if step is None:
             return None

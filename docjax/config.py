@@ -30,7 +30,7 @@ def plain(node: Any) -> Any:
     return node
 
 
-def resolve(name: str, allow: Sequence[str] = ("docjax.",)) -> Callable[..., Any]:
+def resolve(name: Any, allow: Sequence[str] = ("docjax.",)) -> Callable[..., Any]:
     """The function or class called `name`.
 
     What a module imported from elsewhere is not its own: it is not found there.

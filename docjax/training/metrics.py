@@ -68,7 +68,7 @@ class Metrics:
             self._events.close()
 
 
-def read(run: Path) -> list[dict[str, float]]:
+def read(run: Path) -> list[dict[str, int | float]]:
     """The lines of a run's metrics.jsonl; a torn last line is left out."""
     path = run / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -82,7 +82,7 @@ def read(run: Path) -> list[dict[str, float]]:
     return found
 
 
-def last_metrics(run: Path) -> dict[str, float]:
+def last_metrics(run: Path) -> dict[str, int | float]:
     """The last line of a run's metrics.jsonl."""
     return read(run)[-1]
 

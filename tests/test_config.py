@@ -1,0 +1,171 @@
+"""Names and keywords become functions; mistakes are one line."""
+
+import functools
+import sys
+
+import pytest
+from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
+
+from docjax import config
+from docjax.config import UserError
+from docjax.data import graphs
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
+from docjax.objectives.infonce import infonce
+from docjax.views.one_against_rest import OneAgainstRest
+
+INFONCE = "docjax.objectives.infonce.infonce"
+
+
+def one_line(error) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_a_function_is_bound_to_its_keywords():
+    built = config.build(dict(fn=INFONCE, temperature=0.05))
+    assert isinstance(built, functools.partial)
+    assert built.func is infonce and built.keywords == {"temperature": 0.05}
+
+
+def test_a_class_is_called_with_its_keywords():
+    built = config.build(
+        dict(fn="docjax.views.one_against_rest.OneAgainstRest", first=0.25)
+    )
+    assert built == OneAgainstRest(first=0.25)
+
+
+def test_nodes_inside_are_built_first():
+    built = config.build(
+        dict(
+            fn="docjax.encoders.document.DocumentEncoder",
+            segment=dict(fn="docjax.encoders.transformer.Transformer", layers=3),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+        )
+    )
+    assert isinstance(built, DocumentEncoder)
+    assert built.segment.layers == 3 and built.document == Mean()
+
+
+def test_lists_become_tuples_and_plain_values_stay():
+    node = {"parts": [dict(fn="docjax.data.graphs.full"), 1], "name": "x", "no": None}
+    built = config.build(node)
+    assert built["parts"][0].func is graphs.full
+    assert built["parts"][1:] == (1,) and built["name"] == "x" and built["no"] is None
+
+
+def test_a_config_dict_is_plain_json_values():
+    node = ConfigDict(dict(a=dict(b=(1, 2)), c=placeholder(int)))
+    assert config.plain(node) == {"a": {"b": [1, 2]}, "c": None}
+
+
+def test_an_unknown_name_lists_the_functions_there_are():
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn="docjax.objectives.infonce.infonse"))
+    assert "has no 'infonse'; it has infonce" in one_line(error)
+
+
+def test_an_unknown_module_is_named():
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn="docjax.objektives.infonce"))
+    assert "docjax.objektives" in one_line(error)
+
+
+@pytest.mark.parametrize("name", ["docjax", "docjax.", "docjax.config", "docjax..a"])
+def test_a_name_that_is_no_function_is_refused(name):
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn=name))
+    assert repr(name) in one_line(error)
+
+
+def test_an_unknown_keyword_lists_the_valid_ones():
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn=INFONCE, temprature=1.0, scale=2))
+    text = one_line(error)
+    assert "has no keyword 'temprature', 'scale'; it has " in text
+    assert "similarity, temperature, symmetric, include_positive" in text
+
+
+def test_an_unknown_keyword_of_a_module_lists_its_fields_alone():
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn="docjax.encoders.pooling.Mean", parent=None))
+    assert one_line(error).endswith("it has normalize")
+
+
+def test_a_missing_keyword_of_a_class_is_named():
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn="docjax.encoders.pooling.Classifier", dropout=0.1))
+    assert "needs classes; it has classes, dropout" in one_line(error)
+
+
+@pytest.mark.parametrize(
+    "name", ["subprocess.Popen", "docjaxx.evil", "antigravity.x", 3]
+)
+def test_a_name_outside_docjax_is_refused_without_import(name):
+    before = set(sys.modules)
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn=name))
+    assert f"fn {name!r} is not under docjax." in one_line(error)
+    assert set(sys.modules) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "docjax.config.Path",  # imported there, from elsewhere
+        "docjax.config.json",
+        "docjax.checkpoint.os.system",
+        "docjax.config.load.__globals__",
+        "docjax.config.__builtins__",
+        "docjax.config._public",
+    ],
+)
+def test_what_a_module_only_imports_or_hides_is_refused(name):
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn=name))
+    assert repr(name) in one_line(error)
+
+
+def test_a_prefix_that_is_allowed_by_name_is_imported():
+    built = config.build(dict(fn="fractions.Fraction", numerator=3), ("fractions.",))
+    assert built == 3
+
+
+@pytest.mark.parametrize("where", ["encoder", "parts"])
+def test_a_mistake_deep_inside_is_found(where):
+    node = {"encoder": dict(fn="os.getcwd"), "parts": [dict(fn="os.getcwd")]}
+    with pytest.raises(UserError, match="os.getcwd"):
+        config.build({where: node[where]})
+
+
+def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
+    def small(node):
+        node.size = 1
+
+    def large(node):
+        node.size = 100
+
+    node = ConfigDict(dict(size=10))
+    assert config.vary(node, "", small, large).size == 10
+    assert config.vary(node, "large", small, large).size == 100
+    with pytest.raises(UserError) as error:
+        config.vary(node, "huge", small, large)
+    assert one_line(error) == "variant 'huge' is none of small, large"
+
+
+def test_a_saved_config_comes_back(tmp_path):
+    node = ConfigDict(dict(a=dict(fn=INFONCE, text="é"), b=(1, 2.5), c=None))
+    config.save(node, tmp_path / "config.json")
+    assert config.load(tmp_path / "config.json") == config.plain(node)
+
+
+def test_a_missing_or_broken_config_is_said_with_its_path(tmp_path):
+    with pytest.raises(UserError) as error:
+        config.load(tmp_path / "config.json")
+    assert f"is {tmp_path} a run?" in one_line(error)
+    for broken in (b'{"a": ', b"\xff\xfe"):
+        (tmp_path / "config.json").write_bytes(broken)
+        with pytest.raises(UserError, match="config.json: not JSON"):
+            config.load(tmp_path / "config.json")
