@@ -19,6 +19,8 @@ from ml_collections.config_dict import placeholder
 
 from docjax.config import vary
 
+VARIANTS = ("", "small", "demo", "smoke")
+
 
 def get_config(variant: str = "") -> ConfigDict:
     config = ConfigDict(

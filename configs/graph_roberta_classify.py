@@ -26,10 +26,13 @@ DATASETS = dict(
     imdb=(5e-5, 20, 0.04),
     hyperpartisan=(3e-5, 15, 0.0),
 )
+VARIANTS = (*DATASETS, "small", "demo", "smoke")
 
 
 def get_config(variant: str = "newsgroup") -> ConfigDict:
-    small = variant in ("small", "demo", "smoke")
+    if variant not in VARIANTS:
+        raise UserError(f"variant {variant!r} is none of {', '.join(VARIANTS)}")
+    small = variant not in DATASETS
     config = graph_roberta.get_config(variant if small else "")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.encoder.head = dict(fn="docjax.encoders.pooling.Classifier", classes=0)
@@ -45,8 +48,6 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
             fn="docjax.data.splits.holdout", of="train", test=0.0, validation=0.1
         )
         return config
-    if variant not in DATASETS:
-        raise UserError(f"variant {variant!r} is none of {', '.join(DATASETS)}")
     rate, epochs, validation = DATASETS[variant]
     if validation:
         config.holdout = dict(

@@ -14,6 +14,8 @@ from ml_collections import ConfigDict
 
 from configs import graph_roberta
 
+VARIANTS = graph_roberta.VARIANTS
+
 
 def get_config(variant: str = "") -> ConfigDict:
     config = graph_roberta.get_config(variant)

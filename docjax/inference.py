@@ -100,8 +100,7 @@ class Inference:
     def _height(self, width: int, remaining: int) -> int:
         """Rows of a micro-batch: few for a small rest, a multiple of the devices."""
         rows = self.batch or max(8, TOKENS // width // 8 * 8)
-        while rows >= 2 * remaining and rows > 8:
-            rows //= 2
+        rows = min(rows, max(8, 1 << (remaining - 1).bit_length()))
         return -(-rows // self.mesh.size) * self.mesh.size
 
     def _documents(self, params, group, parts):
