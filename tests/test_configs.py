@@ -1,0 +1,156 @@
+"""Every shipped config and variant: built, fitting together, parameters as before.
+
+`python -m tests.test_configs` writes the lists of `tests/parameters/` anew.
+"""
+
+import copy
+import importlib
+import re
+import sys
+from math import prod
+from pathlib import Path
+from types import ModuleType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from docjax import config as config_lib
+from docjax.config import UserError
+from docjax.data import batches
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.prepare import FIELDS
+from docjax.types import Segments
+
+ROOT = Path(__file__).resolve().parents[1]
+LISTS = ROOT / "tests" / "parameters"
+NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+CLASSES = 20  # that a head is built for: the data says how many
+
+
+def load(name: str) -> ModuleType:
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    return importlib.import_module(f"configs.{name}")
+
+
+def variants(name: str) -> list[tuple[str, dict]]:
+    """Each variant of a config, as plain values."""
+    module = load(name)
+    return [(v, config_lib.plain(module.get_config(v))) for v in module.VARIANTS]
+
+
+def encoder(config: dict) -> DocumentEncoder:
+    node = copy.deepcopy(config["encoder"])
+    if node.get("head"):
+        node["head"]["classes"] = CLASSES
+    return config_lib.build(node)
+
+
+def parameters(config: dict) -> dict:
+    """The parameters' shapes; nothing is computed."""
+    return jax.eval_shape(lambda: fresh_params(encoder(config), 0))
+
+
+def listing(name: str) -> str:
+    """The parameters of every variant, one line a path; `2..5` stands for each number."""
+    blocks = []
+    for variant, config in variants(name):
+        found: dict[tuple, list[int]] = {}
+        for path, leaf in jax.tree_util.tree_leaves_with_path(parameters(config)):
+            path = jax.tree_util.keystr(path, simple=True, separator="/")
+            number = re.search(r"\d+", path)
+            key = (re.sub(r"\d+", "#", path), leaf.shape, str(leaf.dtype))
+            found.setdefault(key, []).append(int(number[0]) if number else 0)
+        count = sum(prod(shape) * len(some) for (_, shape, _), some in found.items())
+        lines = [f"[{variant}] {count:,} parameters"]
+        for (path, shape, dtype), some in sorted(found.items()):
+            assert sorted(some) == list(range(min(some), min(some) + len(some)))
+            span = f"{min(some)}..{max(some)}" if len(some) > 1 else str(some[0])
+            size = " x ".join(map(str, shape))
+            lines.append(f"{path.replace('#', span)}: {size} {dtype}")
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parameters_have_the_paths_and_shapes_that_they_had(name):
+    """Checkpoints and converted weights depend on them."""
+    path = LISTS / f"{name}.txt"
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    assert listing(name) == before, (
+        f"the parameters of configs/{name}.py are not those of {path.relative_to(ROOT)}: "
+        "saved models would no longer load. If that is meant, or the config is new, run "
+        "`python -m tests.test_configs` and say so in CHANGELOG.md"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_part_of_every_variant_is_built(name):
+    for variant, config in variants(name):
+        assert set(config) == set(FIELDS), variant
+        for part in ("source", "holdout", "segments", "graph", "views", "objective"):
+            config_lib.build(config[part])
+        for task in config["tasks"].values():
+            assert callable(config_lib.build(task))
+        assert config["tasks"] and config["batch"] and config["microbatch"]
+        assert bool(config["epochs"]) != bool(config["steps"]), variant
+        config_lib.build(config["optimizer"])(100)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parts_of_every_variant_fit_together(name):
+    for variant, config in variants(name):
+        vectors, loss, metrics = step(config)
+        assert vectors.dtype == loss.dtype == jnp.float32, variant
+        assert loss.shape == () and metrics, variant
+        assert all(metric.shape == () for metric in metrics.values())
+
+
+def step(config: dict) -> tuple:
+    """A step's shapes: vectors of the longest segments, the loss of a batch of views."""
+    built, params = encoder(config), parameters(config)
+    graph, views = (config_lib.build(config[part]) for part in ("graph", "views"))
+    objective = config_lib.build(config["objective"])
+    documents = [views(segments(), np.random.default_rng(i)) for i in range(4)]
+    labels = np.zeros(4, np.int32)
+    batch = batches.pack(documents, 8, (4,), graph, labels=labels, sparse=built.sparse)
+
+    def encode(params, tokens, lengths, keys):
+        given = {"params": params}, tokens, lengths, keys
+        return built.apply(*given, method="segments")
+
+    def loss(params, vectors, lengths, adjacency, edges, labels, key):
+        given = {"params": params}, vectors, lengths, adjacency, edges, key
+        return objective(built.apply(*given, views.queries, method="views"), labels)
+
+    longest, key = config["limits"]["segment_tokens"], jax.random.key(0)
+    tokens, lengths = jnp.zeros((3, longest), int), jnp.full(3, longest)
+    vectors = jax.eval_shape(encode, params, tokens, lengths, jax.random.split(key, 3))
+    shape = (*batch.rows.shape, vectors.shape[-1])
+    gathered = jax.ShapeDtypeStruct(shape, vectors.dtype)
+    return vectors, *jax.eval_shape(loss, params, gathered, *batch[2:], key)
+
+
+def segments() -> Segments:
+    """A document of six segments in two sections."""
+    numbers = np.arange(6, dtype=np.int32)
+    return Segments(numbers, np.arange(7), numbers // 3, np.zeros((0, 2), np.int32))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_variant_is_described_and_an_unknown_one_lists_them(name):
+    module = load(name)
+    assert f"--config=configs/{name}.py" in module.__doc__
+    named = [variant for variant in module.VARIANTS if variant]
+    assert all(f"`{variant}`" in module.__doc__ for variant in named)
+    with pytest.raises(UserError) as error:
+        module.get_config("no such variant")
+    assert all(variant in str(error.value) for variant in named)
+
+
+if __name__ == "__main__":
+    LISTS.mkdir(exist_ok=True)
+    for name in NAMES:
+        (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")
