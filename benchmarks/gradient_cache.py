@@ -35,9 +35,7 @@ WIDTH, PASSAGES, MICROBATCH = 256, 8, 64
 def problem(documents: int):
     """A gradient cache, parameters and one batch."""
     encoder = DocumentEncoder(
-        Transformer(
-            vocabulary=8192, layers=4, width=WIDTH, heads=4, hidden=4 * WIDTH
-        ),
+        Transformer(vocabulary=8192, layers=4, width=WIDTH, heads=4, hidden=4 * WIDTH),
         GraphAttention(width=WIDTH),
     )
     generator = np.random.default_rng(0)
@@ -98,7 +96,9 @@ def speed(documents: int, repeats: int) -> None:
         a / b for a, b in zip(seconds["cache"], seconds["plain"], strict=True)
     )
     for name, found in seconds.items():
-        print(f"step of {documents} documents, {name}: {statistics.median(found):.2f} s")
+        print(
+            f"step of {documents} documents, {name}: {statistics.median(found):.2f} s"
+        )
     print(f"cache / plain, median of {repeats}: {ratio:.2f}")
 
 

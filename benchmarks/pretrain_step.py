@@ -95,9 +95,7 @@ def main() -> None:
     widths = batches.bucket_widths(lengths)
     host = batches.pack(views, flags.microbatch, widths, graphs.full)
     batch = sharding.put_batch(host, mesh)
-    state = sharding.replicate(
-        initial_state(fresh_params(encoder, 0), optimizer), mesh
-    )
+    state = sharding.replicate(initial_state(fresh_params(encoder, 0), optimizer), mesh)
     key = jax.random.key(0)
     seconds = []
     for _ in range(flags.steps + 1):

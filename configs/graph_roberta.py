@@ -128,8 +128,11 @@ def small(config: ConfigDict) -> None:
 
 
 def demo(config: ConfigDict) -> None:
-    """The built-in corpus."""
+    """The built-in corpus, one epoch."""
     small(config)
+    config.encoder.segment.layers = 1
+    config.batch = 64
+    config.epochs = 1
     config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
 
 

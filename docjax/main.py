@@ -19,7 +19,7 @@ from docjax import run_report
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
 from docjax.prepare import initial_params, prepare, trained_params
-from docjax.training import loop, sharding
+from docjax.training import loop, memory, sharding
 from docjax.training.metrics import last_metrics
 
 FLAGS = flags.FLAGS
@@ -58,6 +58,7 @@ def main(argv: list[str]) -> int:
 
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, float]:
     """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
+    memory.keep_freed()
     prepared = prepare(config, workdir)
     if mode == "train":
         mesh = sharding.mesh()

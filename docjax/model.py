@@ -159,6 +159,7 @@ def load(
     path: str | Path,
     *,
     revision: str | None = None,
+    dtype: str | None = None,
     allow: Sequence[str] = ("docjax.",),
 ) -> DocumentModel:
     """A model from a run directory, or from a Hugging Face folder or name.
@@ -168,6 +169,8 @@ def load(
 
     Args:
       revision: of a hub name.
+      dtype: "bfloat16" or "float32", in which segments are encoded; None takes the
+        run's own, and float32 for a Hugging Face model.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
@@ -175,8 +178,13 @@ def load(
     """
     path = Path(path) if Path(path).exists() else path
     if isinstance(path, Path) and (path / "checkpoints").is_dir():
-        return _load_run(path, allow)
-    return _load_huggingface(path, revision)
+        model = _load_run(path, allow)
+    else:
+        model = _load_huggingface(path, revision)
+    if dtype is None:
+        return model
+    segment = model.encoder.segment.clone(dtype=dtype)
+    return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
 
 
 def as_document(item: str | Mapping | Document, number: int) -> Document:

@@ -10,15 +10,17 @@ from docjax.views.one_against_rest import OneAgainstRest
 def document(count: int) -> Segments:
     """Segments of one token each, numbered by it and by section."""
     numbers = np.arange(count, dtype=np.int32)
-    return Segments(
-        numbers, np.arange(count + 1), numbers, np.zeros((0, 2), np.int32)
-    )
+    return Segments(numbers, np.arange(count + 1), numbers, np.zeros((0, 2), np.int32))
 
 
 @pytest.mark.parametrize("count", [2, 5])
 @pytest.mark.parametrize("first", [0.5, 0.0, 1.0])
 def test_the_first_comes_with_its_share_and_that_of_a_uniform_draw(count, first):
-    views, generator, draws = OneAgainstRest(first=first), np.random.default_rng(0), 4000
+    views, generator, draws = (
+        OneAgainstRest(first=first),
+        np.random.default_rng(0),
+        4000,
+    )
     seen = np.zeros(count)
     for _ in range(draws):
         seen[views(document(count), generator)[0].tokens[0]] += 1

