@@ -20,6 +20,7 @@ RUNTIME = [
     "grain>=0.2.18",
     "array-record>=0.8.3",
     "tensorflow-datasets>=4.9.9",  # reads ArrayRecord; TensorFlow is not needed
+    "importlib-resources>=6",  # tensorflow-datasets downloads with it, and forgets it
     "transformers>=5.0,<6",  # tokenizers and configs; no model of it is used
     "tokenizers>=0.22",
     "safetensors>=0.6",
@@ -44,6 +45,7 @@ EXTRAS = {
     "huggingface": ["datasets>=4"],
     "test": [
         "pytest>=9",
+        "pytest-xdist>=3.6",
         "pyyaml>=6",
         "beartype>=0.22",
         "ruff>=0.15",

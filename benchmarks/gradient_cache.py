@@ -29,13 +29,13 @@ from docjax.training.gradient_cache import GradientCache, plain_gradient
 from docjax.types import Segments
 from docjax.views.halves import Halves
 
-WIDTH, PASSAGES, MICROBATCH = 256, 8, 64
+WIDTH, PASSAGES, MICROBATCH = 128, 8, 64
 
 
 def problem(documents: int):
     """A gradient cache, parameters and one batch."""
     encoder = DocumentEncoder(
-        Transformer(vocabulary=8192, layers=4, width=WIDTH, heads=4, hidden=4 * WIDTH),
+        Transformer(vocabulary=8192, layers=2, width=WIDTH, heads=4, hidden=4 * WIDTH),
         GraphAttention(width=WIDTH),
     )
     generator = np.random.default_rng(0)

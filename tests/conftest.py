@@ -12,6 +12,9 @@ import pytest
 
 for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
     os.environ[f"{library}_OFFLINE"] = "1"
+# Most of the time of these tests goes into compiling small programs; the programs that
+# tests start inherit this.
+os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 jax.config.update("jax_num_cpu_devices", 8)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

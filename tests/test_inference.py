@@ -157,13 +157,13 @@ def test_one_short_text_is_read_in_few_rows(params, documents, monkeypatch, devi
     short = documents[at].take(np.array([0]))
     shapes = shapes_of(reader(devices=devices), params, [short], monkeypatch)
     (rows, width), *more = shapes
-    assert not more and rows == 8 and width == 6
+    assert not more and rows == 8 and width == 8
 
 
 def test_no_row_is_wider_than_the_position_table(params, documents, monkeypatch):
-    """Widths are sixteenths of the limit, rounded up: here 2 to 20, and 21."""
+    """Widths are multiples of 8, and the limit itself: here 8, 16 and 21."""
     shapes = shapes_of(reader(batch=8), params, documents, monkeypatch)
-    assert {width for _, width in shapes} == {6, LIMIT}
+    assert {width for _, width in shapes} == {8, LIMIT}
 
 
 def test_two_readers_of_a_model_share_what_is_compiled(params, documents, vectors):

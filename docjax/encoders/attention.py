@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.config import UserError
 from docjax.encoders.dropout import dropped, kept, scale
-from docjax.encoders.products import settle
+from docjax.encoders.products import on_cpu, row_major, settle
 
 KERNELS = ("auto", "own", "cudnn")
 NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
@@ -64,7 +64,7 @@ def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
 
 
 def _own(q, k, v, lengths, kept, rate):
-    q, k, v = (x.transpose(0, 2, 1, 3) for x in (q * q.shape[-1] ** -0.5, k, v))
+    q, k, v = (_heads_first(x) for x in (q * q.shape[-1] ** -0.5, k, v))
     padding = jnp.arange(k.shape[2]) >= lengths[:, None]
     bias = jnp.where(padding, NEVER, 0.0)[:, None, None]
     return _weighted(q, k, v, bias, kept, scale(rate)).transpose(0, 2, 1, 3)
@@ -72,7 +72,7 @@ def _own(q, k, v, lengths, kept, rate):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def _weighted(q, k, v, bias, kept, scale):
-    """softmax(q k + bias) v, with heads before tokens; the weights are not stored."""
+    """softmax(q k + bias) v, with heads before tokens."""
     weights, total = _weights(q, k, bias)
     if kept is not None:
         weights = jnp.where(kept, weights * scale, 0)
@@ -88,6 +88,9 @@ def _forward(q, k, v, bias, kept, scale):
 
 def _backward(scale, residuals, g):
     q, k, v, bias, kept, out = residuals
+    g = row_major(g)
+    if not on_cpu():  # computed again; on a CPU it is faster to keep them
+        q, k = jax.lax.optimization_barrier((q, k))
     weights, total = _weights(q, k, bias)
     weights = settle(weights / total)
     mean = (g.astype(jnp.float32) * out.astype(jnp.float32)).sum(-1, keepdims=True)
@@ -97,9 +100,10 @@ def _backward(scale, residuals, g):
         dweights = jnp.where(kept, dweights * scale, 0)
     dscores = settle((weights * (dweights - mean)).astype(k.dtype))
     dq = _dot("nhst,nhtk->nhsk", dscores, k)
+    # A small transpose here spares the products a large one.
     dk = _dot("nhks,nhst->nhkt", _flip(q), dscores)
     dv = _dot("nhks,nhst->nhkt", _flip(g), used.astype(g.dtype))
-    dk, dv = dk.swapaxes(2, 3), dv.swapaxes(2, 3)
+    dk, dv = (settle(x).swapaxes(2, 3) for x in (dk, dv))
     return dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype), None, None
 
 
@@ -113,9 +117,12 @@ def _weights(q, k, bias):
     return weights, weights.sum(-1, keepdims=True)
 
 
+def _heads_first(x):
+    return row_major(x.transpose(0, 2, 1, 3))
+
+
 def _flip(x):
-    # A small transpose here spares the products a large one.
-    return settle(x.swapaxes(2, 3))
+    return row_major(x.swapaxes(2, 3))
 
 
 def _dot(equation, a, b):

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, Key
 from docjax.config import UserError
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
-from docjax.encoders.products import PRECISIONS, product, settle
+from docjax.encoders.products import product, settle
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -35,13 +35,12 @@ normal = nn.initializers.normal(0.02)
 
 class Dense(nn.Module):
     width: int
-    precision: str = "float32"
 
     @nn.compact
     def __call__(self, x: Float[Array, "m i"]) -> Float[Array, "m o"]:
         kernel = self.param("kernel", normal, (x.shape[-1], self.width))
         bias = self.param("bias", nn.initializers.zeros, (self.width,))
-        return settle(product(x, jnp.asarray(kernel), self.precision) + bias)
+        return settle(product(x, jnp.asarray(kernel)) + bias)
 
 
 class Table(nn.Module):
@@ -92,7 +91,6 @@ class Attention(nn.Module):
     epsilon: float
     dropout: float
     kernel: str
-    precision: str
     site: int
 
     @nn.compact
@@ -102,7 +100,7 @@ class Attention(nn.Module):
         asking = x[:, :1].reshape(n, d) if first else flat
 
         def split(name: str, x: Array) -> Array:
-            out = Dense(d, self.precision, name=name)(x).astype(x.dtype)
+            out = Dense(d, name=name)(x).astype(x.dtype)
             return out.reshape(n, -1, self.heads, d // self.heads)
 
         out = attention(
@@ -115,9 +113,7 @@ class Attention(nn.Module):
             rate=self.dropout,
             kernel=self.kernel,
         )
-        out = Dense(d, self.precision, name="output")(out.reshape(-1, d)).reshape(
-            n, -1, d
-        )
+        out = Dense(d, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
         out = dropout(out, keys, self.site + 1, self.dropout)
         return Norm(self.epsilon, name="norm")(asking.reshape(n, -1, d) + out)
 
@@ -127,7 +123,6 @@ class FeedForward(nn.Module):
     epsilon: float
     activation: str
     dropout: float
-    precision: str
     site: int
 
     @nn.compact
@@ -135,9 +130,9 @@ class FeedForward(nn.Module):
         flat = x.reshape(-1, x.shape[-1])
         # Recomputed in the backward pass: cheaper than what autodiff would keep.
         act = jax.checkpoint(ACTIVATIONS[self.activation])
-        out = Dense(self.hidden, self.precision, name="inner")(flat)
+        out = Dense(self.hidden, name="inner")(flat)
         out = settle(act(out.astype(jnp.float32)).astype(x.dtype))
-        out = Dense(x.shape[-1], self.precision, name="outer")(out).reshape(x.shape)
+        out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
         out = dropout(out, keys, self.site, self.dropout)
         return Norm(self.epsilon, name="norm")(x + out)
 
@@ -149,7 +144,6 @@ class Layer(nn.Module):
     activation: str
     dropout: float
     kernel: str
-    precision: str
     site: int
 
     @nn.compact
@@ -161,7 +155,6 @@ class Layer(nn.Module):
             self.epsilon,
             self.dropout,
             self.kernel,
-            self.precision,
             self.site,
             name="attention",
         )
@@ -170,7 +163,6 @@ class Layer(nn.Module):
             self.epsilon,
             self.activation,
             self.dropout,
-            self.precision,
             self.site + 2,
             name="feed_forward",
         )
@@ -201,7 +193,6 @@ class Transformer(nn.Module):
     pooling: str = "first"
     dtype: str = "float32"
     attention: str = "auto"
-    precision: str = "float32"
 
     def setup(self) -> None:
         self._check()
@@ -221,7 +212,6 @@ class Transformer(nn.Module):
                 self.activation,
                 self.dropout,
                 self.attention,
-                self.precision,
                 site=1 + SITES * i,
             )
             for i in range(self.layers)
@@ -277,7 +267,6 @@ class Transformer(nn.Module):
             (self.activation, "activation", tuple(ACTIVATIONS)),
             (self.pooling, "pooling", POOLINGS),
             (self.dtype, "dtype", ("float32", "bfloat16")),
-            (self.precision, "precision", PRECISIONS),
         ):
             if value not in valid:
                 raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")

@@ -63,19 +63,14 @@ class GradientCache:
 
     def _vectors(self, segment, microbatches, key):
         """All segment vectors, [micro-batches n d]."""
-        buffer = self._buffer(segment, microbatches)
+        buffer = None
         for i, microbatch in enumerate(microbatches):
             vectors = self._encode(segment, microbatch, jnp.int32(i), key)
+            if buffer is None:
+                shape = (round_up(len(microbatches)), *vectors.shape)
+                buffer = _zeros(shape, NamedSharding(self.mesh, P(None, "data")))
             buffer = _write(buffer, vectors, i)
         return buffer
-
-    def _buffer(self, segment, microbatches):
-        first = microbatches[0]
-        shape = jax.eval_shape(
-            functools.partial(self._segments, key=None), segment, first, jnp.int32(0)
-        )
-        size = (round_up(len(microbatches)), *shape.shape)
-        return _zeros(size, NamedSharding(self.mesh, P(None, "data")))
 
     def _segments(self, segment, microbatch: Microbatch, row, key):
         """Vectors of a micro-batch whose first row is row `row` of the batch."""
