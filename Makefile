@@ -25,10 +25,9 @@ lint: .venv/.test  ## ruff, its formatter, and types of the public face
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: .venv/.test  ## every script in benchmarks/, each prints a table
-	@for script in benchmarks/*.py; do \
-	  echo "== $$script"; $(BIN)/python $$script || exit 1; \
-	done
+bench: .venv/.test  ## the speed and memory of the encoder and the gradient cache
+	$(BIN)/python benchmarks/encoder.py
+	$(BIN)/python benchmarks/gradient_cache.py
 
 clean:  ## remove .venv, builds and caches; runs/ stays
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -1,7 +1,7 @@
 """Does contrastive training make long documents cluster? 20 Newsgroups or OpenStax.
 
-    python benchmarks/newsgroups.py --path 20news.jsonl.xz --workdir runs/newsgroups
-    python benchmarks/newsgroups.py --path openstax.jsonl.xz --workdir runs/openstax \
+    python -m benchmarks.newsgroups --path 20news.jsonl.xz --workdir runs/newsgroups
+    python -m benchmarks.newsgroups --path openstax.jsonl.xz --workdir runs/openstax \
         --holdout --graph section
 
 NMI and purity of k-means, fitted on the train vectors and assigned on test, for: the
