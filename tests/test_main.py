@@ -144,6 +144,19 @@ def test_a_run_leaves_what_the_design_says(trained):
     assert set(wanted.split()) | {"data/padding"} <= names
 
 
+def test_two_processes_train_as_one(corpus, trained, tmp_path):
+    run = tmp_path / "two"
+    arguments = ["launch/local.sh", "2", *command(corpus, run)[3:]]
+    done = call(arguments, PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
+    found, expected = (
+        [line["train/loss"] for line in losses(one) if "train/loss" in line]
+        for one in (run, trained)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert (run / "report" / "index.html").exists()
+
+
 def test_training_lowers_the_loss(trained):
     found = [x["train/loss"] for x in losses(trained) if "train/loss" in x]
     assert len(found) == 8

@@ -135,8 +135,11 @@ def test_dense_and_sparse_give_the_same_vectors_and_gradients(builder, merge):
         )
         for module, read in ((one, dense), (other, sparse))
     ]
-    for a, b in zip(*map(jax.tree.leaves, results)):
-        np.testing.assert_allclose(a, b, atol=1e-5 * np.abs(b).max())
+    (gradients, out), (expected, same) = results
+    np.testing.assert_allclose(out, same, atol=1e-5 * np.abs(same).max())
+    # A gradient of the scores is a difference of large numbers: it loses a digit.
+    for a, b in zip(jax.tree.leaves(gradients), jax.tree.leaves(expected)):
+        np.testing.assert_allclose(a, b, atol=1e-4 * np.abs(b).max())
 
 
 def layer_inputs() -> tuple:
