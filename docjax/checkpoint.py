@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from absl import logging
 from jax.experimental import multihost_utils
@@ -110,13 +112,17 @@ class Checkpointer:
 def restore_params(run: Path, params: Any) -> Any:
     """The parameters that a run ended with, like the tree `params`.
 
-    Those of the best step if the run selected one, of the newest good one otherwise.
+    Those of the best step if the run selected one, of the newest good one otherwise;
+    each process has all of them, on whatever devices the run was trained.
     """
+    # Asked for as NumPy arrays, or they would go back to the devices of the training.
+    host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
     for folder in (run / "best", run / "checkpoints"):
         step = newest_good(folder)
         if step is not None:
             with ocp.StandardCheckpointer() as reader:
-                return reader.restore(folder.absolute() / str(step) / "params", params)
+                found = reader.restore(folder.absolute() / str(step) / "params", host)
+            return jax.tree.map(jnp.asarray, found)
     raise UserError(f"{run}: has no checkpoint yet; train it first")
 
 
