@@ -82,7 +82,7 @@ class DocumentModel:
         )
         cut = (self._cut(one, stats) for one in self._tokenize(documents))
         bar = tqdm(cut, total=len(documents), disable=not show_progress_bar)
-        found = list(self._inference(batch_size).encode(self.params, bar))
+        found = list(self._inference(batch_size).encode(self.params, iter(bar)))
         vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
         if normalize_embeddings:
             vectors = _normalize(vectors)

@@ -1,0 +1,153 @@
+"""`docjax.load` as a user's script calls it: runs and Hugging Face folders."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import docjax
+from configs import graph_roberta
+from docjax import checkpoint
+from docjax.config import UserError
+from docjax.data.documents import parse
+from docjax.model import DocumentModel
+from docjax.prepare import initial_params, prepare
+
+ROOT = Path(__file__).resolve().parents[1]
+SENTENCE = "The gradient of every passage flows back through the graph. "
+SECTIONS = [{"heading": "One", "text": SENTENCE}, {"heading": "Two", "text": SENTENCE}]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A run directory whose parameters are the first ones."""
+    folder = tmp_path_factory.mktemp("run")
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text(
+        "".join(json.dumps({"id": str(i), "text": SENTENCE * 3}) + "\n" for i in "abcd")
+    )
+    config = graph_roberta.get_config("smoke")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+    config.tokenizer.vocabulary = 270
+    config.encoder.segment.vocabulary = 270
+    config.segments.words = 12
+    config.limits.inference_segments = 3
+    prepared = prepare(config, folder / "run")
+    saved = checkpoint.Checkpointer(folder / "run" / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def model(run) -> DocumentModel:
+    return docjax.load(run)
+
+
+def test_the_example_of_the_readme_runs(run):
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    found: dict = {}
+    exec(example[1].replace("runs/demo", str(run)), found)
+    assert found["vectors"].shape == (2, 32)
+    assert found["queries"].shape == (1, 32)
+    assert found["stats"]["documents"] == 2
+    assert found["attention"].weights.shape[2:] == (2, 2)
+
+
+def test_texts_dicts_and_documents_give_the_same_vectors_in_order(model):
+    texts = [f"Text {count}. " + SENTENCE * count for count in (3, 1, 2, 4)]
+    dicts = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts)]
+    expected = model.encode(texts)
+    assert expected.shape == (4, 32) and expected.dtype == np.float32
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
+    documents = [parse(one, "here") for one in dicts]
+    for items in (dicts, documents, [texts[0], dicts[1], documents[2], texts[3]]):
+        np.testing.assert_array_equal(model.encode(items), expected)
+    alone = np.concatenate([model.encode([text], batch_size=1) for text in texts])
+    np.testing.assert_allclose(alone, expected, atol=1e-5)
+
+
+def test_lengths_are_one_where_asked(model):
+    for vectors in (
+        model.encode([SENTENCE], normalize_embeddings=True),
+        model.encode_queries([SENTENCE], normalize_embeddings=True),
+    ):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+
+
+def test_stats_count_what_was_read_and_what_the_cap_left_out(model):
+    vectors, stats = model.encode([SENTENCE * 5, SENTENCE], return_stats=True)
+    whole, cut = stats["tokens"], stats["tokens_cut"]
+    assert len(vectors) == stats["documents"] == 2
+    assert (stats["segments"], stats["segments_cut"]) == (4, 2)
+    # A passage is a sentence here: four were read and two were not.
+    assert whole == 2 * cut > 0
+
+
+def test_a_query_that_would_be_cut_is_refused(model):
+    with pytest.raises(UserError, match=r"has \d+ tokens, the model reads 64: shorten"):
+        model.encode_queries(["what is this?", SENTENCE * 9])
+
+
+@pytest.mark.parametrize("empty", ["", "  \n", {"id": "x", "text": ""}])
+def test_a_document_without_text_is_named(model, empty):
+    with pytest.raises(UserError, match="document 1"):
+        model.encode([SENTENCE, empty])
+
+
+def test_nothing_gives_nothing(model):
+    assert len(model.encode([])) == 0
+
+
+def test_attention_is_explained_with_texts_and_headings(model):
+    found = model.explain({"id": "x", "title": "T", "sections": SECTIONS})
+    assert found.weights.shape == (2, 2, 3, 3)
+    np.testing.assert_allclose(found.weights.sum(-1), 1, rtol=1e-5)
+    assert found.headings == ["One", "Two"]
+    texts = [piece.text for piece in found.segments]
+    assert texts == [f"{head} {SENTENCE}".strip() for head in ("T One", "Two")]
+
+
+def test_a_run_names_no_function_outside_of_docjax(run, tmp_path):
+    config = json.loads((run / "config.json").read_text())
+    config["segments"] = {"fn": "subprocess.Popen", "args": ["touch", f"{tmp_path}/run/touched"]}
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"subprocess\.Popen"):
+        docjax.load(tmp_path / "run")
+    assert not (tmp_path / "run" / "touched").exists()
+
+
+def test_a_dtype_is_how_segments_are_encoded_and_no_more(run, model):
+    other = docjax.load(run, dtype="bfloat16")
+    vectors, expected = other.encode([SENTENCE * 2]), model.encode([SENTENCE * 2])
+    assert vectors.dtype == np.float32
+    error = np.abs(vectors - expected).max() / np.abs(expected).max()
+    assert 0 < error < 0.05
+    kinds = {str(leaf.dtype) for leaf in jax.tree.leaves(other.params)}
+    assert kinds == {"float32"}
+    with pytest.raises(UserError, match="float16"):
+        docjax.load(run, dtype="float16").encode([SENTENCE])
+
+
+def test_a_hugging_face_folder_reads_whole_documents(minilm):
+    """A short text as sentence-transformers has it, a long one piece by piece."""
+    model, peer = docjax.load(minilm), SentenceTransformer(str(minilm), device="cpu")
+    short = ["A cat sat.", SENTENCE * 3]
+    vectors = model.encode(short)
+    assert np.abs(vectors - peer.encode(short)).max() < 1e-4
+    long = SENTENCE * 60
+    vectors, stats = model.encode([long], return_stats=True)
+    assert stats["segments"] == 3 and stats["tokens_cut"] == 0
+    assert np.abs(vectors - peer.encode([long])).max() > 1e-3
+
+
+def test_no_model_is_one_clear_line(tmp_path):
+    with pytest.raises(UserError, match=re.escape(str(tmp_path))) as error:
+        docjax.load(tmp_path)
+    assert "\n" not in str(error.value)
