@@ -46,6 +46,8 @@ class Inference:
         self, params: Any, documents: Iterable[Segments]
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
+        # Once, or every call would send the parameters to the other devices.
+        params = jax.device_put(params, NamedSharding(self.mesh, P()))
         for window in _windows(documents):
             vectors = self.segments(params, window)
             counts = np.cumsum([0] + [len(one) for one in window])
