@@ -41,6 +41,7 @@ def get_config(variant: str = "") -> ConfigDict:
             views=dict(fn="docjax.views.halves.Halves"),
             encoder=dict(
                 fn="docjax.encoders.document.DocumentEncoder",
+                frozen=False,
                 segment=dict(
                     fn="docjax.encoders.transformer.Transformer",
                     vocabulary=50265,

@@ -48,7 +48,7 @@ class Inference:
         """The documents' vectors, in their order."""
         # Once, or every call would send the parameters to the other devices.
         params = jax.device_put(params, NamedSharding(self.mesh, P()))
-        for window in _windows(documents):
+        for window in windows(documents):
             vectors = self.segments(params, window)
             counts = np.cumsum([0] + [len(one) for one in window])
             out: list[Any] = [None] * len(window)
@@ -65,6 +65,8 @@ class Inference:
         self, params: Any, documents: Sequence[Segments]
     ) -> Float[np.ndarray, "n d"]:
         """The vectors of all segments of all documents, in their order."""
+        if documents and all(one.vectors is not None for one in documents):
+            return np.concatenate([one.vectors for one in documents])
         step = -(-self.limit // (8 * SHAPES)) * 8
         # The last is the limit itself: a position table may have no more room.
         widths = [*range(step, self.limit, step), self.limit]
@@ -149,7 +151,8 @@ class Inference:
         )
 
 
-def _windows(documents: Iterable[Segments]) -> Iterator[list[Segments]]:
+def windows(documents: Iterable[Segments]) -> Iterator[list[Segments]]:
+    """Documents in lists of about WINDOW segments."""
     window: list[Segments] = []
     count = 0
     for one in documents:

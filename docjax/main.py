@@ -15,7 +15,7 @@ import jax
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from docjax import run_report
+from docjax import frozen, run_report
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
 from docjax.prepare import initial_params, prepare, trained_params
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, float]:
     """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
     memory.keep_freed()
-    prepared = prepare(config, workdir)
+    prepared = frozen.with_vectors(prepare(config, workdir))
     if mode == "train":
         mesh = sharding.mesh()
         loop.train(prepared, mesh, Evaluation(prepared, mesh))

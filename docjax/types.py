@@ -51,20 +51,23 @@ class Segment:
     section: int  # number of the section it lies in
 
 
-class Segments(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segments:
     """The tokens of one document's segments, special tokens included.
 
     tokens: all segments, one after the other; offsets: segment i is
     `tokens[offsets[i]:offsets[i + 1]]`; sections: the section of each segment;
-    edges: pairs of section numbers that the user connected.
+    edges: pairs of section numbers that the user connected; vectors: of a segment
+    encoder that is not trained, computed before.
     """
 
     tokens: np.ndarray  # int32 [sum of lengths]
     offsets: np.ndarray  # int64 [p + 1]
     sections: np.ndarray  # int32 [p]
     edges: np.ndarray  # int32 [e 2]
+    vectors: np.ndarray | None = None  # float32 [p d]
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return len(self.sections)
 
     @property
@@ -77,7 +80,11 @@ class Segments(NamedTuple):
         tokens = np.concatenate(pieces) if pieces else self.tokens[:0]
         offsets = np.concatenate([[0], np.cumsum([len(p) for p in pieces])])
         return Segments(
-            tokens, offsets.astype(np.int64), self.sections[rows], self.edges
+            tokens,
+            offsets.astype(np.int64),
+            self.sections[rows],
+            self.edges,
+            None if self.vectors is None else self.vectors[rows],
         )
 
 
@@ -89,7 +96,10 @@ class Microbatch(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Documents of one step; `rows` points into the micro-batches laid end to end."""
+    """Documents of one step; `rows` points into the micro-batches laid end to end.
+
+    A frozen segment encoder has no micro-batches but the vectors they would give.
+    """
 
     microbatches: tuple[Microbatch, ...]
     rows: np.ndarray | jax.Array  # int32 [v b p]
@@ -99,6 +109,7 @@ class Batch(NamedTuple):
         np.ndarray | jax.Array | None
     )  # int32 [v b e 2], (sender, receiver), -1: none
     labels: np.ndarray | jax.Array  # int32 [b], -1 without label
+    vectors: np.ndarray | jax.Array | None = None  # float32 [micro-batches n d]
 
 
 @runtime_checkable

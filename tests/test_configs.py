@@ -130,7 +130,7 @@ def step(config: dict) -> tuple:
     vectors = jax.eval_shape(encode, params, tokens, lengths, jax.random.split(key, 3))
     shape = (*batch.rows.shape, vectors.shape[-1])
     gathered = jax.ShapeDtypeStruct(shape, vectors.dtype)
-    return vectors, *jax.eval_shape(loss, params, gathered, *batch[2:], key)
+    return vectors, *jax.eval_shape(loss, params, gathered, *batch[2:6], key)
 
 
 def segments() -> Segments:

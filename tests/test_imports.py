@@ -34,11 +34,12 @@ MAY_IMPORT = {
     "inference": {"data", "encoders"},
     "model": {"data", "encoders"} | LOADING,
     "prepare": STAGES | LOADING,
+    "frozen": STAGES | LOADING | {"prepare"},
     "tasks": STAGES,
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
-    "main": STAGES | LOADING | RUNS | {"evaluate", "run_report"},
+    "main": STAGES | LOADING | RUNS | {"evaluate", "frozen", "run_report"},
     "cli": STAGES | LOADING | RUNS | {"evaluate", "run_report"},
 }
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}

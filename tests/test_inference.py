@@ -99,7 +99,7 @@ def test_the_batch_size_does_not_matter(params, documents, vectors, batch):
 def test_windows_and_groups_do_not_matter(params, documents, vectors, monkeypatch):
     monkeypatch.setattr(inference, "WINDOW", 9)
     monkeypatch.setattr(inference, "GROUP", 2)
-    assert len(list(inference._windows(documents))) == 4
+    assert len(list(inference.windows(documents))) == 4
     found = encode(reader(), params, documents)
     np.testing.assert_allclose(found, vectors, atol=1e-5)
 

@@ -50,9 +50,11 @@ def model(run) -> DocumentModel:
 
 
 def test_the_example_of_the_readme_runs(run):
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    example = re.search(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
     found: dict = {}
-    exec(example[1].replace("runs/demo", str(run)), found)
+    exec(example[1].replace("runs/demo", str(run)), found)  # noqa: S102
     assert found["vectors"].shape == (2, 32)
     assert found["queries"].shape == (1, 32)
     assert found["stats"]["documents"] == 2
@@ -115,7 +117,10 @@ def test_attention_is_explained_with_texts_and_headings(model):
 
 def test_a_run_names_no_function_outside_of_docjax(run, tmp_path):
     config = json.loads((run / "config.json").read_text())
-    config["segments"] = {"fn": "subprocess.Popen", "args": ["touch", f"{tmp_path}/run/touched"]}
+    config["segments"] = {
+        "fn": "subprocess.Popen",
+        "args": ["touch", f"{tmp_path}/run/touched"],
+    }
     shutil.copytree(run, tmp_path / "run")
     (tmp_path / "run" / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"subprocess\.Popen"):

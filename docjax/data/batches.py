@@ -63,7 +63,11 @@ def pack(
     """
     shape = len(views[0]), len(views)
     flat = [views[b][v] for v in range(shape[0]) for b in range(shape[1])]
-    micro, place = microbatches(flat, lambda *_: microbatch, widths)
+    micro, place, vectors = [], np.arange(sum(map(len, flat))), None
+    if flat[0].vectors is None:
+        micro, place = microbatches(flat, lambda *_: microbatch, widths)
+    else:
+        vectors = _stack([one.vectors for one in flat], microbatch)
     height = round_up(max(len(one) for one in flat))
     rows = np.zeros((len(flat), height), np.int32)
     lengths = np.zeros((len(flat), height), np.int32)
@@ -81,6 +85,7 @@ def pack(
         adjacency=unflatten(adjacency),
         edges=unflatten(edges),
         labels=np.array(labels if labels is not None else [-1] * shape[1], np.int32),
+        vectors=vectors,
     )
 
 
@@ -119,6 +124,14 @@ def microbatches(
     return found, place
 
 
+def _stack(parts: Sequence[np.ndarray], height: int) -> np.ndarray:
+    """Segment vectors [micro-batches height d], zero behind the last."""
+    count, width = sum(map(len, parts)), parts[0].shape[-1]
+    found = np.zeros((round_up(-(-count // height)), height, width), np.float32)
+    found.reshape(-1, width)[:count] = np.concatenate(parts)
+    return found
+
+
 def device_graphs(
     documents: Sequence[Segments],
     graph: graphs.Builder | None,
@@ -151,7 +164,8 @@ def round_up(number: int) -> int:
 def padding(batch: Batch) -> float:
     """The share of computed token positions that hold no real token."""
     computed = sum(m.tokens.shape[0] * m.tokens.shape[1] for m in batch.microbatches)
-    return 1 - sum(int(m.lengths.sum()) for m in batch.microbatches) / computed
+    real = sum(int(m.lengths.sum()) for m in batch.microbatches)
+    return 1 - real / computed if computed else 0.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ Nothing is cut by the token limit: a longer segment goes on in further segments.
 a cap on the number of segments cuts is decided, and counted, in `batches.py`.
 """
 
+import copy
 import fcntl
 import hashlib
 import itertools
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from absl import logging
+from jaxtyping import Float
 
 import docjax
 from docjax.config import UserError
@@ -119,7 +121,10 @@ class Corpus:
       words: of each document, int64.
       lengths: tokens of each segment of the corpus, int64, special tokens included.
       counts: segments of each document, int64.
+      vectors: of each segment, float32 [segments, d], if they were computed before.
     """
+
+    vectors: np.ndarray | None = None
 
     def __init__(self, folder: Path):
         facts = storage.read_facts(folder)
@@ -187,7 +192,14 @@ class Corpus:
             offsets - offsets[0],
             np.array(self._arrays["sections"][start:end]),
             np.array(self._arrays["edges"][edges]),
+            None if self.vectors is None else self.vectors[start:end],
         )
+
+    def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
+        """This corpus, its segments with their vectors."""
+        found = copy.copy(self)
+        found.vectors = vectors
+        return found
 
     def summary(self) -> dict[str, Any]:
         """Numbers of documents, words, segments, tokens and edges; of documents by

@@ -28,10 +28,13 @@ class Mean(nn.Module):
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
         """Query vectors: one segment's own."""
-        if not self.normalize:
-            return vectors
-        square = (vectors**2).sum(-1, keepdims=True)
-        return vectors / jnp.sqrt(jnp.maximum(square, 1e-24))  # zero stays zero
+        return unit(vectors) if self.normalize else vectors
+
+
+def unit(vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+    """Vectors of length 1; zero stays zero."""
+    square = (vectors**2).sum(-1, keepdims=True)
+    return vectors / jnp.sqrt(jnp.maximum(square, 1e-24))
 
 
 class Classifier(nn.Module):

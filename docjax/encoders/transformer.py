@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, Key
 from docjax.config import UserError
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
+from docjax.encoders.pooling import unit
 from docjax.encoders.products import product, settle
 
 
@@ -174,8 +175,8 @@ class Transformer(nn.Module):
     """Segments as vectors, by RoBERTa's or BERT's encoder.
 
     RoBERTa counts positions from 2, BERT from 0 (`position_offset`). `pooling` makes a
-    segment's vector: its first token, or the mean over its real tokens. `dtype`
-    "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
+    segment's vector: its first token, or the mean over its real tokens; `normalize`
+    scales it to length 1, as many sentence encoders are trained. `dtype` "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
     """
 
@@ -191,6 +192,7 @@ class Transformer(nn.Module):
     activation: str = "gelu"
     dropout: float = 0.1
     pooling: str = "first"
+    normalize: bool = False
     dtype: str = "float32"
     attention: str = "auto"
 
@@ -231,12 +233,13 @@ class Transformer(nn.Module):
         Raises:
           UserError: if rows are longer than the position table.
         """
-        real = lengths > 0
         if self.pooling == "first":
             x = self._states(tokens, lengths, keys, first=True)[:, 0]
-            return jnp.where(real[:, None], x.astype(jnp.float32), 0)
-        x = self.hidden_states(tokens, lengths, keys)
-        return x.sum(1) / jnp.maximum(lengths, 1)[:, None]
+            x = jnp.where(lengths[:, None] > 0, x.astype(jnp.float32), 0)
+        else:
+            x = self.hidden_states(tokens, lengths, keys)
+            x = x.sum(1) / jnp.maximum(lengths, 1)[:, None]
+        return unit(x) if self.normalize else x
 
     def hidden_states(
         self,

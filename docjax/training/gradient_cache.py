@@ -45,14 +45,19 @@ class GradientCache:
     ) -> tuple[Params, Metrics]:
         """The gradient with respect to `params`, and metrics with the loss.
 
-        `key` None turns dropout off.
+        A batch of segment vectors has none with respect to the segment encoder. `key`
+        None turns dropout off.
         """
         segment = params["segment"]
         keys = (None, None) if key is None else _split(key)
-        vectors = self._vectors(segment, batch.microbatches, keys[0])
+        vectors = batch.vectors
+        if vectors is None:
+            vectors = self._vectors(segment, batch.microbatches, keys[0])
         rest = {name: part for name, part in params.items() if name != "segment"}
-        light = batch._replace(microbatches=())
+        light = batch._replace(microbatches=(), vectors=None)
         gradients, cotangents, metrics = self._objective(rest, vectors, light, keys[1])
+        if not batch.microbatches:
+            return gradients, metrics
         total = self._zeros(segment)
         for i, microbatch in enumerate(batch.microbatches):
             cotangent = _read(cotangents, i)

@@ -52,10 +52,13 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     cache = GradientCache(prepared.encoder, objective, mesh, prepared.views.queries)
     step_fn = make_step(cache, optimizer)
     params = initial_params(prepared)
-    memory.check(cache, params["segment"], config["microbatch"], spec.widths()[-1])
+    frozen = prepared.encoder.frozen
+    if not frozen:
+        width = spec.widths()[-1]
+        memory.check(cache, params["segment"], config["microbatch"], width)
 
     data = iter(spec.dataset(steps).to_iter_dataset(_READ))
-    state = initial_state(params, optimizer)
+    state = initial_state(params, optimizer, frozen)
     checkpointer = Checkpointer(run / "checkpoints")
     state, best = _restore(checkpointer, state, data, mesh)
     key = jax.random.key(config["seed"])
@@ -65,7 +68,7 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
         loop.evaluate(0, state)
     for step in range(int(state.step) + 1, steps + 1):
         batch, documents = next(data)
-        real = _real_tokens(batch)
+        real = int(batch.lengths.sum())
         on_device = sharding.put_batch(batch, mesh)
         state, found = step_fn(state, on_device, key)
         loop.after(step, state, found, documents, batches.padding(batch), real)
@@ -244,7 +247,3 @@ def _restore(
     logging.info("resumed at step %d", int(rest["step"]))
     state = State(rest["step"], params, rest["optimizer"])
     return state, progress["best"]
-
-
-def _real_tokens(batch) -> int:
-    return sum(int(m.lengths.sum()) for m in batch.microbatches)

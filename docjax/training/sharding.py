@@ -54,6 +54,7 @@ def put_batch(batch: Batch, mesh: Mesh) -> Batch:
         adjacency=cut(batch.adjacency, P(None, "data")),
         edges=cut(batch.edges, P(None, "data")),
         labels=cut(batch.labels, P("data")),
+        vectors=cut(batch.vectors, P(None, "data")),
     )
 
 

@@ -18,9 +18,12 @@ class State(NamedTuple):
     optimizer: Any
 
 
-def initial_state(params: Any, optimizer: optax.GradientTransformation) -> State:
-    """The state before the first step."""
-    return State(jnp.zeros([], jnp.int32), params, optimizer.init(params))
+def initial_state(
+    params: Any, optimizer: optax.GradientTransformation, frozen: bool = False
+) -> State:
+    """The state before the first step; a `frozen` segment encoder is not updated."""
+    trained = {name: params[name] for name in params if not frozen or name != "segment"}
+    return State(jnp.zeros([], jnp.int32), params, optimizer.init(trained))
 
 
 def make_step(
@@ -34,9 +37,10 @@ def make_step(
 
     @functools.partial(jax.jit, donate_argnums=0)
     def update(state: State, gradients: Any) -> tuple[State, jax.Array]:
-        updates, moments = optimizer.update(gradients, state.optimizer, state.params)
-        params = optax.apply_updates(state.params, updates)
-        norm = optax.global_norm(gradients)
+        trained = {name: state.params[name] for name in gradients}
+        updates, moments = optimizer.update(gradients, state.optimizer, trained)
+        params = state.params | optax.apply_updates(trained, updates)
+        norm = optax.tree.norm(gradients)
         return State(state.step + 1, params, moments), norm
 
     def step(state: State, batch: Batch, key: jax.Array) -> tuple[State, Metrics]:

@@ -110,7 +110,8 @@ def test_a_corpus_gives_back_what_was_written(tokenizer, tmp_path):
     expected = segment_documents(DOCUMENTS, passages, tokenizer, 64)
     assert len(corpus) == len(DOCUMENTS)
     for found, one in zip(corpus, expected, strict=True):
-        for array, other in zip(found, one):
+        for name in ("tokens", "offsets", "sections", "edges"):
+            array, other = getattr(found, name), getattr(one, name)
             np.testing.assert_array_equal(array, other)
             assert array.dtype == other.dtype
     assert corpus.ids == [document.id for document in DOCUMENTS]

@@ -3,6 +3,7 @@
 Problems and the measure of error are in `conftest.py`.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -91,6 +92,32 @@ def apart(view: Segments, graph: Callable, most: int = 8) -> tuple:
     adjacency = np.zeros((most + 1, most + 1), bool)
     adjacency[edges.receivers, edges.senders] = True
     return tokens, lengths, adjacency
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_segment_vectors_known_before_leave_the_other_gradients_as_they_are(
+    problem, plain, mesh, worst_error, devices
+):
+    one, device = problem("words against rest"), mesh(devices)
+    params = one.params()
+
+    def known(view: Segments) -> Segments:
+        tokens, lengths = map(jnp.asarray, apart(view, one.graph)[:2])
+        vectors = one.encoder.apply(
+            {"params": params}, tokens, lengths, method="segments"
+        )
+        return dataclasses.replace(view, vectors=np.asarray(vectors)[: len(view)])
+
+    views = [tuple(map(known, views)) for views in one.documents()]
+    batch = batches.pack(views, 8, (16,), one.graph)
+    assert batch.microbatches == () and batches.padding(batch) == 0
+    on_device = sharding.put_batch(batch, device)
+    params = sharding.replicate(params, device)
+    found, metrics = one.cache(device).gradient(params, on_device, None)
+    expected, exact = plain("words against rest", False)
+    expected = {name: part for name, part in expected.items() if name != "segment"}
+    assert worst_error(found, expected) <= BAR
+    np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)
 
 
 def test_dropout_changes_the_gradient_and_follows_from_the_key(plain, worst_error):
