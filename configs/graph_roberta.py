@@ -55,6 +55,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     epsilon=1e-5,
                     dropout=0.1,
                     pooling="first",
+                    normalize=False,
                     dtype="bfloat16",
                 ),
                 document=dict(

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 from absl import flags, logging
@@ -56,7 +57,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, float]:
+def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))

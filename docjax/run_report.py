@@ -5,7 +5,6 @@ The page itself is in `docjax.explain.report`, its figures in `docjax.explain.fi
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ def _sample(evaluation: Evaluation) -> np.ndarray:
 
 
 def _texts(
-    evaluation: Evaluation, sample: Sequence[int]
+    evaluation: Evaluation, sample: np.ndarray
 ) -> tuple[dict[int, str], Document | None]:
     """The texts of all labelled documents by number, and a document to explain.
 

@@ -72,7 +72,9 @@ def test_the_vectors_are_those_of_the_segments(corpus, trained):
         expected = model._inference().segments(model.params, [tokens])
         np.testing.assert_allclose(rows[number].vectors, expected, atol=1e-6)
     some = rows[7]
-    np.testing.assert_array_equal(some.take([2, 0]).vectors, some.vectors[[2, 0]])
+    np.testing.assert_array_equal(
+        some.take(np.array([2, 0])).vectors, some.vectors[[2, 0]]
+    )
 
 
 def test_a_text_has_the_vector_that_the_tasks_saw(corpus, trained):

@@ -195,7 +195,7 @@ class _Loop:
             f"{len(ids)} documents: {', '.join(ids)}"
         )
 
-    def _add(self, **values: float) -> None:
+    def _add(self, **values: Any) -> None:
         for name, value in values.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
 
