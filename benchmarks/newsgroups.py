@@ -60,7 +60,7 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
         found.epochs = flags.epochs
         return found
     loaded = huggingface.load(MINILM)
-    found.init = found.tokenizer.path = MINILM
+    found.init = MINILM
     found.encoder.frozen = True
     found.encoder.segment.update(
         loaded.keywords, pooling=loaded.pooling, normalize=loaded.normalize

@@ -79,7 +79,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 clip=1.0,
             ),
             batch=1536,
-            microbatch=1024,
+            microbatch=256,
             epochs=placeholder(int),
             steps=placeholder(int),
             log_every=10,
@@ -96,7 +96,7 @@ def get_config(variant: str = "") -> ConfigDict:
         )
     )
     config.epochs = 10
-    config.init = config.tokenizer.path = "roberta-base"
+    config.init = "roberta-base"
     return vary(config, variant, small, demo, smoke)
 
 
@@ -107,7 +107,6 @@ def small(config: ConfigDict) -> None:
     they collapse (the loss stays at log batch). Means of tokens compared by cosine
     learn from the first step.
     """
-    config.tokenizer.path = None
     config.tokenizer.vocabulary = 8192
     config.encoder.segment.update(
         vocabulary=8192,
@@ -122,7 +121,7 @@ def small(config: ConfigDict) -> None:
     config.objective.update(similarity="cosine", temperature=0.05)
     config.optimizer.learning_rate = 1e-3
     config.batch = 128
-    config.microbatch = 64
+    config.microbatch = 16
     config.epochs = 3
     config.init = None
     config.log_every = 5

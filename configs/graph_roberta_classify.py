@@ -56,5 +56,5 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     config.optimizer.learning_rate = rate
     config.epochs = epochs
     config.batch = 32
-    config.microbatch = 256
+    config.microbatch = 32
     return config

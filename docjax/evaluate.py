@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 from typing import Any
 
 import jax
@@ -23,21 +24,38 @@ class Evaluation:
     mesh: jax.sharding.Mesh
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
-        """Metrics named `eval/<task>/<metric>`; of validation, `validation/...`."""
-        if not self.prepared.config["tasks"]:
-            return {}
-        train, test = self._embeddings(params, "train"), self._embeddings(params, part)
-        return self.scores(train, test, "eval" if part == "test" else part)
+        """Metrics named `eval/<task>/<metric>`; of validation, `validation/...`.
 
-    def scores(
-        self, train: Embeddings, test: Embeddings, prefix: str
-    ) -> dict[str, float]:
-        """The tasks' metrics on any vectors."""
+        None without tasks, or without labelled documents.
+        """
+        tasks = self._tasks()
+        if not tasks:
+            return {}
+        parts = {"test": part}
+        if any(
+            "train" in inspect.signature(task).parameters for task in tasks.values()
+        ):
+            parts["train"] = "train"
+        found = {name: self._embeddings(params, one) for name, one in parts.items()}
+        empty = [parts[name] for name, one in found.items() if not one.labels]
+        if empty:
+            which = " and ".join(empty)
+            logging.warning("no labelled %s documents: the tasks are left out", which)
+            return {}
+        return self.scores(found, "eval" if part == "test" else part)
+
+    def scores(self, parts: dict[str, Embeddings], prefix: str) -> dict[str, float]:
+        """The tasks' metrics on the vectors "test" and, where it is read, "train"."""
         found = {}
-        for name, task in self.prepared.config["tasks"].items():
-            for key, value in config_lib.build(task)(train, test).items():
+        for name, task in self._tasks().items():
+            asked = inspect.signature(task).parameters
+            given = {part: parts[part] for part in parts if part in asked}
+            for key, value in task(**given).items():
                 found[f"{prefix}/{name}/{key}"] = value
         return found
+
+    def _tasks(self) -> dict[str, Any]:
+        return config_lib.build(self.prepared.config["tasks"] or {})
 
     def vectors(self, params: Any, rows: np.ndarray) -> np.ndarray:
         """Vectors of the corpus's documents at `rows`."""

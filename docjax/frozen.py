@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from absl import logging
 from jax.experimental import multihost_utils
 from tqdm import tqdm
 
@@ -48,6 +49,7 @@ def _write(path: Path, prepared: Prepared, params: Any) -> None:
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
     limit = prepared.config["limits"]["segment_tokens"]
     inference = Inference(prepared.encoder, prepared.graph, mesh, limit)
+    params = inference.place(params)
     if jax.process_index() == 0:
         width = inference.segments(params, [corpus[0]]).shape[1]
         shape = len(corpus.lengths), width
@@ -58,6 +60,7 @@ def _write(path: Path, prepared: Prepared, params: Any) -> None:
     mine = parts[jax.process_index()]
     row = int(corpus.counts[: mine[0]].sum()) if len(mine) else 0
     total = int(corpus.counts[mine].sum())
+    logging.info("the frozen segment encoder reads %d segments once", total)
     with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
         for window in windows(corpus[int(number)] for number in mine):
             vectors = inference.segments(params, window)

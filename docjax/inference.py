@@ -46,8 +46,7 @@ class Inference:
         self, params: Any, documents: Iterable[Segments]
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
-        # Once, or every call would send the parameters to the other devices.
-        params = jax.device_put(params, NamedSharding(self.mesh, P()))
+        params = self.place(params)
         for window in windows(documents):
             vectors = self.segments(params, window)
             counts = np.cumsum([0] + [len(one) for one in window])
@@ -60,6 +59,10 @@ class Inference:
                 for i, vector in zip(group, found, strict=False):
                     out[i] = vector
             yield from out
+
+    def place(self, params: Any) -> Any:
+        """Parameters on all devices: once, or every call would send them again."""
+        return jax.device_put(params, NamedSharding(self.mesh, P()))
 
     def segments(
         self, params: Any, documents: Sequence[Segments]

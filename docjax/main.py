@@ -67,6 +67,10 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     before, after = initial_params(prepared), trained_params(prepared)
     local = Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
+    if not metrics:
+        raise UserError(
+            "there is nothing to evaluate: no task, or no labelled document"
+        )
     if jax.process_index() == 0:
         logging.info("report: %s", run_report.write(local, before, after))
     return metrics
@@ -83,6 +87,11 @@ def read_flags(argv: list[str]) -> None:
     except (flags.Error, TypeError, ValueError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
+    except ImportError as error:
+        raise UserError(
+            f"the config cannot be read: {error}; run docjax in the folder that holds "
+            "configs/"
+        ) from None
     for name in ("config", "workdir"):
         if FLAGS[name].value is None:
             raise UserError(f"--{name} is missing; see python -m docjax.main --help")

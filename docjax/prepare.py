@@ -6,6 +6,7 @@ Training and evaluation start here; the fields of a config are listed in
 
 import dataclasses
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,11 @@ FIELDS = (
     *("epochs", "steps", "log_every", "evaluate_every", "checkpoint_every", "tasks"),
     *("init", "select", "report", "tensorboard"),
 )
+PARTS = ("views", "segments", "graph", "objective", "optimizer", "tasks")
+LIMITS = ("segment_tokens", "query_tokens", "training_segments", "inference_segments")
 COUNTS = ("batch", "microbatch", "log_every", "evaluate_every", "checkpoint_every")
+# Of an encoder, what may differ from the run that it begins with.
+TRAINING = ("dropout", "dtype", "attention", "sparse", "name", "parent")
 # What a run may be continued with another value of.
 FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
 
@@ -76,15 +81,16 @@ def prepare(config: Any, run: Path) -> Prepared:
       UserError: for an unknown field, name or keyword, bad documents, a tokenizer
         that does not fit, or a run directory of another config.
     """
+    _wait("start")  # a first meeting later would not wait for the tokenizer
     config = config_lib.plain(config)
     _check_fields(config)
-    built = {
-        key: config_lib.build(config[key]) for key in ("views", "segments", "graph")
-    }
-    run.mkdir(parents=True, exist_ok=True)
+    built = {key: config_lib.build(config[key]) for key in PARTS}
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--workdir {run}: {error.strerror}") from None
     tokenizer = _tokenizer(config, run)
-    if not config["tokenizer"]["path"]:
-        config["encoder"]["segment"]["vocabulary"] = tokenizer.vocabulary
+    _fill_vocabulary(config, tokenizer)
     rows = config["encoder"]["segment"]["vocabulary"]
     tokens.check_fits(tokenizer, rows, loaded=bool(config["init"]))
     corpus = _corpus(config, run, built["segments"], tokenizer)
@@ -92,6 +98,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     classes = sorted(labels)
     _fill_classes(config, classes)
     _check_same(config, run)
+    _log_splits(config, corpus)
     _wait("config")
     if jax.process_index() == 0:
         config_lib.save(config, run / "config.json")
@@ -115,13 +122,14 @@ def initial_params(prepared: Prepared) -> Any:
     init = config["init"]
     if not init:
         return params
-    if (Path(init) / "checkpoints").is_dir():
-        return _from_run(Path(init), params)
+    if _is_run(init):
+        return _from_run(Path(init), prepared.encoder, params)
     found = huggingface.load(init)
     given = config["encoder"]["segment"]
     wrong = [
         f"{key} {given.get(key)!r} (it has {value!r})"
         for key, value in found.keywords.items()
+        if key != "dropout"
         if given.get(key, _default(prepared.encoder.segment, key)) != value
     ]
     if wrong:
@@ -138,20 +146,30 @@ def trained_params(prepared: Prepared) -> Any:
     return checkpoint.restore_params(prepared.run, shapes)
 
 
-def _from_run(run: Path, params: Any) -> Any:
+def _is_run(init: str) -> bool:
+    return (Path(init) / "checkpoints").is_dir()
+
+
+def _from_run(run: Path, encoder: DocumentEncoder, params: Any) -> Any:
     """The encoder of another run; the head, if there is one, stays fresh."""
-    shapes = {name: part for name, part in params.items() if name != "head"}
-    other = config_lib.load(run / "config.json")
-    encoder = config_lib.build(other["encoder"])
-    expected = jax.eval_shape(lambda: fresh_params(encoder, 0))
-    bare = {name: part for name, part in expected.items() if name != "head"}
-    if jax.tree.map(jnp.shape, bare) != jax.tree.map(jnp.shape, shapes):
+    other = config_lib.build(config_lib.load(run / "config.json")["encoder"])
+    wrong = [
+        f"{part}.{field.name} {ours!r} (it has {theirs!r})"
+        for part in ("segment", "document")
+        for field in dataclasses.fields(getattr(encoder, part))
+        if field.name not in TRAINING
+        for ours in [getattr(getattr(encoder, part), field.name)]
+        for theirs in [getattr(getattr(other, part), field.name, None)]
+        if ours != theirs
+    ]
+    if wrong:
         raise UserError(
-            f"init {run}: its encoder has other sizes than this config's; "
-            f"its config is {run / 'config.json'}"
+            f"init {run} does not fit the encoder: {', '.join(wrong)}; "
+            "set these with --config.encoder.PART.KEY=VALUE"
         )
+    expected = jax.eval_shape(lambda: fresh_params(other, 0))
     found = checkpoint.restore_params(run, expected)
-    return params | {name: found[name] for name in shapes}
+    return params | {name: found[name] for name in params if name != "head"}
 
 
 def _check_fields(config: dict[str, Any]) -> None:
@@ -164,11 +182,18 @@ def _check_fields(config: dict[str, Any]) -> None:
             else f"config has unknown fields {', '.join(unknown)}; "
             f"the fields are {', '.join(FIELDS)}"
         )
-    if not config["epochs"] and not config["steps"]:
+    for name, keys in (("limits", LIMITS), ("tokenizer", ("path", "vocabulary"))):
+        missing = [key for key in keys if key not in config[name]]
+        if missing:
+            raise UserError(f"config has no field {name}.{', '.join(missing)}")
+    given = [name for name in ("epochs", "steps") if config[name] is not None]
+    if not given:
         raise UserError("config has neither epochs nor steps: set one of them")
-    for name in COUNTS:
+    for name in (*COUNTS, *given):
         if not (isinstance(config[name], int) and config[name] > 0):
             raise UserError(f"{name} {config[name]!r} is not a number of at least 1")
+    if not (isinstance(config["seed"], int) and config["seed"] >= 0):
+        raise UserError(f"seed {config['seed']!r} is not a number of at least 0")
 
 
 def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
@@ -185,43 +210,84 @@ def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
 
 
 def _tokenizer(config: dict[str, Any], run: Path) -> Tokenizer:
-    """The run's own tokenizer.json, made first if there is none."""
+    """The run's own tokenizer.json, made first unless this config has made it."""
     path = run / "tokenizer.json"
-    keywords = config["tokenizer"]
-    if not path.exists() and jax.process_index() == 0:
-        if keywords["path"]:
-            tokenizer = tokens.load_tokenizer(keywords["path"])
-        else:
-            logging.info("training a tokenizer of %d tokens", keywords["vocabulary"])
-            texts = (
-                full_text(document)
-                for document in _source(config)()
-                if document.split in (config["splits"]["train"], None)
-            )
-            tokenizer = tokens.train_tokenizer(texts, keywords["vocabulary"])
-        tokenizer.save(path)
+    made = path.exists() and (_begun(run) or _made_by(config, run))
+    if jax.process_index() == 0 and not made:
+        _make_tokenizer(config).save(path)
     _wait("tokenizer")
     return tokens.load_tokenizer(path)
+
+
+def _made_by(config: dict[str, Any], run: Path) -> bool:
+    """Whether the run's config.json asks for the same tokenizer."""
+    if not (run / "config.json").exists():
+        return False
+    before = config_lib.load(run / "config.json")
+    names = ("tokenizer", "init", "source", "holdout", "splits")
+    return all(before.get(name) == config[name] for name in names)
+
+
+def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
+    """The one that is named, that of `init`, or one trained on the documents.
+
+    Raises:
+      UserError: if it is not the one that the run `init` was trained with.
+    """
+    path, init = config["tokenizer"]["path"], config["init"]
+    if path or init:
+        tokenizer = tokens.load_tokenizer(path or init)
+        of_run = path and init and _is_run(init)
+        if of_run and tokens.load_tokenizer(init).sha256 != tokenizer.sha256:
+            raise UserError(
+                f"tokenizer {path} is not that of init {init}: leave "
+                "--config.tokenizer.path out"
+            )
+        return tokenizer
+    vocabulary = config["tokenizer"]["vocabulary"]
+    logging.info("training a tokenizer of %d tokens", vocabulary)
+    texts = (
+        full_text(document)
+        for document in _source(config)()
+        if document.split in (config["splits"]["train"], None)
+    )
+    return tokens.train_tokenizer(texts, vocabulary)
+
+
+def _fill_vocabulary(config: dict[str, Any], tokenizer: Tokenizer) -> None:
+    """The size of the word table: of a trained tokenizer, or of the run `init`."""
+    path, init = config["tokenizer"]["path"], config["init"]
+    if init and _is_run(init):
+        other = config_lib.load(Path(init) / "config.json")
+        config["encoder"]["segment"]["vocabulary"] = other["encoder"]["segment"][
+            "vocabulary"
+        ]
+    elif not path and not init:
+        config["encoder"]["segment"]["vocabulary"] = tokenizer.vocabulary
 
 
 def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, made by the first process."""
     limit = config["limits"]["segment_tokens"]
-    source = config_lib.build(config["source"])
+    documents, source = _source(config), config_lib.build(config["source"])
     print_ = tokens.fingerprint(source, segments, tokenizer, limit)
     print_ += repr(config["holdout"])
     if jax.process_index() == 0:
         folder = run / "corpus"
-        trained = (run / "metrics.jsonl").exists()
-        facts = storage.read_facts(folder) or {}
-        if trained and facts.get("fingerprint") != print_:
+        facts = storage.read_facts(folder)
+        if _begun(run) and facts and facts["fingerprint"] != print_:
             raise UserError(
                 f"{run}: its documents have changed since training began (other files "
                 "or package versions); train anew in another --workdir"
             )
-        Corpus.build(folder, _source(config)(), segments, tokenizer, limit, print_)
+        Corpus.build(folder, documents(), segments, tokenizer, limit, print_)
     _wait("corpus")
     return Corpus.open(run / "corpus")
+
+
+def _begun(run: Path) -> bool:
+    """Whether training has begun in this directory."""
+    return (run / "metrics.jsonl").exists()
 
 
 def _wait(what: str) -> None:
@@ -244,10 +310,22 @@ def _fill_classes(config: dict[str, Any], classes: list[str]) -> None:
         )
 
 
+def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
+    """Warns of documents whose split is none of the config's."""
+    names = set(config["splits"].values())
+    counts = Counter(s for s in corpus.splits if s is not None and s not in names)
+    for split, count in counts.items():
+        logging.warning(
+            "%d documents are in the split %r: not used; set --config.splits",
+            count,
+            split,
+        )
+
+
 def _check_same(config: dict[str, Any], run: Path) -> None:
     """Raises UserError if the run directory belongs to another config."""
     path = run / "config.json"
-    if not path.exists():
+    if not path.exists() or not _begun(run):
         return
     before, now = config_lib.load(path), config
     changed = [

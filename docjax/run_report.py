@@ -139,12 +139,13 @@ def _scores(evaluation: Evaluation, lines, texts) -> dict[str, dict[str, float]]
 
 def _tfidf_scores(evaluation: Evaluation, texts: dict[int, str]) -> dict[str, float]:
     prepared = evaluation.prepared
-    parts = []
+    parts = {}
     for part in ("train", "test"):
         rows = [r for r in prepared.rows(part) if r in texts]
         vectors = _tfidf(evaluation, texts, rows)
-        parts.append(Embeddings(vectors, [prepared.corpus.labels[r] for r in rows]))
-    return evaluation.scores(parts[0], parts[1], "eval")
+        labels = [prepared.corpus.labels[r] for r in rows]
+        parts[part] = Embeddings(vectors, labels)
+    return evaluation.scores(parts, "eval")
 
 
 def _data(evaluation: Evaluation, lines) -> dict[str, dict[str, Any]]:

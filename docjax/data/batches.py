@@ -189,6 +189,11 @@ class TrainingBatches:
     sparse: bool = False
 
     def __post_init__(self) -> None:
+        if not len(self.documents):
+            raise UserError(
+                f"no training document has {self.views.least_segments} segments or "
+                "more, or none is in the split --config.splits.train"
+            )
         if self.batch > len(self.documents):
             raise UserError(
                 f"batch {self.batch} is larger than the {len(self.documents)} training "

@@ -58,7 +58,7 @@ def parse_line(line: bytes, place: str) -> Document:
     text = decode(line, place)
     try:
         record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadDocument(place, "bad JSON", str(error)) from None
     return parse(record, place)
 
@@ -67,6 +67,8 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
     """The text of `raw`; a byte order mark is no part of it."""
     try:
         return raw.decode(encoding).removeprefix("\ufeff")
+    except LookupError:
+        raise UserError(f"encoding={encoding!r}: Python knows no such one") from None
     except UnicodeDecodeError as error:
         reason = "invalid UTF-8" if error.encoding == "utf-8" else "invalid encoding"
         detail = f"byte {error.start} is not {error.encoding} ({error.reason})"
@@ -78,8 +80,9 @@ def check_text(document: Document, place: str) -> None:
     text = full_text(document)
     if not text or text.isspace():
         raise BadDocument(place, "empty text", f"document {document.id!r} has no words")
+    names = document.id, document.label, document.split, document.query
     try:
-        text.encode("utf-8")
+        "".join([text, *(name or "" for name in names)]).encode("utf-8")
     except UnicodeEncodeError as error:
         detail = f"document {document.id!r}: {error.reason} at {error.start}"
         raise BadDocument(place, "invalid UTF-8", detail) from None
@@ -161,7 +164,8 @@ def _check_counts(
             f"max_bad_fraction={max_bad_fraction}; the first: {first}"
         )
     if total == bad:
-        raise UserError("empty corpus: the source has no documents")
+        left = f"; {bad} bad ones were left out ({reasons})" if bad else ""
+        raise UserError(f"empty corpus: the source has no documents{left}")
     if bad:
         logging.warning("left out %d of %d bad documents: %s", bad, total, reasons)
 

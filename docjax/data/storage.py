@@ -14,6 +14,7 @@ What it means, and when it is written anew, is said in `tokens.Corpus`.
 
 import contextlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -139,10 +140,17 @@ def read_arrays(folder: Path) -> dict[str, np.ndarray]:
     }
 
 
-def read_lines(folder: Path) -> Iterator[tuple[str, str | None, str | None, int]]:
-    """Id, label, split and words of each document."""
+def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:
+    """Ids, labels, splits and words (int64) of all documents."""
+    found: tuple[list, list, list, list] = ([], [], [], [])
     with open(folder / "documents.jsonl", encoding="utf-8") as lines:
-        yield from (tuple(json.loads(line)) for line in lines)
+        for line in lines:
+            one, label, split, words = json.loads(line)
+            # The few labels and splits are kept once each.
+            label, split = (name and sys.intern(name) for name in (label, split))
+            for column, value in zip(found, (one, label, split, words), strict=True):
+                column.append(value)
+    return *found[:3], np.array(found[3], np.int64)
 
 
 def fits(arrays: dict[str, np.ndarray], documents: int) -> bool:

@@ -4,7 +4,6 @@ How documents become tokens, and the tokens a corpus on disk, is in `tokens.py`.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 from docjax.config import UserError
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
-PADS = ("<pad>", "[PAD]", "<|pad|>", "<|endoftext|>")
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # one is needed
 SPARE_ROWS = 1024  # a model's table may be rounded up by as much
 
@@ -26,19 +24,16 @@ class Tokenizer:
     Attributes:
       backend: the `tokenizers.Tokenizer`.
       vocabulary: number of ids, the highest and one.
-      pad: id that fills the unused places of a batch.
       prefix, suffix: ids of the special tokens around one text, int32.
       sha256: of the tokenizer's JSON.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, pad: int | None = None):
+    def __init__(self, backend: tokenizers.Tokenizer):
         backend.no_truncation()  # files may carry both: MiniLM's cuts at 128
         backend.no_padding()
         ids = backend.get_vocab(with_added_tokens=True)
-        known = [ids[token] for token in PADS if token in ids]
         self.backend = backend
         self.vocabulary = max(ids.values()) + 1
-        self.pad = pad if pad is not None else (known or [0])[0]
         self.prefix, self.suffix = _special_ids(backend)
         self.sha256 = hashlib.sha256(backend.to_str().encode()).hexdigest()
 
@@ -55,7 +50,9 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Writes one file, conventionally called tokenizer.json."""
-        self.backend.save(str(path))
+        temporary = path.with_suffix(".tmp")
+        self.backend.save(str(temporary))
+        temporary.rename(path)
 
 
 def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
@@ -66,9 +63,9 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
     """
     path = Path(path_or_name)
     if path.is_file():
-        return _read(path, pad=None)
+        return _read(path)
     if (path / "tokenizer.json").is_file():
-        return _read(path / "tokenizer.json", _pad_token(path))
+        return _read(path / "tokenizer.json")
     if path.is_dir() and not any(found for name in FILES for found in path.glob(name)):
         raise UserError(
             f"{path}: no tokenizer there; it has none of {', '.join(FILES)}"
@@ -128,26 +125,12 @@ def _special_ids(backend: tokenizers.Tokenizer) -> tuple[np.ndarray, np.ndarray]
     return np.array(full[:start], np.int32), np.array(full[end:], np.int32)
 
 
-def _read(file: Path, pad: str | None) -> Tokenizer:
+def _read(file: Path) -> Tokenizer:
     try:
         backend = tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 the library raises no narrower class
         raise UserError(f"{file}: no tokenizer file ({error})") from None
-    return Tokenizer(backend, None if pad is None else backend.token_to_id(pad))
-
-
-def _pad_token(folder: Path) -> str | None:
-    """The padding token that a model's folder names."""
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        try:
-            token = json.loads((folder / name).read_text("utf-8")).get("pad_token")
-        except FileNotFoundError:
-            continue
-        except (ValueError, AttributeError) as error:
-            raise UserError(f"{folder / name}: not JSON ({error})") from None
-        if token:
-            return token["content"] if isinstance(token, dict) else token
-    return None
+    return Tokenizer(backend)
 
 
 def _from_transformers(name: str) -> Tokenizer:
@@ -163,4 +146,4 @@ def _from_transformers(name: str) -> Tokenizer:
         ) from None
     if not tokenizer.is_fast:
         raise UserError(f"tokenizer {name!r}: has no tokenizer.json form; convert it")
-    return Tokenizer(tokenizer.backend_tokenizer, tokenizer.pad_token_id)
+    return Tokenizer(tokenizer.backend_tokenizer)

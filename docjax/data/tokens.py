@@ -19,7 +19,6 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float
 
-import docjax
 from docjax.config import UserError
 from docjax.data import storage
 from docjax.data.tokenizer import (
@@ -131,12 +130,14 @@ class Corpus:
         if facts is None:
             raise UserError(f"{folder}: no corpus there, or one of another version")
         self.folder, self._summary = folder, facts["summary"]
-        self._arrays = storage.read_arrays(folder)
-        rows = zip(*storage.read_lines(folder))
-        self.ids, self.labels, self.splits, words = map(list, rows)
-        if not storage.fits(self._arrays, len(self.ids)):
+        try:
+            self._arrays = storage.read_arrays(folder)
+            self.ids, self.labels, self.splits, self.words = storage.read_rows(folder)
+            whole = storage.fits(self._arrays, len(self.ids))
+        except (OSError, EOFError, ValueError, IndexError):
+            whole = False
+        if not whole:
             raise UserError(f"{folder}: damaged; remove it, and it is built again")
-        self.words = np.array(words, np.int64)
         self.lengths = np.diff(self._arrays["segments"])
         self.counts = np.diff(self._arrays["documents"])
 
@@ -215,10 +216,10 @@ def fingerprint(
 
     That is: the functions with their keywords, as `docjax.config.build` binds them, the
     stamp of the source (sizes and times of files, versions of packages), the tokenizer,
-    the limit, and the version of docjax.
+    the limit, and the format.
     """
     parts = [_part(source), _part(segments), tokenizer.sha256, limit]
-    facts = json.dumps([storage.FORMAT, docjax.__version__, *parts], default=str)
+    facts = json.dumps([storage.FORMAT, *parts], default=str)
     return hashlib.sha256(facts.encode()).hexdigest()
 
 

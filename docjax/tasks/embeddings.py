@@ -9,7 +9,7 @@ from docjax.types import Embeddings
 def check(train: Embeddings, test: Embeddings) -> None:
     """Raises UserError unless both parts hold finite vectors of one width, labelled."""
     for part, embeddings in (("train", train), ("test", test)):
-        _check_part(part, embeddings)
+        check_part(part, embeddings)
     widths = train.vectors.shape[1], test.vectors.shape[1]
     if widths[0] != widths[1]:
         raise UserError(
@@ -27,7 +27,8 @@ def check_classes(part: str, labels: list[str]) -> None:
         )
 
 
-def _check_part(part: str, embeddings: Embeddings) -> None:
+def check_part(part: str, embeddings: Embeddings) -> None:
+    """Raises UserError unless the vectors are finite, and one a label."""
     documents = len(embeddings.vectors)
     if documents == 0:
         raise UserError(

@@ -80,6 +80,11 @@ def training_batches(prepared: Prepared) -> batches.TrainingBatches:
     """The batches of the training documents; says which cannot be used."""
     config, views = prepared.config, prepared.views
     rows = prepared.rows("train")
+    if prepared.encoder.head is not None:
+        labelled = rows[prepared.labels[rows] >= 0]
+        if len(labelled) < len(rows):
+            left, rows = len(rows) - len(labelled), labelled
+            logging.warning("%d training documents have no label: not used", left)
     counts = prepared.corpus.counts[rows]
     usable = rows[counts >= views.least_segments]
     if len(usable) < len(rows):
@@ -203,10 +208,14 @@ class _Loop:
         """The metrics of this step, and rates since the last line."""
         seconds = time.perf_counter() - self.clock
         sums, self.sums, self.clock = self.sums, {}, time.perf_counter()
-        return {f"train/{name}": value for name, value in found.items()} | {
-            "data/padding": sums["padding"] / sums["steps"],
+        line = {f"train/{name}": value for name, value in found.items()} | {
             "time/step_s": seconds / sums["steps"],
             "time/documents_per_s": sums["documents"] / seconds,
+        }
+        if self.prepared.encoder.frozen:  # no tokens are read
+            return line
+        return line | {
+            "data/padding": sums["padding"] / sums["steps"],
             "time/tokens_per_s": sums["tokens"] / seconds,
         }
 

@@ -136,3 +136,22 @@ def test_no_document_at_all_is_an_empty_corpus():
         list(read([], parse_line))
     with pytest.raises(UserError, match="empty corpus"):
         list(read(lines(b"{"), parse_line, max_bad_fraction=1.0))
+
+
+@pytest.mark.parametrize("key", ["id", "label", "split", "query"])
+def test_half_a_character_is_named_wherever_it_is(key):
+    record = {"id": "a", "text": "some words", key: "\ud800"}
+    with pytest.raises(BadDocument, match="invalid UTF-8"):
+        parse(record, "here")
+
+
+def test_a_number_too_long_to_read_is_bad_json():
+    line = b'{"id": "a", "text": "words", "year": ' + b"9" * 5000 + b"}"
+    with pytest.raises(BadDocument, match="bad JSON"):
+        parse_line(line, "here")
+
+
+def test_when_all_are_bad_their_reasons_are_told():
+    with pytest.raises(UserError, match="2 bad ones were left out .2 empty text"):
+        records = [("here", {"id": name, "text": ""}) for name in "ab"]
+        list(read(records, parse, max_bad_fraction=1.0))

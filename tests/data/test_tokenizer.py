@@ -32,7 +32,6 @@ def test_a_trained_tokenizer_has_the_special_tokens_of_roberta(trained):
     ids = [trained.backend.token_to_id(t) for t in ("<s>", "<pad>", "</s>", "<unk>")]
     assert ids == [0, 1, 2, 3]
     assert trained.backend.token_to_id("<mask>") == 4
-    assert trained.pad == 1
     assert (trained.prefix.tolist(), trained.suffix.tolist()) == ([0], [2])
     assert trained.vocabulary <= 400
 
@@ -69,7 +68,7 @@ def test_a_saved_tokenizer_reads_back_the_same(trained, tmp_path):
     for path in (tmp_path, str(tmp_path / "tokenizer.json")):
         read = load_tokenizer(path)
         assert read.sha256 == trained.sha256
-        assert (read.pad, read.vocabulary) == (trained.pad, trained.vocabulary)
+        assert read.vocabulary == trained.vocabulary
 
 
 def test_ids_equal_those_of_transformers_and_are_never_truncated(minilm):
@@ -83,7 +82,7 @@ def test_ids_equal_those_of_transformers_and_are_never_truncated(minilm):
         ids = tokenizer.encode([text])[0]
         assert [*tokenizer.prefix, *ids, *tokenizer.suffix] == expected
     assert len(ids) == 400
-    assert (tokenizer.vocabulary, tokenizer.pad) == (30522, 0)
+    assert tokenizer.vocabulary == 30522
     assert (tokenizer.prefix.tolist(), tokenizer.suffix.tolist()) == ([101], [102])
 
 
@@ -96,13 +95,6 @@ def test_a_folder_with_a_vocabulary_alone_is_read(minilm, tmp_path):
         tokenizer.encode(["a long document"])[0],
         load_tokenizer(minilm).encode(["a long document"])[0],
     )
-
-
-def test_the_pad_token_is_the_one_the_folder_names(trained, tmp_path):
-    trained.save(tmp_path / "tokenizer.json")
-    settings = {"pad_token": {"content": "<mask>"}}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert load_tokenizer(tmp_path).pad == 4
 
 
 def test_a_folder_without_a_tokenizer_is_named(tmp_path):

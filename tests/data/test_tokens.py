@@ -213,10 +213,13 @@ def test_a_document_without_words_is_named(tokenizer, tmp_path):
         build(tmp_path / "corpus", tokenizer, [Document("blank", (Section("", " "),))])
 
 
-def test_a_truncated_corpus_is_named(tokenizer, tmp_path):
+@pytest.mark.parametrize("name", ["documents.jsonl", "tokens.npy", "documents.npy"])
+@pytest.mark.parametrize("left", [0, 0.5, 0.999])
+def test_a_truncated_corpus_is_named(tokenizer, tmp_path, name, left):
     build(tmp_path / "corpus", tokenizer)
-    lines = (tmp_path / "corpus/documents.jsonl").read_text().splitlines()
-    (tmp_path / "corpus/documents.jsonl").write_text("\n".join(lines[:-1]))
+    file = tmp_path / "corpus" / name
+    raw = file.read_bytes()
+    file.write_bytes(raw[: int(left * len(raw))])
     with pytest.raises(UserError, match="damaged"):
         Corpus.open(tmp_path / "corpus")
 

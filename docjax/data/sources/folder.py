@@ -13,6 +13,7 @@ from docjax.types import Document, Section
 SPLIT = re.compile(
     r"(?:^|[-_.])(train|test|dev|val|valid|validation|unsup|unlabeled)$", re.IGNORECASE
 )
+UNLABELLED = ("", "unsup", "unlabeled", "unlabelled")
 
 
 def folder(
@@ -25,8 +26,9 @@ def folder(
 
     `LABEL/file` gives the label, `SPLIT/file` the split, and `SPLIT/LABEL/file` both,
     where a split is "train", "test" and the like, or a name that ends so
-    ("20news-bydate-train"). The id is the path below `path`. Hidden files are no
-    documents.
+    ("20news-bydate-train"). Deeper folders make one label ("rec/autos"); "unsup" and
+    "unlabeled" in a split mean no label. The id is the path below `path`. Hidden files
+    are no documents.
 
     Raises:
       UserError: if there is no such folder, and what `documents.read` raises.
@@ -36,7 +38,12 @@ def folder(
         raise UserError(f"{path}: no such folder")
 
     def convert(file: Path, place: str) -> Document:
-        text = documents.decode(file.read_bytes(), place, encoding)
+        try:
+            raw = file.read_bytes()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise documents.BadDocument(place, "unreadable file", reason) from None
+        text = documents.decode(raw, place, encoding)
         relative = file.relative_to(root)
         split, label = split_and_label(relative.parts[:-1])
         sections = (Section("", text),)
@@ -50,7 +57,7 @@ def folder(
 
 def stamp(path: str, **keywords) -> list[tuple[str, int, int]]:
     """What changes when the files change: name, size and time of each."""
-    found = [(file, file.stat()) for file in _files(Path(path))]
+    found = [(file, file.lstat()) for file in _files(Path(path))]
     return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found]
 
 
@@ -59,10 +66,10 @@ def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:
     if not folders:
         return None, None
     match = SPLIT.search(folders[0])
-    split = match.group(1).lower() if match else folders[0]
-    if len(folders) > 1:
-        return split, "/".join(folders[1:])
-    return (split, None) if match else (None, folders[0])
+    if not match:
+        return None, "/".join(folders)
+    label = "/".join(folders[1:])
+    return match.group(1).lower(), None if label in UNLABELLED else label
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -35,7 +35,8 @@ def huggingface(
     Args:
       path: a folder that `save_to_disk` wrote, a file (CSV, JSON, Parquet, text; all
         of it is one split), or a name on the hub.
-      split: one or several.
+      split: one or several; the documents of a slice such as "train[:10%]" are in
+        the split "train".
       text, label, title: names of columns; None: there is none. Class numbers become
         class names, -1 no label.
       revision: of a dataset on the hub: a commit, so that it is always the same.
@@ -45,6 +46,7 @@ def huggingface(
         not there; and what `documents.read` raises.
     """
     splits = [split] if isinstance(split, str) else split
+    _check_one(path, splits)
     tables = {one: _table(path, one, revision) for one in splits}
     names = {"text": text, "label": label, "title": title}
     names = {key: name for key, name in names.items() if name is not None}
@@ -85,9 +87,19 @@ def _table(path: str, split: str, revision: str | None) -> Any:
         return datasets.load_dataset(path, split=split, revision=revision)
     except UserError:
         raise
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, datasets.exceptions.DatasetsError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(f"dataset {path!r}, split {split!r}: {reason}") from None
+
+
+def _check_one(path: str, splits: Sequence[str]) -> None:
+    """Raises UserError if one table is asked for as several splits."""
+    one_table = Path(path).is_file() or (Path(path) / "state.json").exists()
+    if one_table and len(splits) > 1:
+        raise UserError(
+            f"{path} is one table, and would be each of {', '.join(splits)}: name one "
+            "split, and divide it with --config.holdout"
+        )
 
 
 def _classes(table: Any, label: str | None) -> Sequence[str] | None:
@@ -113,5 +125,6 @@ def _converter(
 def _records(
     path: str, split: str, table: Any
 ) -> Iterator[tuple[str, tuple[str, str, Mapping]]]:
+    bare = split.partition("[")[0]
     for number, row in enumerate(table):
-        yield f"{path}, split {split}, row {number}", (f"{split}/{number}", split, row)
+        yield f"{path}, split {split}, row {number}", (f"{split}/{number}", bare, row)

@@ -16,7 +16,7 @@ from docjax.types import Document
 
 
 def tfds(
-    name: str,
+    path: str,
     split: str | Sequence[str] = ("train", "test"),
     data_dir: str | None = None,
     text: str = "text",
@@ -29,7 +29,7 @@ def tfds(
     """The examples of a prepared dataset; ids are "SPLIT/NUMBER".
 
     Args:
-      name: of a dataset, or the folder of a prepared one (".../NAME/VERSION").
+      path: name of a dataset, or the folder of a prepared one (".../NAME/VERSION").
       split: one or several; slices such as "train[:10%]" are in the split "train".
       data_dir: where datasets are; the library's default if None.
       text, label, title: names of features; None: there is none. Class numbers become
@@ -40,10 +40,10 @@ def tfds(
       UserError: if the dataset, its split or a feature is not there, or its files are
         not ArrayRecord; and what `documents.read` raises.
     """
-    builder = _builder(name, data_dir)
+    builder = _builder(path, data_dir)
     if download and not builder.info.splits:
         _prepare(builder)
-    _check(builder, name)
+    _check(builder, path)
     names = {"text": text, "label": label, "title": title}
     convert = _converter(builder, {k: v for k, v in names.items() if v is not None})
     splits = [split] if isinstance(split, str) else split
@@ -51,9 +51,14 @@ def tfds(
     return documents.read(records, convert, max_bad_fraction, report)
 
 
-def stamp(name: str, data_dir: str | None = None, **keywords) -> list[Any]:
+def stamp(
+    path: str, data_dir: str | None = None, download: bool = False, **keywords
+) -> list[Any]:
     """What changes when the dataset does: version, and examples and bytes by split."""
-    info = _builder(name, data_dir).info
+    builder = _builder(path, data_dir)
+    if download and not builder.info.splits:
+        _prepare(builder)
+    info = builder.info
     splits = info.splits.values()
     return [info.full_name, [[s.name, s.num_examples, s.num_bytes] for s in splits]]
 
@@ -131,6 +136,10 @@ def _records(
         raise UserError(
             f"split {split!r}: dataset {builder.name!r} has {', '.join(known)}"
         )
-    for number, example in enumerate(builder.as_data_source(split=split)):
+    try:
+        examples = builder.as_data_source(split=split)
+    except ValueError as error:
+        raise UserError(f"split {split!r}: {error}") from None
+    for number, example in enumerate(examples):
         place = f"{builder.name}, split {split}, example {number}"
         yield place, (f"{split}/{number}", bare, example)

@@ -38,8 +38,9 @@ def test_sub_folders_give_split_and_label(files):
         (("train",), ("train", None)),
         (("Test",), ("test", None)),
         (("contest",), (None, "contest")),
-        (("fold1", "pos"), ("fold1", "pos")),
+        (("physics", "quantum"), (None, "physics/quantum")),
         (("train", "a", "b"), ("train", "a/b")),
+        (("train", "unsup"), ("train", None)),
     ],
 )
 def test_names_of_folders_mean_split_or_label(folders, expected):
@@ -77,3 +78,15 @@ def test_the_stamp_changes_with_the_files(files):
     before = stamp(str(files))
     (files / "more.txt").write_text("x")
     assert stamp(str(files)) != before
+
+
+def test_a_link_to_nothing_is_a_bad_document(files):
+    (files / "gone.txt").symlink_to(files / "nowhere")
+    assert stamp(str(files))
+    with pytest.raises(BadDocument, match=r"gone\.txt: unreadable file: No such file"):
+        list(folder(str(files)))
+
+
+def test_an_unknown_encoding_is_named(files):
+    with pytest.raises(UserError, match="encoding='utf9'"):
+        list(folder(str(files), encoding="utf9"))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow_datasets as library
 
-from docjax.config import UserError
+from docjax.config import UserError, build
 from docjax.data.documents import BadDocument
 from docjax.data.sources.tfds import stamp, tfds
 
@@ -50,6 +50,16 @@ def folder(tmp_path_factory):
     builder = Toys(data_dir=folder, file_format="array_record")
     builder.download_and_prepare()
     return folder
+
+
+def test_a_config_names_the_dataset(folder):
+    node = dict(fn="docjax.data.sources.tfds.tfds", path="toys", data_dir=str(folder))
+    assert len(list(build(node)())) == 25
+
+
+def test_a_slice_that_is_none_is_one_line(folder):
+    with pytest.raises(UserError, match=r"split 'train\[:x\]'"):
+        list(tfds("toys", split="train[:x]", data_dir=str(folder)))
 
 
 def test_every_example_is_a_document_with_its_class_name(folder):
