@@ -62,7 +62,7 @@ EXTRAS = {
 setup(
     name="docjax",
     version=VERSION.group(1),
-    description="Train, evaluate, explain and export embeddings of long documents",
+    description="Train, evaluate and explain embeddings of long documents",
     long_description=README.read_text("utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
     author="The docjax authors",

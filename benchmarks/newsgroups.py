@@ -96,8 +96,12 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     """What is measured of a system with a seed, kept in a file once it is known."""
     run = flags.workdir / (system if system == "minilm-512" else f"{system}-{seed}")
     path = run / "measured.json"
+    asked = {key: str(vars(flags)[key]) for key in ("path", "graph", "epochs", "dtype")}
     if path.exists():
-        return json.loads(path.read_text())
+        before, found = json.loads(path.read_text())
+        if before != asked:
+            raise SystemExit(f"{run} was measured with {before}: another --workdir")
+        return found
     if system == "minilm-512":
         found = {system: truncated(flags)}
     else:
@@ -114,7 +118,7 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
             for when, line in (("before", scored[0]), ("after", scored[-1]))
         }
     run.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps([asked, found]))
     return found
 
 

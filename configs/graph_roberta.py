@@ -26,7 +26,11 @@ def get_config(variant: str = "") -> ConfigDict:
     config = ConfigDict(
         dict(
             seed=0,
-            source=dict(fn="docjax.data.sources.jsonl.jsonl", path="corpus.jsonl"),
+            source=dict(
+                fn="docjax.data.sources.jsonl.jsonl",
+                path="corpus.jsonl",
+                max_bad_fraction=0.0,
+            ),
             holdout=placeholder(dict),
             splits=dict(train="train", validation=placeholder(str), test="test"),
             tokenizer=dict(path=placeholder(str), vocabulary=50265),

@@ -43,6 +43,7 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     config.optimizer.weight_decay = 0.01
     config.splits.validation = "dev" if variant == "hyperpartisan" else "validation"
     config.select = "classification/accuracy"
+    config.evaluate_every = config.checkpoint_every = None  # once an epoch
     if small:
         config.holdout = dict(
             fn="docjax.data.splits.holdout", of="train", test=0.0, validation=0.1

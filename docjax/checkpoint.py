@@ -9,7 +9,7 @@ silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
 import hashlib
 import json
 import os
-import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from absl import logging
-from jax.experimental import multihost_utils
 
 from docjax.config import UserError
+from docjax.processes import wait
 
 MANIFEST = "manifest.json"
 
@@ -34,7 +34,8 @@ class Checkpointer:
             max_to_keep=keep, cleanup_tmp_directories=True
         )
         self._manager = ocp.CheckpointManager(self.folder, options=options)
-        self._sealing: threading.Thread | None = None
+        self._sealer = ThreadPoolExecutor(1)
+        self._sealing: Future | None = None
 
     def save(self, step: int, params: Any, rest: Any, progress: dict) -> None:
         """Saves in the background: parameters, the rest of the state, and JSON.
@@ -55,14 +56,24 @@ class Checkpointer:
             ),
             force=True,
         )
-        self._sealing = threading.Thread(target=self._seal, args=(step,))
-        self._sealing.start()
+        self._sealing = self._sealer.submit(self._seal, step)
 
     def wait(self) -> None:
-        """Returns when the last save is complete and sealed."""
+        """Returns when the last save is complete and sealed.
+
+        Raises:
+          UserError: if it could not be written.
+        """
         if self._sealing is not None:
-            self._sealing.join()
-            self._sealing = None
+            sealing, self._sealing = self._sealing, None
+            try:
+                sealing.result()
+            except OSError as error:
+                raise UserError(
+                    f"{self.folder}: a checkpoint could not be saved ({error}); the one "
+                    "before is kept: make room, and run the same command again"
+                ) from None
+            wait("checkpoint sealed")
 
     def restore(self, params: Any, rest: Any) -> tuple[Any, Any, dict] | None:
         """The newest good checkpoint as (params, rest, progress), or None.
@@ -74,8 +85,7 @@ class Checkpointer:
           UserError: if there are checkpoints and none is good.
         """
         step = newest_good(self.folder)
-        if jax.process_count() > 1:  # nothing is moved while others still read it
-            multihost_utils.sync_global_devices("checkpoints verified")
+        wait("checkpoints verified")  # nothing is moved while others still read it
         self._set_aside(-1 if step is None else step)
         if step is None:
             return None
@@ -101,6 +111,7 @@ class Checkpointer:
                     aside = self.folder.parent / "damaged"
                     aside.mkdir(exist_ok=True)
                     path.rename(aside / f"{path.name}-{os.getpid()}")
+        wait("checkpoints set aside")
         self._manager.reload()
 
     def _seal(self, step: int) -> None:

@@ -12,12 +12,16 @@ from typing import Any
 import jax
 import numpy as np
 from absl import logging
-from jax.experimental import multihost_utils
 from tqdm import tqdm
 
+from docjax.checkpoint import newest_good
+from docjax.data import storage
 from docjax.encoders.document import DocumentEncoder
 from docjax.inference import Inference, windows
-from docjax.prepare import Prepared, initial_params
+from docjax.prepare import Prepared, initial_params, trained_params
+from docjax.processes import wait
+
+ROWS = 65536  # copied at once
 
 
 def with_vectors(prepared: Prepared) -> Prepared:
@@ -27,7 +31,9 @@ def with_vectors(prepared: Prepared) -> Prepared:
     """
     if not prepared.encoder.frozen:
         return prepared
-    params, corpus = initial_params(prepared), prepared.corpus
+    begun = newest_good(prepared.run / "checkpoints") is not None
+    params = trained_params(prepared) if begun else initial_params(prepared)
+    corpus = prepared.corpus
     path = corpus.folder / f"vectors-{_name(prepared.encoder, params)}.npy"
     if not path.exists():
         _write(path, prepared, params)
@@ -45,35 +51,38 @@ def _name(encoder: DocumentEncoder, params: Any) -> str:
 
 
 def _write(path: Path, prepared: Prepared, params: Any) -> None:
-    corpus, partial = prepared.corpus, path.with_suffix(".partial")
+    corpus = prepared.corpus
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
     limit = prepared.config["limits"]["segment_tokens"]
     inference = Inference(prepared.encoder, prepared.graph, mesh, limit)
-    params = inference.place(params)
-    if jax.process_index() == 0:
-        width = inference.segments(params, [corpus[0]]).shape[1]
-        shape = len(corpus.lengths), width
-        np.lib.format.open_memmap(partial, "w+", np.float32, shape).flush()
-    _wait()
-    rows = np.lib.format.open_memmap(partial, "r+")
-    parts = np.array_split(np.arange(len(corpus)), jax.process_count())
-    mine = parts[jax.process_index()]
-    row = int(corpus.counts[: mine[0]].sum()) if len(mine) else 0
+    width = inference.segments(params, [corpus[0]]).shape[1]
+    documents = np.array_split(np.arange(len(corpus)), jax.process_count())
+    mine = documents[jax.process_index()]
     total = int(corpus.counts[mine].sum())
     logging.info("the frozen segment encoder reads %d segments once", total)
-    with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
+    # A file for each process: a shared folder may not take writes of several to one.
+    parts = [path.with_suffix(f".part{i}") for i in range(jax.process_count())]
+    with (
+        tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar,
+        storage.growing_array(
+            parts[jax.process_index()], np.float32, (width,)
+        ) as write,
+    ):
         for window in windows(corpus[int(number)] for number in mine):
-            vectors = inference.segments(params, window)
-            rows[row : row + len(vectors)] = vectors
-            row += len(vectors)
-            bar.update(len(vectors))
-    rows.flush()
-    _wait()
+            write(inference.segments(params, window))
+            bar.update(sum(map(len, window)))
+    wait("segment vectors")
     if jax.process_index() == 0:
-        partial.rename(path)
-    _wait()
+        _join(parts, path, width)
+    wait("segment vectors joined")
 
 
-def _wait() -> None:
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices("segment vectors")
+def _join(parts: list[Path], path: Path, width: int) -> None:
+    partial = path.with_suffix(".partial")
+    with storage.growing_array(partial, np.float32, (width,)) as write:
+        for part in parts:
+            rows = np.load(part, mmap_mode="r", allow_pickle=False)
+            for start in range(0, len(rows), ROWS):
+                write(rows[start : start + ROWS])
+            part.unlink()
+    partial.rename(path)

@@ -46,7 +46,6 @@ class Inference:
         self, params: Any, documents: Iterable[Segments]
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
-        params = self.place(params)
         for window in windows(documents):
             vectors = self.segments(params, window)
             counts = np.cumsum([0] + [len(one) for one in window])
@@ -60,10 +59,6 @@ class Inference:
                     out[i] = vector
             yield from out
 
-    def place(self, params: Any) -> Any:
-        """Parameters on all devices: once, or every call would send them again."""
-        return jax.device_put(params, NamedSharding(self.mesh, P()))
-
     def segments(
         self, params: Any, documents: Sequence[Segments]
     ) -> Float[np.ndarray, "n d"]:
@@ -74,7 +69,9 @@ class Inference:
         # The last is the limit itself: a position table may have no more room.
         widths = [*range(step, self.limit, step), self.limit]
         micro, place = batches.microbatches(documents, self._height, widths)
-        found = [self._segments(params["segment"], *map(self._cut, m)) for m in micro]
+        # On all devices once, or every call would send the parameters again.
+        segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
+        found = [self._segments(segment, *map(self._cut, m)) for m in micro]
         return np.concatenate([np.asarray(vectors) for vectors in found])[place]
 
     def queries(

@@ -1,6 +1,6 @@
 """`python -m docjax.main --config=configs/NAME.py[:VARIANT] --workdir=DIR`.
 
-Flags -> config -> train, evaluate or export. The same command on the same workdir
+Flags -> config -> train or evaluate. The same command on the same workdir
 goes on where it was stopped. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
 config or the data; 3 the loss was not finite; 75 stopped by SIGTERM with everything
 saved.
@@ -8,7 +8,9 @@ saved.
 
 import json
 import os
+import signal
 import sys
+from logging import WARNING, LogRecord
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from ml_collections import ConfigDict, config_flags
 from docjax import frozen, run_report
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
-from docjax.prepare import initial_params, prepare, trained_params
+from docjax.prepare import prepare, trained_params
+from docjax.processes import wait
 from docjax.training import loop, memory, sharding
 from docjax.training.metrics import last_metrics
 
@@ -37,6 +40,7 @@ CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 def main(argv: list[str]) -> int:
     """Runs one mode; returns the exit code. Errors are one line each."""
+    signal.signal(signal.SIGTERM, _stop)
     try:
         read_flags(argv)
         if FLAGS.coordinator:
@@ -44,7 +48,7 @@ def main(argv: list[str]) -> int:
                 FLAGS.coordinator, FLAGS.processes, FLAGS.process
             )
         elif FLAGS.distributed:
-            jax.distributed.initialize()
+            _join_cluster()
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
     except tuple(CODES) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -57,6 +61,20 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _stop(*_: Any) -> None:
+    raise loop.Stopped("stopped; the same command goes on from what is saved")
+
+
+def _join_cluster() -> None:
+    try:
+        jax.distributed.initialize()
+    except ValueError as error:
+        raise UserError(
+            f"--distributed: no cluster is found here ({error}); name one with "
+            "--coordinator, --processes and --process"
+        ) from None
+
+
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
     memory.keep_freed()
@@ -64,7 +82,7 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     if mode == "train":
         mesh = sharding.mesh()
         loop.train(prepared, mesh, Evaluation(prepared, mesh))
-    before, after = initial_params(prepared), trained_params(prepared)
+    after = trained_params(prepared)
     local = Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if not metrics:
@@ -72,13 +90,16 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
             "there is nothing to evaluate: no task, or no labelled document"
         )
     if jax.process_index() == 0:
-        logging.info("report: %s", run_report.write(local, before, after))
+        logging.info("report: %s", run_report.write(local, after))
+    wait("report")
     return metrics
 
 
 def read_flags(argv: list[str]) -> None:
     """Parses the flags and the config. Raises UserError for a mistake in them."""
     logging.use_absl_handler()
+    logging.set_verbosity(logging.INFO)
+    logging.get_absl_handler().addFilter(_ours)
     try:
         FLAGS(argv)
     except (KeyError, AttributeError) as error:
@@ -98,6 +119,11 @@ def read_flags(argv: list[str]) -> None:
     path = config_flags.get_config_filename(FLAGS["config"]).split(":")[0]
     if not Path(path).is_file():
         raise UserError(f"{path}: no such config file")
+
+
+def _ours(record: LogRecord) -> bool:
+    """Leaves out what other libraries log of every step they take."""
+    return record.levelno >= WARNING or "docjax" in Path(record.pathname).parts
 
 
 if __name__ == "__main__":

@@ -77,6 +77,11 @@ class DocumentModel:
         Raises:
           UserError: for a document without text.
         """
+        if isinstance(documents, (str, Mapping, Document)):
+            raise UserError(
+                f"encode takes a list of documents, not one {type(documents).__name__}: "
+                "put it into [ ]"
+            )
         stats = dict.fromkeys(
             ("documents", "segments", "tokens", "segments_cut", "tokens_cut"), 0
         )
@@ -119,7 +124,8 @@ class DocumentModel:
         )
         one = self._cut(one, {})
         weights = self._inference().attention(self.params, one)
-        headings = [read.sections[piece.section].heading for piece in pieces]
+        sections = [section.heading for section in read.sections] or [""]
+        headings = [sections[piece.section] for piece in pieces]
         return Attention(weights, pieces[: len(one)], headings[: len(one)])
 
     def _tokenize(

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
-from jax.experimental import multihost_utils
 
 from docjax import checkpoint
 from docjax import config as config_lib
@@ -25,6 +24,7 @@ from docjax.data.documents import full_text
 from docjax.data.tokens import Corpus, Tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.huggingface import load as huggingface
+from docjax.processes import wait
 from docjax.types import Document, Views
 
 FIELDS = (
@@ -35,7 +35,8 @@ FIELDS = (
 )
 PARTS = ("views", "segments", "graph", "objective", "optimizer", "tasks")
 LIMITS = ("segment_tokens", "query_tokens", "training_segments", "inference_segments")
-COUNTS = ("batch", "microbatch", "log_every", "evaluate_every", "checkpoint_every")
+COUNTS = ("batch", "microbatch", "log_every")
+EPOCHS = ("evaluate_every", "checkpoint_every")  # nothing: once an epoch
 # Of an encoder, what may differ from the run that it begins with.
 TRAINING = ("dropout", "dtype", "attention", "sparse", "name", "parent")
 # What a run may be continued with another value of.
@@ -81,7 +82,7 @@ def prepare(config: Any, run: Path) -> Prepared:
       UserError: for an unknown field, name or keyword, bad documents, a tokenizer
         that does not fit, or a run directory of another config.
     """
-    _wait("start")  # a first meeting later would not wait for the tokenizer
+    wait("start")  # a first meeting later would not wait for the tokenizer
     config = config_lib.plain(config)
     _check_fields(config)
     built = {key: config_lib.build(config[key]) for key in PARTS}
@@ -99,7 +100,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     _fill_classes(config, classes)
     _check_same(config, run)
     _log_splits(config, corpus)
-    _wait("config")
+    wait("config")
     if jax.process_index() == 0:
         config_lib.save(config, run / "config.json")
     encoder = config_lib.build(config["encoder"])
@@ -189,7 +190,8 @@ def _check_fields(config: dict[str, Any]) -> None:
     given = [name for name in ("epochs", "steps") if config[name] is not None]
     if not given:
         raise UserError("config has neither epochs nor steps: set one of them")
-    for name in (*COUNTS, *given):
+    intervals = [name for name in EPOCHS if config[name] is not None]
+    for name in (*COUNTS, *given, *intervals):
         if not (isinstance(config[name], int) and config[name] > 0):
             raise UserError(f"{name} {config[name]!r} is not a number of at least 1")
     if not (isinstance(config["seed"], int) and config["seed"] >= 0):
@@ -215,7 +217,7 @@ def _tokenizer(config: dict[str, Any], run: Path) -> Tokenizer:
     made = path.exists() and (_begun(run) or _made_by(config, run))
     if jax.process_index() == 0 and not made:
         _make_tokenizer(config).save(path)
-    _wait("tokenizer")
+    wait("tokenizer")
     return tokens.load_tokenizer(path)
 
 
@@ -281,18 +283,13 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
                 "or package versions); train anew in another --workdir"
             )
         Corpus.build(folder, documents(), segments, tokenizer, limit, print_)
-    _wait("corpus")
+    wait("corpus")
     return Corpus.open(run / "corpus")
 
 
 def _begun(run: Path) -> bool:
     """Whether training has begun in this directory."""
     return (run / "metrics.jsonl").exists()
-
-
-def _wait(what: str) -> None:
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices(what)
 
 
 def _fill_classes(config: dict[str, Any], classes: list[str]) -> None:

@@ -3,6 +3,7 @@
 The page itself is in `docjax.explain.report`, its figures in `docjax.explain.figures`.
 """
 
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from docjax.evaluate import Evaluation
 from docjax.explain import attention as attention_lib
 from docjax.explain import figures, report
 from docjax.model import DocumentModel
+from docjax.prepare import initial_params
 from docjax.training import metrics
 from docjax.types import Document, Embeddings, Section
 
@@ -34,11 +36,8 @@ WIDTH = 256  # of the reduced TF-IDF vectors
 NODES = 30  # segments of the document whose attention is shown
 
 
-def write(evaluation: Evaluation, before: Any, after: Any) -> Path:
-    """Writes `report/index.html` and the figures of a run.
-
-    `before` and `after` are the parameters it began and ended with.
-    """
+def write(evaluation: Evaluation, params: Any) -> Path:
+    """Writes `report/index.html` and the figures of a run that ended with `params`."""
     prepared = evaluation.prepared
     figures_dir = prepared.run / "figures"
     figures_dir.mkdir(exist_ok=True)
@@ -53,10 +52,8 @@ def write(evaluation: Evaluation, before: Any, after: Any) -> Path:
             scores=_scores(evaluation, lines, texts),
             data=_data(evaluation, lines),
             curves=_or_none(_curves, evaluation, figures_dir / "curves", lines),
-            tsne=_or_none(
-                _map, evaluation, figures_dir / "map", before, after, sample, texts
-            ),
-            attention=_or_none(_attention, evaluation, figures_dir, after, shown),
+            tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
+            attention=_or_none(_attention, evaluation, figures_dir, params, shown),
             commands={"This run was made with": shlex.join(["python", *_command()])},
         ),
     )
@@ -91,17 +88,19 @@ def _texts(
 ) -> tuple[dict[int, str], Document | None]:
     """The texts of all labelled documents by number, and a document to explain.
 
-    That one has the most sections of those with at most NODES segments.
+    That one has the most sections of those with at most NODES segments, or is the
+    shortest if all have more.
     """
     prepared = evaluation.prepared
-    chosen, best, texts = set(map(int, sample)), (0, 0), {}
+    chosen, best, texts = set(map(int, sample)), (-math.inf, 0), {}
     shown = None
     for row, document in enumerate(prepared.documents()):
         if document.label is not None:
             texts[row] = full_text(document)
         segments = int(prepared.corpus.counts[row])
         rank = (len(document.sections), segments)
-        if row in chosen and segments <= NODES and rank > best:
+        rank = rank if segments <= NODES else (-segments, 0)
+        if row in chosen and rank > best:
             best, shown = rank, document
     return texts, shown
 
@@ -123,14 +122,15 @@ def _tfidf(evaluation: Evaluation, texts: dict[int, str], rows) -> np.ndarray:
 def _scores(evaluation: Evaluation, lines, texts) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and those of TF-IDF."""
     found = [
-        {name: value for name, value in line.items() if name.startswith("eval/")}
+        (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
         for line in lines
     ]
-    found = [line for line in found if line]
-    first = [line for line in lines if line["step"] == 0]
-    scores = {"before training": found[0]} if first and found else {}
+    found = [(step, values) for step, values in found if values]
+    scores = {}
+    if found and found[0][0] == 0:
+        scores["before training"] = found[0][1]
     if found:
-        scores["after training"] = found[-1]
+        scores["after training"] = found[-1][1]
         baseline = _or_none(_tfidf_scores, evaluation, texts)
         if baseline:
             scores[f"TF-IDF, {WIDTH} dimensions"] = baseline
@@ -179,13 +179,18 @@ def _curves(evaluation: Evaluation, path: Path, lines) -> Path:
     return figures.curves(path, runs, CURVES)
 
 
-def _map(evaluation: Evaluation, path: Path, before, after, sample, texts) -> Path:
+def _map(evaluation: Evaluation, path: Path, params, sample, texts) -> Path:
+    """t-SNE before and after training; without `init` at hand only after it."""
     prepared = evaluation.prepared
+    if not len(sample):
+        raise UserError("no labelled documents to draw a map of")
+    before = _or_none(initial_params, prepared)
     panels = {
-        "before training": evaluation.vectors(before, sample),
-        "after training": evaluation.vectors(after, sample),
-        "TF-IDF": _tfidf(evaluation, texts, sample),
+        name: evaluation.vectors(one, sample)
+        for name, one in (("before training", before), ("after training", params))
+        if one is not None
     }
+    panels["TF-IDF"] = _tfidf(evaluation, texts, sample)
     labels = [prepared.corpus.labels[row] for row in sample]
     ids = [prepared.corpus.ids[row] for row in sample]
     return figures.tsne_panels(path, panels, labels, ids=ids)

@@ -179,6 +179,7 @@ def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
         process.wait()
     done = call(command(corpus, run))
     assert done.returncode == 0, done.stderr
+    assert re.search(r"resumed at step [1-8]\n", done.stderr), done.stderr
     assert parameters(run) == parameters(trained)
     assert losses(run) == losses(trained)
 
@@ -213,8 +214,10 @@ def test_sigterm_saves_and_the_same_command_goes_on(corpus, trained, tmp_path):
         rest = process.stderr.read()
     assert process.returncode == 75, rest
     assert "Stopped: stopped at step" in rest and "Traceback" not in rest
+    (step,) = steps(run)
     done = call(command(corpus, run, checkpoint_every=100))
     assert done.returncode == 0, done.stderr
+    assert f"resumed at step {step}\n" in done.stderr
     assert parameters(run) == parameters(trained)
 
 
@@ -231,6 +234,7 @@ def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_taken(
     done = call(command(corpus, run))
     assert done.returncode == 0, done.stderr
     assert "differs from what was saved" in done.stderr
+    assert f"resumed at step {steps(trained)[-2]}\n" in done.stderr
     assert parameters(run) == parameters(trained)
 
 

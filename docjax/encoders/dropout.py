@@ -19,7 +19,7 @@ def dropout(
 ) -> Float[Array, "n ..."]:
     """`x` with elements zeroed at `rate` and the rest scaled up; `x` without keys.
 
-    `rate` is rounded to the next 1/256, and the scale is the exact inverse of the
+    `rate` is rounded to the nearest 1/256, and the scale is the exact inverse of the
     resulting share of kept elements, so the expectation is exactly `x`. `site` tells
     apart the places of a network that share a key.
     """

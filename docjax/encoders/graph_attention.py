@@ -157,7 +157,7 @@ def _dense(sent, from_sender, to_receiver, adjacency):
 
 def _sparse(sent, from_sender, to_receiver, edges):
     """The same over edges (sender, receiver); edges of -1 are not there."""
-    for _ in range(sent.ndim - 3):
+    if sent.ndim > 3:
         return jax.vmap(_sparse)(sent, from_sender, to_receiver, edges)
     nodes = len(sent)
     senders, receivers = edges[:, 0], edges[:, 1]

@@ -273,6 +273,8 @@ class Transformer(nn.Module):
         ):
             if value not in valid:
                 raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
+        if not 0 <= self.dropout < 0.99:
+            raise UserError(f"dropout {self.dropout} is not in [0, 0.99)")
         if self.width % self.heads:
             raise UserError(
                 f"width {self.width} is not a multiple of heads {self.heads}"

@@ -14,10 +14,3 @@ def node_attention(
 ) -> Float[np.ndarray, "nodes nodes"]:
     """The last layer's weights, averaged over the heads (Fig. 7 of graph-roberta)."""
     return np.asarray(weights[-1], np.float32).mean(axis=0)
-
-
-def document_row(
-    weights: Float[np.ndarray | jax.Array, "layers h nodes nodes"],
-) -> Float[np.ndarray, " nodes"]:
-    """What the document node takes from every node, itself first (Fig. 6)."""
-    return node_attention(weights)[0]

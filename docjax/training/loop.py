@@ -1,6 +1,7 @@
 """The training run, top to bottom: prepare, restore, steps, save."""
 
 import dataclasses
+import functools
 import math
 import signal
 import time
@@ -15,7 +16,9 @@ from jax.experimental import multihost_utils
 
 from docjax import config as config_lib
 from docjax.checkpoint import Checkpointer, restore_params
+from docjax.config import UserError
 from docjax.data import batches
+from docjax.encoders.document import fresh_params
 from docjax.prepare import Prepared, initial_params
 from docjax.training import memory, sharding
 from docjax.training import metrics as metrics_lib
@@ -51,27 +54,34 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     objective = config_lib.build(config["objective"])
     cache = GradientCache(prepared.encoder, objective, mesh, prepared.views.queries)
     step_fn = make_step(cache, optimizer)
-    params = initial_params(prepared)
     frozen = prepared.encoder.frozen
+    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
     if not frozen:
         width = spec.widths()[-1]
-        memory.check(cache, params["segment"], config["microbatch"], width)
+        memory.check(cache, shapes["segment"], config["microbatch"], width)
 
     data = iter(spec.dataset(steps).to_iter_dataset(_READ))
-    state = initial_state(params, optimizer, frozen)
     checkpointer = Checkpointer(run / "checkpoints")
-    state, best = _restore(checkpointer, state, data, mesh)
+    begin = functools.partial(initial_state, optimizer=optimizer, frozen=frozen)
+    found = _restore(checkpointer, jax.eval_shape(begin, shapes), data, mesh)
+    if found is None:
+        found = sharding.replicate(begin(initial_params(prepared)), mesh), -math.inf
+    state, best = found
     key = jax.random.key(config["seed"])
     log = metrics_lib.Metrics(run, int(state.step), steps, config["tensorboard"])
-    loop = _Loop(prepared, log, checkpointer, data, evaluate, steps, best)
+    loop = _Loop(
+        prepared, log, checkpointer, data, evaluate, steps, spec.epoch_steps, best
+    )
     if state.step == 0:
         loop.evaluate(0, state)
     for step in range(int(state.step) + 1, steps + 1):
         batch, documents = next(data)
         real = int(batch.lengths.sum())
         on_device = sharding.put_batch(batch, mesh)
-        state, found = step_fn(state, on_device, key)
+        with memory.told():
+            state, found = step_fn(state, on_device, key)
         loop.after(step, state, found, documents, batches.padding(batch), real)
+    loop.stop.restore()
     loop.finish(state)
     return state
 
@@ -85,8 +95,10 @@ def training_batches(prepared: Prepared) -> batches.TrainingBatches:
         if len(labelled) < len(rows):
             left, rows = len(rows) - len(labelled), labelled
             logging.warning("%d training documents have no label: not used", left)
+    limit = config["limits"]["training_segments"]
     counts = prepared.corpus.counts[rows]
-    usable = rows[counts >= views.least_segments]
+    read = np.minimum(counts, limit or counts)
+    usable = rows[read >= views.least_segments]
     if len(usable) < len(rows):
         logging.warning(
             "%d of %d training documents have fewer than %d segments: not trained on",
@@ -94,7 +106,6 @@ def training_batches(prepared: Prepared) -> batches.TrainingBatches:
             len(rows),
             views.least_segments,
         )
-    limit = config["limits"]["training_segments"]
     if limit:
         logging.info(
             "%d training documents are longer than %d segments: %d segments are cut",
@@ -126,6 +137,7 @@ class _Loop:
     data: grain.DatasetIterator
     run_tasks: Evaluate
     steps: int
+    epoch_steps: int
     best: float  # of the selected validation metric
     stop: "_Stop" = dataclasses.field(default_factory=lambda: _Stop())
     clock: float = dataclasses.field(default_factory=time.perf_counter)
@@ -136,14 +148,15 @@ class _Loop:
         config = self.prepared.config
         found = {name: float(value) for name, value in jax.device_get(found).items()}
         self._check(step, found, documents)
-        self._add(documents=len(documents), tokens=tokens, padding=padding, steps=1)
+        self._add(documents=len(documents), tokens=tokens, steps=1)
         self.log.tick(step)
         if step % config["log_every"] == 0 or step == self.steps:
-            self.log.write(step, self._line(found))
-        if step % config["evaluate_every"] == 0 and step < self.steps:
+            self.log.write(step, self._line(found, padding))
+        if step % self._every("evaluate_every") == 0 and step < self.steps:
             self.evaluate(step, state)
         stop = self.stop.asked()
-        if step % config["checkpoint_every"] == 0 or step == self.steps or stop:
+        due = step % self._every("checkpoint_every") == 0
+        if due or step == self.steps or stop:
             self.save(state)
         if stop and step < self.steps:
             self.checkpointer.close()
@@ -151,6 +164,10 @@ class _Loop:
             raise Stopped(
                 f"stopped at step {step} of {self.steps}, saved in {self.prepared.run}"
             )
+
+    def _every(self, name: str) -> int:
+        """Steps between two of something; an epoch if the config does not say."""
+        return self.prepared.config[name] or self.epoch_steps
 
     def evaluate(self, step: int, state: State) -> None:
         part = "validation" if self.prepared.config["splits"]["validation"] else "test"
@@ -164,8 +181,16 @@ class _Loop:
     def _select(self, found: dict[str, float], state: State) -> None:
         """Keeps the parameters if they are the best so far."""
         name = self.prepared.config["select"]
-        value = found.get(f"validation/{name}", -math.inf)
-        if name and value > self.best:
+        if not name:
+            return
+        if f"validation/{name}" not in found:
+            raise UserError(
+                f"select {name!r} is no validation metric; those of this run are "
+                f"{', '.join(k.removeprefix('validation/') for k in found)}, and "
+                "--config.splits.validation names their documents"
+            )
+        value = found[f"validation/{name}"]
+        if value > self.best:
             self.best = value
             keeper = Checkpointer(self.prepared.run / "best", keep=1)
             keeper.save(int(state.step), state.params, {"step": state.step}, found)
@@ -204,7 +229,7 @@ class _Loop:
         for name, value in values.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
 
-    def _line(self, found: dict[str, float]) -> dict[str, float]:
+    def _line(self, found: dict[str, float], padding: float) -> dict[str, float]:
         """The metrics of this step, and rates since the last line."""
         seconds = time.perf_counter() - self.clock
         sums, self.sums, self.clock = self.sums, {}, time.perf_counter()
@@ -215,17 +240,21 @@ class _Loop:
         if self.prepared.encoder.frozen:  # no tokens are read
             return line
         return line | {
-            "data/padding": sums["padding"] / sums["steps"],
+            "data/padding": padding,
             "time/tokens_per_s": sums["tokens"] / seconds,
         }
 
 
 class _Stop:
-    """Whether SIGTERM came, to any process."""
+    """Whether SIGTERM came, to any process, while steps are taken."""
 
     def __init__(self) -> None:
         self._came = False
-        signal.signal(signal.SIGTERM, self._handle)
+        self._before = signal.signal(signal.SIGTERM, self._handle)
+
+    def restore(self) -> None:
+        """From here on SIGTERM does what it did before: all is saved."""
+        signal.signal(signal.SIGTERM, self._before)
 
     def _handle(self, *_) -> None:
         self._came = True
@@ -240,17 +269,17 @@ _READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
 
 
 def _restore(
-    checkpointer: Checkpointer, state: State, data, mesh
-) -> tuple[State, float]:
-    """The newest good checkpoint's state, or `state`, and the best metric so far.
+    checkpointer: Checkpointer, like: State, data, mesh
+) -> tuple[State, float] | None:
+    """The newest good checkpoint's state, shaped `like`, and the best metric so far.
 
     The data goes on where it was.
     """
-    rest = {"step": state.step, "optimizer": state.optimizer}
-    like = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)
-    found = checkpointer.restore(like(state.params), like(rest))
+    rest = {"step": like.step, "optimizer": like.optimizer}
+    everywhere = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)
+    found = checkpointer.restore(everywhere(like.params), everywhere(rest))
     if found is None:
-        return sharding.replicate(state, mesh), -math.inf
+        return None
     params, rest, progress = found
     data.set_state(progress["data"])
     logging.info("resumed at step %d", int(rest["step"]))

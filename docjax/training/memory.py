@@ -1,8 +1,10 @@
 """Memory: whether the largest micro-batch fits, and what a CPU does with freed memory."""
 
+import contextlib
 import ctypes
 import os
 import platform
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -30,6 +32,21 @@ def check(cache: GradientCache, segment: Any, microbatch: int, width: int) -> No
             f"{needed / 2**30:.1f} GiB and does not fit in memory ({limit / 2**30:.1f} "
             "GiB a device): lower --config.microbatch"
         )
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Turns the runtime's error of a full memory into a UserError."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        line = str(error).splitlines()[0]
+        raise UserError(
+            f"a step does not fit in memory ({line}): lower --config.microbatch, or "
+            "--config.batch"
+        ) from None
 
 
 def keep_freed() -> None:

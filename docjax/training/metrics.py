@@ -10,6 +10,8 @@ from pathlib import Path
 import jax
 from tqdm import tqdm
 
+from docjax.config import UserError
+
 
 class Metrics:
     """Writes a run's metrics; shows a bar on a terminal, lines otherwise.
@@ -26,8 +28,8 @@ class Metrics:
             keep = [
                 line
                 for line in read(run)
-                if line["step"] < step
-                or (line["step"] == step and ("train/loss" in line or not last))
+                if 0 < step > line["step"]
+                or (0 < step == line["step"] and ("train/loss" in line or not last))
             ]
             text = "".join(json.dumps(line) + "\n" for line in keep)
             temporary = self._path.with_suffix(".tmp")
@@ -99,8 +101,12 @@ def _shown(name: str) -> bool:
 
 
 def _events(run: Path):
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
+    try:
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    except ImportError:
+        raise UserError(
+            "--config.tensorboard needs tensorboard: pip install tensorboard"
+        ) from None
     return EventFileWriter(str(run / "tensorboard"))
 
 

@@ -3,18 +3,16 @@
 import jax.numpy as jnp
 import numpy as np
 
-from docjax.explain.attention import document_row, node_attention
+from docjax.explain.attention import node_attention
 
 
 def test_the_last_layers_heads_are_averaged():
     weights = np.random.default_rng(0).random((2, 3, 5, 5)).astype(np.float32)
     expected = (weights[1, 0] + weights[1, 1] + weights[1, 2]) / 3
     np.testing.assert_allclose(node_attention(weights), expected, rtol=1e-6)
-    np.testing.assert_allclose(document_row(weights), expected[0], rtol=1e-6)
 
 
 def test_jax_arrays_of_low_precision_become_float32():
-    weights = jnp.full((1, 2, 4, 4), 0.25, jnp.bfloat16)
-    row = document_row(weights)
-    assert isinstance(row, np.ndarray) and row.dtype == np.float32
-    np.testing.assert_array_equal(row, np.full(4, 0.25, np.float32))
+    found = node_attention(jnp.full((1, 2, 4, 4), 0.25, jnp.bfloat16))
+    assert isinstance(found, np.ndarray) and found.dtype == np.float32
+    np.testing.assert_array_equal(found, np.full((4, 4), 0.25, np.float32))
