@@ -87,8 +87,8 @@ def get_config(variant: str = "") -> ConfigDict:
             epochs=placeholder(int),
             steps=placeholder(int),
             log_every=10,
-            evaluate_every=1000,
-            checkpoint_every=1000,
+            evaluate_every=placeholder(int),
+            checkpoint_every=placeholder(int),
             tasks=dict(
                 clustering=dict(fn="docjax.tasks.clustering.clustering"),
                 classification=dict(fn="docjax.tasks.classification.linear"),
@@ -100,6 +100,7 @@ def get_config(variant: str = "") -> ConfigDict:
         )
     )
     config.epochs = 10
+    config.evaluate_every = config.checkpoint_every = 1000
     config.init = "roberta-base"
     return vary(config, variant, small, demo, smoke)
 

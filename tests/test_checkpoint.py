@@ -196,3 +196,16 @@ def test_parameters_are_those_of_the_best_step_where_one_was_selected(run):
 def test_a_run_without_any_checkpoint_has_no_parameters(tmp_path):
     with pytest.raises(UserError, match="has no checkpoint yet; train it first"):
         restore_params(tmp_path, {})
+
+
+def test_a_save_without_room_is_told(tmp_path, monkeypatch):
+    def full(folder):
+        raise OSError(28, "No space left on device")
+
+    saved = checkpoint.Checkpointer(tmp_path / "checkpoints")
+    monkeypatch.setattr(checkpoint, "seal", full)
+    saved.save(1, {"a": jnp.ones(3)}, {"b": jnp.ones(2)}, {})
+    with pytest.raises(UserError, match="No space left on device.*make room"):
+        saved.close()
+    monkeypatch.undo()
+    saved.close()

@@ -257,6 +257,10 @@ def test_fine_tuning_starts_from_a_run_and_keeps_the_best_epoch(
     assert "eval/classification/accuracy" in done.stdout
     assert any("validation/classification/accuracy" in x for x in losses(run))
     assert len(list((run / "best").glob("[0-9]*"))) == 1
+    # Another tokenizer would give the trained rows to other words.
+    assert (run / "tokenizer.json").read_bytes() == (
+        trained / "tokenizer.json"
+    ).read_bytes()
 
 
 def test_retrieval_pretraining_runs(corpus, tmp_path):
@@ -280,7 +284,7 @@ BAD = {
     ),
     "documents of one passage": (
         {"segments.words": 1000, "limits.segment_tokens": 500},
-        "0 training documents with at least 2 segments",
+        "no training document has 2 segments or more",
     ),
     "a tokenizer of other weights": (
         {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 100},

@@ -176,7 +176,8 @@ class Transformer(nn.Module):
 
     RoBERTa counts positions from 2, BERT from 0 (`position_offset`). `pooling` makes a
     segment's vector: its first token, or the mean over its real tokens; `normalize`
-    scales it to length 1, as many sentence encoders are trained. `dtype` "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
+    scales it to length 1, as many sentence encoders are trained. `dtype` "bfloat16"
+    multiplies and keeps activations in bfloat16; parameters, softmax,
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
     """
 

@@ -1,0 +1,137 @@
+"""The start of a run: what it takes from a folder, and what mistakes leave behind."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from configs import graph_roberta
+from docjax import checkpoint, main
+from docjax.config import UserError
+from docjax.prepare import initial_params, prepare
+
+SENTENCE = "The gradient of every passage flows back through the graph. "
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """16 documents of four passages, without label and split."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    rows = [{"id": str(i), "text": f"Number {i}. " + SENTENCE * 4} for i in range(16)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def config(corpus: Path, **fields):
+    found = graph_roberta.get_config("smoke")
+    found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+    found.tokenizer.vocabulary = 270
+    found.segments.words = 10
+    found.batch = found.microbatch = 8
+    found.update_from_flattened_dict(fields)
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(corpus, tmp_path_factory) -> Path:
+    """A run whose training has begun."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    prepared = prepare(config(corpus), folder)
+    saved = checkpoint.Checkpointer(folder / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    (folder / "metrics.jsonl").write_text('{"step": 1}\n')
+    return folder
+
+
+def test_documents_without_labels_are_trained_on(corpus, tmp_path):
+    metrics = main.run(config(corpus), tmp_path / "run", "train")
+    assert metrics["step"] == 4 and "train/loss" in metrics
+    page = (tmp_path / "run/report/index.html").read_text()
+    assert "No map" in page and "No attention" in page
+    with pytest.raises(UserError, match="nothing to evaluate"):
+        main.run(config(corpus), tmp_path / "run", "evaluate")
+
+
+def test_a_mistake_is_mended_in_the_same_workdir(corpus, tmp_path):
+    prepare(config(corpus, batch=64), tmp_path / "run")
+    prepared = prepare(config(corpus, batch=8), tmp_path / "run")
+    assert prepared.config["batch"] == 8
+
+
+def test_the_tokenizer_is_made_again_unless_the_config_asks_for_the_same(
+    corpus, minilm, tmp_path
+):
+    trained = prepare(config(corpus), tmp_path / "run").tokenizer
+    assert prepare(config(corpus), tmp_path / "run").tokenizer.sha256 == trained.sha256
+    other = config(corpus, **{"encoder.segment.vocabulary": 30522})
+    other.tokenizer.path = str(minilm)
+    assert prepare(other, tmp_path / "run").tokenizer.vocabulary == 30522
+
+
+def test_a_begun_run_keeps_its_config_and_its_corpus(corpus, run, tmp_path):
+    kept = shutil.copytree(run, tmp_path / "run")
+    with pytest.raises(UserError, match="another config: batch differ"):
+        prepare(config(corpus, batch=16), kept)
+    shutil.rmtree(kept / "corpus")
+    assert len(prepare(config(corpus), kept).corpus) == 16
+
+
+def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path):
+    texts = tmp_path / "other.jsonl"
+    texts.write_text(json.dumps({"id": "a", "text": "Quite other words, these."}))
+    begun = config(texts)
+    begun.init = str(run)
+    prepared = prepare(begun, tmp_path / "run")
+    own = (tmp_path / "run/tokenizer.json").read_bytes()
+    assert own == (run / "tokenizer.json").read_bytes()
+    assert initial_params(prepared)["segment"]
+    begun.tokenizer.path = str(minilm)
+    with pytest.raises(UserError, match="is not that of init"):
+        prepare(begun, tmp_path / "another")
+
+
+def test_a_run_of_another_encoder_does_not_fit(corpus, run, tmp_path):
+    begun = config(corpus, **{"encoder.segment.heads": 4})
+    begun.init = str(run)
+    prepared = prepare(begun, tmp_path / "run")
+    with pytest.raises(UserError, match=r"segment\.heads 4 \(it has 2\)"):
+        initial_params(prepared)
+
+
+def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
+    begun = config(corpus)
+    begun.encoder.segment.update(
+        dict(layers=6, width=384, heads=12, hidden=1536, vocabulary=30522),
+        positions=512,
+        position_offset=0,
+        types=2,
+        epsilon=1e-12,
+        dropout=0.0,
+    )
+    begun.init = str(minilm)
+    prepared = prepare(begun, tmp_path / "run")
+    assert initial_params(prepared)["segment"]
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"seed": -1}, "seed -1 is not"),
+        ({"steps": -4}, "steps -4 is not"),
+        ({"epochs": 0}, "epochs 0 is not"),
+        ({"limits": {"segment_tokens": 9}}, "no field limits.query_tokens"),
+        ({"tokenizer": {"vocabulary": 300}}, "no field tokenizer.path"),
+    ],
+)
+def test_values_that_mean_nothing_are_named(corpus, tmp_path, fields, message):
+    wrong = config(corpus).to_dict() | fields
+    with pytest.raises(UserError, match=message):
+        prepare(wrong, tmp_path / "run")
+
+
+def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):
+    with pytest.raises(UserError, match="--workdir .*: File exists"):
+        prepare(config(corpus), corpus)
