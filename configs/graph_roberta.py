@@ -138,6 +138,7 @@ def demo(config: ConfigDict) -> None:
     small(config)
     config.encoder.segment.layers = 1
     config.batch = 64
+    config.microbatch = 4  # docstrings are of very different lengths
     config.epochs = 1
     config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
 

@@ -19,6 +19,7 @@ SIGNATURE = re.compile(
 NOISE = re.compile(
     r"%\(\w+\)s|\$[A-Z]{2,}\w*|^\s*(?:>>>|\.\.\.) (?:import|from)\b.*$", re.MULTILINE
 )
+HEADING = re.compile(r"[^\s|+].*(?<!:)")  # no row of a table, nothing introduced
 UNDERLINE = re.compile(r"[-=]{3,}\s*")
 COLON_HEADING = re.compile(
     r"(Args?|Arguments|Attributes|Examples?|Methods|Notes?|Params|Parameters|Raises|"
@@ -60,7 +61,7 @@ def _split(text: str) -> list[tuple[str, str]]:
     for i, line in enumerate(lines):
         after = lines[i + 1] if i + 1 < len(lines) else ""
         title = COLON_HEADING.fullmatch(line)
-        if line[:1].strip() and UNDERLINE.fullmatch(after):
+        if HEADING.fullmatch(line) and UNDERLINE.fullmatch(after):
             found.append((line.strip(), []))
         elif title and (not after.strip() or after[:1].isspace()):
             found.append((title.group(1), []))

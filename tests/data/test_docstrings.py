@@ -97,3 +97,19 @@ def test_words_count_headings_and_texts_but_not_the_summary():
 
 def test_an_empty_docstring_has_nothing():
     assert parse("\n  ") == ("", (), ())
+
+
+def test_rows_of_tables_are_no_headings():
+    text = """Sums.
+
+    Notes
+    -----
+    With two keys:
+
+    | 8x128 | 8x128 |
+    -----------------
+    | 1     | 2     |
+    """
+    found = parse(text)
+    assert [section.heading for section in found.sections] == ["Notes"]
+    assert "| 1     | 2     |" in found.sections[0].text
