@@ -177,6 +177,8 @@ def runs(pid):
     [(signal.SIGTERM, 75, "got TERM"), (signal.SIGINT, 130, "got INT")],
 )
 def test_a_signal_reaches_every_process_once(stub, number, code, line):
+    # Where the tests themselves run in the background, SIGINT is ignored and inherited.
+    before = signal.signal(number, signal.default_int_handler)
     launcher = subprocess.Popen(
         [LAUNCH / "local.sh", "3", "--do=signal"],
         env=os.environ | {"PYTHON": str(stub)},
@@ -184,6 +186,7 @@ def test_a_signal_reaches_every_process_once(stub, number, code, line):
         stderr=subprocess.STDOUT,
         text=True,
     )
+    signal.signal(number, before)
     shown = [launcher.stdout.readline() for _ in range(3)]
     assert sorted(shown) == ["[1] ready\n", "[2] ready\n", "ready\n"]
     launcher.send_signal(number)
