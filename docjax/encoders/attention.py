@@ -15,6 +15,9 @@ from docjax.encoders.dropout import dropped, kept, scale
 from docjax.encoders.products import on_cpu, row_major, settle
 
 KERNELS = ("auto", "own", "cudnn")
+# XLA's fused attention on a CPU writes out the weights of longer rows: queries are
+# then taken in blocks.
+LONG, BLOCK = 256, 64
 NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 
 
@@ -73,6 +76,14 @@ def _own(q, k, v, lengths, kept, rate):
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def _weighted(q, k, v, bias, kept, scale):
     """softmax(q k + bias) v, with heads before tokens."""
+    if not on_cpu() or k.shape[2] <= LONG or kept is not None:
+        return _block(q, k, v, bias, kept, scale)
+    starts = range(0, q.shape[2], BLOCK)
+    parts = [_block(q[:, :, i : i + BLOCK], k, v, bias, None, scale) for i in starts]
+    return jnp.concatenate(parts, axis=2)
+
+
+def _block(q, k, v, bias, kept, scale):
     weights, total = _weights(q, k, bias)
     if kept is not None:
         weights = jnp.where(kept, weights * scale, 0)
