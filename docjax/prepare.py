@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from absl import logging
 
-from docjax import checkpoint
+from docjax import checkpoint, fields
 from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import graphs, storage, tokens
@@ -27,20 +27,9 @@ from docjax.huggingface import load as huggingface
 from docjax.processes import wait
 from docjax.types import Document, Views
 
-FIELDS = (
-    *("seed", "source", "holdout", "splits", "tokenizer", "segments", "limits"),
-    *("graph", "views", "encoder", "objective", "optimizer", "batch", "microbatch"),
-    *("epochs", "steps", "log_every", "evaluate_every", "checkpoint_every", "tasks"),
-    *("init", "select", "report", "tensorboard"),
-)
-PARTS = ("views", "segments", "graph", "objective", "optimizer", "tasks")
-LIMITS = ("segment_tokens", "query_tokens", "training_segments", "inference_segments")
-COUNTS = ("batch", "microbatch", "log_every")
-EPOCHS = ("evaluate_every", "checkpoint_every")  # nothing: once an epoch
 # Of an encoder, what may differ from the run that it begins with.
 TRAINING = ("dropout", "dtype", "attention", "sparse", "name", "parent")
-# What a run may be continued with another value of.
-FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
+PARTS = ("views", "segments", "graph", "objective", "optimizer", "tasks")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,21 +73,21 @@ def prepare(config: Any, run: Path) -> Prepared:
     """
     wait("start")  # a first meeting later would not wait for the tokenizer
     config = config_lib.plain(config)
-    _check_fields(config)
+    fields.check(config)
     built = {key: config_lib.build(config[key]) for key in PARTS}
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--workdir {run}: {error.strerror}") from None
     tokenizer = _tokenizer(config, run)
-    _fill_vocabulary(config, tokenizer)
+    fields.fill_vocabulary(config, tokenizer.vocabulary)
+    fields.check_same(config, run)
     rows = config["encoder"]["segment"]["vocabulary"]
     tokens.check_fits(tokenizer, rows, loaded=bool(config["init"]))
     corpus = _corpus(config, run, built["segments"], tokenizer)
     labels = {label for label in corpus.labels if label is not None}
     classes = sorted(labels)
-    _fill_classes(config, classes)
-    _check_same(config, run)
+    fields.fill_classes(config, classes)
     _log_splits(config, corpus)
     wait("config")
     if jax.process_index() == 0:
@@ -123,7 +112,7 @@ def initial_params(prepared: Prepared) -> Any:
     init = config["init"]
     if not init:
         return params
-    if _is_run(init):
+    if fields.is_run(init):
         return _from_run(Path(init), prepared.encoder, params)
     found = huggingface.load(init)
     given = config["encoder"]["segment"]
@@ -145,10 +134,6 @@ def trained_params(prepared: Prepared) -> Any:
     """The parameters that a run ended with."""
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
     return checkpoint.restore_params(prepared.run, shapes)
-
-
-def _is_run(init: str) -> bool:
-    return (Path(init) / "checkpoints").is_dir()
 
 
 def _from_run(run: Path, encoder: DocumentEncoder, params: Any) -> Any:
@@ -173,31 +158,6 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Any) -> Any:
     return params | {name: found[name] for name in params if name != "head"}
 
 
-def _check_fields(config: dict[str, Any]) -> None:
-    missing = [name for name in FIELDS if name not in config]
-    unknown = [name for name in config if name not in (*FIELDS, "labels")]
-    if missing or unknown:
-        raise UserError(
-            f"config has no field {', '.join(missing)}"
-            if missing
-            else f"config has unknown fields {', '.join(unknown)}; "
-            f"the fields are {', '.join(FIELDS)}"
-        )
-    for name, keys in (("limits", LIMITS), ("tokenizer", ("path", "vocabulary"))):
-        missing = [key for key in keys if key not in config[name]]
-        if missing:
-            raise UserError(f"config has no field {name}.{', '.join(missing)}")
-    given = [name for name in ("epochs", "steps") if config[name] is not None]
-    if not given:
-        raise UserError("config has neither epochs nor steps: set one of them")
-    intervals = [name for name in EPOCHS if config[name] is not None]
-    for name in (*COUNTS, *given, *intervals):
-        if not (isinstance(config[name], int) and config[name] > 0):
-            raise UserError(f"{name} {config[name]!r} is not a number of at least 1")
-    if not (isinstance(config["seed"], int) and config["seed"] >= 0):
-        raise UserError(f"seed {config['seed']!r} is not a number of at least 0")
-
-
 def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
     source = config_lib.build(config["source"])
     try:
@@ -214,7 +174,7 @@ def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
 def _tokenizer(config: dict[str, Any], run: Path) -> Tokenizer:
     """The run's own tokenizer.json, made first unless this config has made it."""
     path = run / "tokenizer.json"
-    made = path.exists() and (_begun(run) or _made_by(config, run))
+    made = path.exists() and (fields.begun(run) or _made_by(config, run))
     if jax.process_index() == 0 and not made:
         _make_tokenizer(config).save(path)
     wait("tokenizer")
@@ -239,7 +199,7 @@ def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
     path, init = config["tokenizer"]["path"], config["init"]
     if path or init:
         tokenizer = tokens.load_tokenizer(path or init)
-        of_run = path and init and _is_run(init)
+        of_run = path and init and fields.is_run(init)
         if of_run and tokens.load_tokenizer(init).sha256 != tokenizer.sha256:
             raise UserError(
                 f"tokenizer {path} is not that of init {init}: leave "
@@ -256,18 +216,6 @@ def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
     return tokens.train_tokenizer(texts, vocabulary)
 
 
-def _fill_vocabulary(config: dict[str, Any], tokenizer: Tokenizer) -> None:
-    """The size of the word table: of a trained tokenizer, or of the run `init`."""
-    path, init = config["tokenizer"]["path"], config["init"]
-    if init and _is_run(init):
-        other = config_lib.load(Path(init) / "config.json")
-        config["encoder"]["segment"]["vocabulary"] = other["encoder"]["segment"][
-            "vocabulary"
-        ]
-    elif not path and not init:
-        config["encoder"]["segment"]["vocabulary"] = tokenizer.vocabulary
-
-
 def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, made by the first process."""
     limit = config["limits"]["segment_tokens"]
@@ -277,7 +225,7 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
     if jax.process_index() == 0:
         folder = run / "corpus"
         facts = storage.read_facts(folder)
-        if _begun(run) and facts and facts["fingerprint"] != print_:
+        if fields.begun(run) and facts and facts["fingerprint"] != print_:
             raise UserError(
                 f"{run}: its documents have changed since training began (other files "
                 "or package versions); train anew in another --workdir"
@@ -285,26 +233,6 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
         Corpus.build(folder, documents(), segments, tokenizer, limit, print_)
     wait("corpus")
     return Corpus.open(run / "corpus")
-
-
-def _begun(run: Path) -> bool:
-    """Whether training has begun in this directory."""
-    return (run / "metrics.jsonl").exists()
-
-
-def _fill_classes(config: dict[str, Any], classes: list[str]) -> None:
-    """Sets the head's `classes` to the labels there are, or checks them."""
-    head = config["encoder"].get("head")
-    if not head:
-        return
-    if head.get("classes") in (None, 0):
-        head["classes"] = len(classes)
-    config["labels"] = classes
-    if head["classes"] != len(classes) or len(classes) < 2:
-        raise UserError(
-            f"the head has {head['classes']} classes, the documents {len(classes)} "
-            "labels: at least 2 are needed, and as many as encoder.head.classes"
-        )
 
 
 def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
@@ -316,23 +244,6 @@ def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
             "%d documents are in the split %r: not used; set --config.splits",
             count,
             split,
-        )
-
-
-def _check_same(config: dict[str, Any], run: Path) -> None:
-    """Raises UserError if the run directory belongs to another config."""
-    path = run / "config.json"
-    if not path.exists() or not _begun(run):
-        return
-    before, now = config_lib.load(path), config
-    changed = [
-        name for name in FIELDS if name not in FREE and before.get(name) != now[name]
-    ]
-    if changed:
-        name = changed[0]
-        raise UserError(
-            f"{run} is a run of another config: {', '.join(changed)} differ ({name} "
-            f"was {before.get(name)}, is {now[name]}); use another --workdir"
         )
 
 
