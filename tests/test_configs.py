@@ -4,6 +4,7 @@
 """
 
 import copy
+import functools
 import importlib
 import re
 import sys
@@ -20,7 +21,7 @@ from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.prepare import FIELDS
+from docjax.fields import FIELDS
 from docjax.types import Segments
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,8 +123,10 @@ def step(config: dict) -> tuple:
         return built.apply(*given, method="segments")
 
     def loss(params, vectors, lengths, adjacency, edges, labels, key):
-        given = {"params": params}, vectors, lengths, adjacency, edges, key
-        return objective(built.apply(*given, views.queries, method="views"), labels)
+        apply = functools.partial(built.apply, {"params": params})
+        given = vectors, lengths, adjacency, edges, views.queries
+        documents = apply(*given, method="views")
+        return objective(apply(documents, key, method="outputs"), labels)
 
     longest, key = config["limits"]["segment_tokens"], jax.random.key(0)
     tokens, lengths = jnp.zeros((3, longest), int), jnp.full(3, longest)

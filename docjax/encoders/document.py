@@ -52,31 +52,29 @@ class DocumentEncoder(nn.Module):
         return self.document.query(vectors)
 
     def views(
-        self,
-        vectors,
-        lengths,
-        adjacency,
-        edges,
-        key=None,
-        queries: tuple[int, ...] = (),
+        self, vectors, lengths, adjacency, edges, queries: tuple[int, ...] = ()
     ) -> Float[Array, "v b f"]:
-        """What the objective reads: all views, through the head if there is one."""
-        if queries:
-            out = [
-                self.queries(vectors[v, :, 0])
-                if v in queries
-                else self.documents(
-                    vectors[v],
-                    lengths[v],
-                    None if adjacency is None else adjacency[v],
-                    None if edges is None else edges[v],
-                )
-                for v in range(len(vectors))
-            ]
-            out = jnp.stack(out)
-        else:
-            out = self.documents(vectors, lengths, adjacency, edges)
-        return out if self.head is None else self.head(out, key)
+        """Document vectors of all views, those in `queries` encoded as queries."""
+        if not queries:
+            return self.documents(vectors, lengths, adjacency, edges)
+        out = [
+            self.queries(vectors[v, :, 0])
+            if v in queries
+            else self.documents(
+                vectors[v],
+                lengths[v],
+                None if adjacency is None else adjacency[v],
+                None if edges is None else edges[v],
+            )
+            for v in range(len(vectors))
+        ]
+        return jnp.stack(out)
+
+    def outputs(
+        self, documents: Float[Array, "v b d"], key: jax.Array | None = None
+    ) -> Float[Array, "v b f"]:
+        """What the objective reads: the views, through the head if there is one."""
+        return documents if self.head is None else self.head(documents, key)
 
     def attention(self, vectors, lengths, adjacency) -> list[Float[Array, "*s h i i"]]:
         """Each layer's attention over the nodes."""
@@ -93,7 +91,7 @@ class DocumentEncoder(nn.Module):
         graph = jnp.ones((1, 1, nodes, nodes), bool)
         edges = jnp.zeros((1, 1, 1, 2), jnp.int32)
         graph = (None, edges) if self.sparse else (graph, None)
-        return self.views(vectors, lengths[None, None], *graph)
+        return self.outputs(self.views(vectors, lengths[None, None], *graph))
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:

@@ -52,9 +52,11 @@ def infonce(
     logits = rows @ candidates.T / temperature
     losses, accuracy, negatives = _direction(logits, mask, include_positive)
     if symmetric:
-        back = vectors[1] @ rows.T / temperature
-        square = None if mask is None else mask[:, : len(rows)].T
-        losses_back, accuracy_back, _ = _direction(back, square, include_positive)
+        b = len(rows)
+        square = None if mask is None else mask[:, :b].T
+        losses_back, accuracy_back, _ = _direction(
+            logits[:, :b].T, square, include_positive
+        )
         losses = (losses + losses_back) / 2
         accuracy = (accuracy + accuracy_back) / 2
     loss = losses.mean() if reduction == "mean" else losses.sum()

@@ -24,6 +24,7 @@ from docjax.data.batches import round_up
 from docjax.encoders.document import DocumentEncoder
 from docjax.types import Batch, Microbatch
 
+BLOCK = 64  # documents of a device that the light pass reads at once
 Params = Any
 Metrics = dict[str, jax.Array]
 
@@ -50,14 +51,12 @@ class GradientCache:
         """
         segment = params["segment"]
         keys = (None, None) if key is None else _split(key)
-        vectors = batch.vectors
-        if vectors is None:
-            vectors = self._vectors(segment, batch.microbatches, keys[0])
         rest = {name: part for name, part in params.items() if name != "segment"}
         light = batch._replace(microbatches=(), vectors=None)
+        if batch.vectors is not None:
+            return self._documents(rest, batch.vectors, light, keys[1])
+        vectors = self._vectors(segment, batch.microbatches, keys[0])
         gradients, cotangents, metrics = self._objective(rest, vectors, light, keys[1])
-        if not batch.microbatches:
-            return gradients, metrics
         total = self._zeros(segment)
         for i, microbatch in enumerate(batch.microbatches):
             cotangent = _read(cotangents, i)
@@ -101,6 +100,13 @@ class GradientCache:
         return encode(segment, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
+    def _documents(self, rest, vectors, batch, key):
+        """The light part alone, for vectors of a frozen segment encoder."""
+        gradient = jax.value_and_grad(self.loss, has_aux=True)
+        (_, metrics), gradients = gradient(rest, vectors, batch, key)
+        return gradients, metrics
+
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
     def _objective(self, rest, vectors, batch, key):
         """The light part: gradients of its parameters and of the segment vectors."""
         gradient = jax.value_and_grad(self.loss, argnums=(0, 1), has_aux=True)
@@ -112,20 +118,21 @@ class GradientCache:
 
     def loss(self, params, vectors, batch, key):
         """The objective from segment vectors [micro-batches n d]: (loss, metrics)."""
+        blocks = _blocks(batch.rows.shape[1], self.mesh.size)
+        deal = functools.partial(_deal, blocks=blocks)
         flat = vectors.reshape(-1, vectors.shape[-1])
         gathered = jax.lax.with_sharding_constraint(
-            flat[batch.rows], NamedSharding(self.mesh, P(None, "data"))
+            flat[deal(batch.rows)], NamedSharding(self.mesh, P(None, None, "data"))
         )
-        outputs = self.encoder.apply(
-            {"params": params},
-            gathered,
-            batch.lengths,
-            batch.adjacency,
-            batch.edges,
-            key,
-            self.queries,
-            method="views",
-        )
+        apply = functools.partial(self.encoder.apply, {"params": params})
+
+        @jax.checkpoint  # one block's activations at a time, in the backward pass too
+        def views(block):
+            return apply(*block, self.queries, method="views")
+
+        graphs = jax.tree.map(deal, (batch.lengths, batch.adjacency, batch.edges))
+        documents = _undeal(jax.lax.map(views, (gathered, *graphs)))
+        outputs = apply(documents, key, method="outputs")
         loss, metrics = self.objective(outputs, batch.labels)
         return loss, metrics | {"loss": loss}
 
@@ -184,6 +191,28 @@ def plain_gradient(
 
     (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params)
     return gradient, metrics
+
+
+def _blocks(documents: int, devices: int) -> int:
+    """The number of blocks that the light pass takes the documents of a batch in."""
+    local = documents // devices
+    most = max(local // BLOCK, 1)
+    return max(count for count in range(1, most + 1) if local % count == 0)
+
+
+def _deal(array, blocks):
+    """[v b ...] to [blocks v b/blocks ...], dealt out in turn.
+
+    So every block has some documents of each device.
+    """
+    shape = (len(array), -1, blocks, *array.shape[2:])
+    return jnp.moveaxis(array.reshape(shape), 2, 0)
+
+
+def _undeal(array):
+    """The other way."""
+    _, v, _, *rest = array.shape
+    return jnp.moveaxis(array, 0, 2).reshape(v, -1, *rest)
 
 
 def _split(key):

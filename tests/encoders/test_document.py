@@ -73,7 +73,9 @@ def test_views_are_the_document_vectors_through_the_head(apply, params):
     documents = apply(vectors, lengths, adjacency, method="documents")
     expected = documents @ params["head"]["logits"]["kernel"]
     expected += params["head"]["logits"]["bias"]
-    found = apply(vectors, lengths, adjacency, None, method="views")
+    views = apply(vectors, lengths, adjacency, None, method="views")
+    np.testing.assert_allclose(views, documents, atol=1e-6)
+    found = apply(views, method="outputs")
     assert found.shape == (2, 3, 3)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     classes = apply(documents, method="predictions")
@@ -86,16 +88,16 @@ def test_the_views_named_as_queries_are_encoded_as_queries(params):
     vectors, lengths, adjacency, _ = light()
     queries = apply(vectors[0, :, 0], method="queries")
     whole = apply(vectors[1], lengths[1], adjacency[1], method="documents")
-    found = apply(vectors, lengths, adjacency, None, None, (0,), method="views")
+    found = apply(vectors, lengths, adjacency, None, (0,), method="views")
     np.testing.assert_allclose(found, jnp.stack([queries, whole]), atol=1e-6)
     neither = apply(vectors, lengths, adjacency, None, method="views")
     assert np.abs(found[0] - neither[0]).max() > 0.01
 
 
 def test_the_heads_dropout_needs_a_key(apply):
-    arguments = light()
-    plain, again = (apply(*arguments, method="views") for _ in range(2))
-    dropped = apply(*arguments, jax.random.key(0), method="views")
+    views = apply(*light(), method="views")
+    plain, again = (apply(views, method="outputs") for _ in range(2))
+    dropped = apply(views, jax.random.key(0), method="outputs")
     np.testing.assert_array_equal(plain, again)
     assert not np.array_equal(plain, dropped)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from docjax.data import batches
-from docjax.training import sharding
+from docjax.training import gradient_cache, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.types import Segments
 
@@ -43,6 +43,19 @@ def test_the_gradient_is_the_same_on_many_devices_with_dropout(
 ):
     found, metrics = problem(name).gradient(16, mesh(devices), jax.random.key(1))
     expected, exact = plain(name, True)
+    assert worst_error(found, expected) <= BAR
+    np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["words against rest", "sparse graphs"])
+@pytest.mark.parametrize("devices", [1, 8])
+def test_blocks_of_documents_leave_the_gradient_as_it_is(
+    problem, plain, mesh, worst_error, monkeypatch, name, devices
+):
+    expected, exact = plain(name, False)  # in one block
+    monkeypatch.setattr(gradient_cache, "BLOCK", 1)
+    assert gradient_cache._blocks(16, devices) == 16 // devices > 1
+    found, metrics = problem(name).gradient(16, mesh(devices), None)
     assert worst_error(found, expected) <= BAR
     np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)
 
