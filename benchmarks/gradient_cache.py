@@ -5,8 +5,8 @@
 Prints (1) peak memory of one step at 96 and at 1,536 documents with the same
 micro-batch, each in a process of its own, beside what the segment vectors and their
 gradients take; (2) the time of a step against the plain gradient where that fits,
-interleaved, the median of several. A small encoder, synthetic passages of 16 to 128
-tokens, 8 a document.
+interleaved, the median of several. Synthetic passages: 24 short ones a document for
+memory, 8 of 16 to 128 tokens for time.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -26,34 +27,57 @@ from docjax.encoders.transformer import Transformer
 from docjax.objectives.infonce import infonce
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient
+from docjax.training.memory import keep_freed
 from docjax.types import Segments
 from docjax.views.halves import Halves
 
-WIDTH, PASSAGES, MICROBATCH = 128, 8, 64
+MICROBATCH = 64
 
 
-def problem(documents: int):
-    """A gradient cache, parameters and one batch."""
-    encoder = DocumentEncoder(
-        Transformer(vocabulary=8192, layers=2, width=WIDTH, heads=4, hidden=4 * WIDTH),
-        GraphAttention(width=WIDTH),
-    )
-    generator = np.random.default_rng(0)
-    views = [Halves()(document(generator), generator) for _ in range(documents)]
-    batch = batches.pack(views, MICROBATCH, (32, 64, 96, 128), graphs.full)
-    cache = GradientCache(encoder, infonce, sharding.mesh())
-    params = sharding.replicate(fresh_params(encoder, 0), cache.mesh)
-    return cache, params, sharding.put_batch(batch, cache.mesh)
+class Problem(NamedTuple):
+    """An encoder of `layers` x `width` and documents of `passages` passages."""
+
+    layers: int
+    width: int
+    heads: int
+    passages: int
+    lengths: tuple[int, int]  # tokens of a passage
+
+    def step(self, documents: int):
+        """A gradient cache, parameters and one batch."""
+        shape = dict(layers=self.layers, heads=self.heads, hidden=4 * self.width)
+        encoder = DocumentEncoder(
+            Transformer(vocabulary=8192, width=self.width, **shape),
+            GraphAttention(width=self.width),
+        )
+        generator = np.random.default_rng(0)
+        views = [
+            Halves()(self.document(generator), generator) for _ in range(documents)
+        ]
+        most = self.lengths[1]
+        widths = tuple(most * i // 4 for i in range(1, 5))
+        batch = batches.pack(views, MICROBATCH, widths, graphs.full)
+        cache = GradientCache(encoder, infonce, sharding.mesh())
+        params = sharding.replicate(fresh_params(encoder, 0), cache.mesh)
+        return cache, params, sharding.put_batch(batch, cache.mesh)
+
+    def document(self, generator: np.random.Generator) -> Segments:
+        least, most = self.lengths
+        lengths = generator.integers(least, most + 1, self.passages)
+        return Segments(
+            tokens=generator.integers(5, 8192, lengths.sum()).astype(np.int32),
+            offsets=np.concatenate([[0], np.cumsum(lengths)]),
+            sections=np.zeros(self.passages, np.int32),
+            edges=np.zeros((0, 2), np.int32),
+        )
 
 
-def document(generator: np.random.Generator) -> Segments:
-    lengths = generator.integers(16, 129, PASSAGES)
-    return Segments(
-        tokens=generator.integers(5, 8192, lengths.sum()).astype(np.int32),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        sections=np.zeros(PASSAGES, np.int32),
-        edges=np.zeros((0, 2), np.int32),
-    )
+# Many short passages: the segment vectors are most of what grows with the batch.
+MEMORY = Problem(layers=2, width=128, heads=4, passages=24, lengths=(8, 32))
+SPEED = {
+    "2 x 128": Problem(2, 128, 4, passages=8, lengths=(16, 128)),
+    "MiniLM (6 x 384)": Problem(6, 384, 12, passages=8, lengths=(16, 128)),
+}
 
 
 def peak(documents: int) -> float:
@@ -69,37 +93,37 @@ def peak(documents: int) -> float:
 
 def memory() -> None:
     small, large = peak(96), peak(1536)
-    # Segment vectors, their gradients, and both gathered by document (25 % spare).
-    vectors = 4 * 1.25 * (1536 - 96) * PASSAGES * WIDTH * 4 / 2**20
+    # Segment vectors and their gradients, each also gathered by document.
+    vectors = 4 * (1536 - 96) * MEMORY.passages * MEMORY.width * 4 / 2**20
+    scores = 3 * 4 * (1536**2 - 96**2) / 2**20  # and their gradient, and its transpose
     print(f"peak memory, 96 documents     {small:8.0f} MiB")
     print(f"peak memory, 1,536 documents  {large:8.0f} MiB")
     print(f"growth                        {large - small:8.0f} MiB")
     print(f"segment vectors and gradients {vectors:8.0f} MiB")
+    print(f"similarities of all documents {scores:8.0f} MiB")
 
 
-def speed(documents: int, repeats: int) -> None:
-    cache, params, batch = problem(documents)
+def speed(name: str, documents: int, repeats: int) -> None:
+    cache, params, batch = SPEED[name].step(documents)
     key = jax.random.key(0)
     plain = jax.jit(lambda params, batch: plain_gradient(cache, params, batch, key))
     runs = {
         "cache": lambda: cache.gradient(params, batch, key),
         "plain": lambda: plain(params, batch),
     }
-    seconds = {name: [] for name in runs}
+    seconds = {run: [] for run in runs}
     for repeat in range(repeats + 1):
-        for name, run in runs.items():
+        for run, take in runs.items():
             started = time.perf_counter()
-            jax.block_until_ready(run())
+            jax.block_until_ready(take())
             if repeat:
-                seconds[name].append(time.perf_counter() - started)
+                seconds[run].append(time.perf_counter() - started)
     ratio = statistics.median(
         a / b for a, b in zip(seconds["cache"], seconds["plain"], strict=True)
     )
-    for name, found in seconds.items():
-        print(
-            f"step of {documents} documents, {name}: {statistics.median(found):.2f} s"
-        )
-    print(f"cache / plain, median of {repeats}: {ratio:.2f}")
+    for run, found in seconds.items():
+        print(f"{name}, {documents} documents, {run}: {statistics.median(found):.2f} s")
+    print(f"cache / plain, median of {repeats}: {ratio:.2f}", flush=True)
 
 
 def main() -> None:
@@ -108,13 +132,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     flags = parser.parse_args()
     if flags.documents:
-        cache, params, batch = problem(flags.documents)
+        cache, params, batch = MEMORY.step(flags.documents)
         for _ in range(2):
             jax.block_until_ready(cache.gradient(params, batch, jax.random.key(0)))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     memory()
-    speed(32, flags.repeats)
+    keep_freed()  # as training does
+    for name in SPEED:
+        speed(name, 32, flags.repeats)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ only they are ever read back.
 
 import dataclasses
 import hashlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from absl import logging
 from tqdm import tqdm
 
 from docjax.checkpoint import newest_good
-from docjax.data import storage
+from docjax.data import batches, storage
 from docjax.encoders.document import DocumentEncoder
 from docjax.inference import Inference, windows
 from docjax.prepare import Prepared, initial_params, trained_params
 from docjax.processes import wait
+from docjax.types import Segments
 
-ROWS = 65536  # copied at once
+PARTS = ("training", "inference")
 
 
 def with_vectors(prepared: Prepared) -> Prepared:
@@ -34,55 +36,71 @@ def with_vectors(prepared: Prepared) -> Prepared:
     begun = newest_good(prepared.run / "checkpoints") is not None
     params = trained_params(prepared) if begun else initial_params(prepared)
     corpus = prepared.corpus
-    path = corpus.folder / f"vectors-{_name(prepared.encoder, params)}.npy"
+    caps = [prepared.config["limits"][f"{part}_segments"] for part in PARTS]
+    most = None if None in caps else max(caps)
+    path = corpus.folder / f"vectors-{_name(prepared.encoder, params, most)}.npy"
     if not path.exists():
-        _write(path, prepared, params)
+        _write(path, prepared, params, most)
     corpus = corpus.with_vectors(np.load(path, mmap_mode="r", allow_pickle=False))
     return dataclasses.replace(prepared, corpus=corpus)
 
 
-def _name(encoder: DocumentEncoder, params: Any) -> str:
-    """A hash of the segment encoder, its parameters and their type."""
-    found = hashlib.sha256(repr(encoder.segment).encode())
+def _name(encoder: DocumentEncoder, params: Any, most: int | None) -> str:
+    """A hash of the segment encoder, its parameters and the segments it reads."""
+    found = hashlib.sha256(f"{encoder.segment!r} {most}".encode())
     for path, leaf in jax.tree.leaves_with_path(params["segment"]):
         found.update(jax.tree_util.keystr(path).encode())
         found.update(np.asarray(leaf).tobytes())
     return found.hexdigest()[:16]
 
 
-def _write(path: Path, prepared: Prepared, params: Any) -> None:
-    corpus = prepared.corpus
+def _write(path: Path, prepared: Prepared, params: Any, most: int | None) -> None:
+    """Every window into a file of its own, then all into one.
+
+    A run that was stopped goes on with the windows that are missing.
+    """
+    corpus, processes = prepared.corpus, jax.process_count()
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
     limit = prepared.config["limits"]["segment_tokens"]
     inference = Inference(prepared.encoder, prepared.graph, mesh, limit)
-    width = inference.segments(params, [corpus[0]]).shape[1]
-    documents = np.array_split(np.arange(len(corpus)), jax.process_count())
-    mine = documents[jax.process_index()]
+    mine = np.array_split(np.arange(len(corpus)), processes)[jax.process_index()]
     total = int(corpus.counts[mine].sum())
     logging.info("the frozen segment encoder reads %d segments once", total)
-    # A file for each process: a shared folder may not take writes of several to one.
-    parts = [path.with_suffix(f".part{i}") for i in range(jax.process_count())]
-    with (
-        tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar,
-        storage.growing_array(
-            parts[jax.process_index()], np.float32, (width,)
-        ) as write,
-    ):
-        for window in windows(corpus[int(number)] for number in mine):
-            write(inference.segments(params, window))
+    folder = path.with_suffix(f".{processes}")
+    folder.mkdir(exist_ok=True)
+    with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
+        for number, window in enumerate(windows(corpus[int(i)] for i in mine)):
+            part = folder / f"{jax.process_index():06}-{number:09}.npy"
+            if not part.exists():
+                partial = part.with_suffix(".partial")
+                with partial.open("wb") as stream:
+                    np.save(stream, _read(inference, params, window, most))
+                partial.rename(part)
             bar.update(sum(map(len, window)))
     wait("segment vectors")
     if jax.process_index() == 0:
-        _join(parts, path, width)
+        _join(folder, path)
     wait("segment vectors joined")
 
 
-def _join(parts: list[Path], path: Path, width: int) -> None:
+def _read(
+    inference: Inference, params: Any, window: list[Segments], most: int | None
+) -> np.ndarray:
+    """Vectors of a window's segments; of those beyond the caps, which nothing uses, NaN."""
+    kept = [batches.cap(one, most) for one in window]
+    vectors = inference.segments(params, kept)
+    out = np.full((sum(map(len, window)), vectors.shape[1]), np.nan, np.float32)
+    read = [np.arange(len(a)) < len(b) for a, b in zip(window, kept, strict=True)]
+    out[np.concatenate(read)] = vectors
+    return out
+
+
+def _join(folder: Path, path: Path) -> None:
+    parts = sorted(folder.glob("*.npy"))
+    width = np.load(parts[0], mmap_mode="r", allow_pickle=False).shape[1:]
     partial = path.with_suffix(".partial")
-    with storage.growing_array(partial, np.float32, (width,)) as write:
+    with storage.growing_array(partial, np.float32, width) as write:
         for part in parts:
-            rows = np.load(part, mmap_mode="r", allow_pickle=False)
-            for start in range(0, len(rows), ROWS):
-                write(rows[start : start + ROWS])
-            part.unlink()
+            write(np.load(part, allow_pickle=False))
     partial.rename(path)
+    shutil.rmtree(folder)

@@ -9,7 +9,7 @@ import pytest
 
 import docjax
 from configs import graph_roberta
-from docjax import frozen, main
+from docjax import frozen, inference, main
 from docjax.prepare import initial_params, prepare
 
 WORDS = "graph node passage vector batch token the of and loss seed view".split()
@@ -104,3 +104,40 @@ def test_other_parameters_have_vectors_of_their_own(corpus, tmp_path):
         frozen.with_vectors(prepared)
         names |= {path.name for path in prepared.corpus.folder.glob("vectors-*.npy")}
     assert len(names) == 2
+
+
+def test_what_was_read_before_a_stop_is_not_read_again(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(inference, "WINDOW", 20)  # segments: several windows
+    prepared = prepare(config(corpus), tmp_path / "run")
+    read, stop_at = frozen._read, [2]
+
+    def reading(*arguments):
+        if not stop_at[0]:
+            raise KeyboardInterrupt
+        stop_at[0] -= 1
+        return read(*arguments)
+
+    monkeypatch.setattr(frozen, "_read", reading)
+    with pytest.raises(KeyboardInterrupt):
+        frozen.with_vectors(prepared)
+    stop_at[0] = 100
+    stopped = frozen.with_vectors(prepared).corpus
+    count = len(list(inference.windows(stopped[i] for i in range(24))))
+    assert count > 3 and stop_at[0] == 100 - (count - 2)
+    (only,) = (path for path in stopped.folder.iterdir() if "vectors" in path.name)
+    monkeypatch.setattr(inference, "WINDOW", 8192)
+    only.unlink()
+    at_once = frozen.with_vectors(prepared).corpus.vectors
+    np.testing.assert_allclose(stopped.vectors, at_once, atol=1e-6)
+
+
+def test_segments_beyond_both_caps_are_not_read(corpus, tmp_path):
+    asked = config(corpus)
+    asked.limits.update(training_segments=2, inference_segments=3)
+    prepared = frozen.with_vectors(prepare(asked, tmp_path / "run"))
+    rows = prepared.corpus
+    for number in range(len(rows)):
+        known = np.isfinite(rows[number].vectors).all(-1)
+        np.testing.assert_array_equal(known, np.arange(len(known)) < 3)
+    metrics = main.run(asked, tmp_path / "run", "train")
+    assert metrics["step"] == 4  # a NaN would have stopped it
