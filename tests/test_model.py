@@ -137,7 +137,7 @@ def test_a_dtype_is_how_segments_are_encoded_and_no_more(run, model):
     kinds = {str(leaf.dtype) for leaf in jax.tree.leaves(other.params)}
     assert kinds == {"float32"}
     with pytest.raises(UserError, match="float16"):
-        docjax.load(run, dtype="float16").encode([SENTENCE])
+        docjax.load(run, dtype="float16")
 
 
 def test_a_hugging_face_folder_reads_whole_documents(minilm):

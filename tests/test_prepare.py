@@ -79,6 +79,11 @@ def test_a_begun_run_keeps_its_config_and_its_corpus(corpus, run, tmp_path):
     assert len(prepare(config(corpus), kept).corpus) == 16
 
 
+def test_another_way_to_cut_is_told_as_another_config(corpus, run):
+    with pytest.raises(UserError, match="another config: segments differ"):
+        prepare(config(corpus, **{"segments.words": 7}), run)
+
+
 def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path):
     texts = tmp_path / "other.jsonl"
     texts.write_text(json.dumps({"id": "a", "text": "Quite other words, these."}))
@@ -124,6 +129,8 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
         ({"epochs": 0}, "epochs 0 is not"),
         ({"limits": {"segment_tokens": 9}}, "no field limits.query_tokens"),
         ({"tokenizer": {"vocabulary": 300}}, "no field tokenizer.path"),
+        ({"encoder": {"fn": "x", "document": {}}}, "no field encoder.segment"),
+        ({"report": {"compare": ["runs/misspelt"]}}, "runs/misspelt: no run is there"),
     ],
 )
 def test_values_that_mean_nothing_are_named(corpus, tmp_path, fields, message):

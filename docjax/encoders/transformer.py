@@ -30,6 +30,7 @@ ACTIVATIONS = {
     "gelu_new": functools.partial(jax.nn.gelu, approximate=True),
 }
 POOLINGS = ("first", "mean")
+DTYPES = ("float32", "bfloat16")
 SITES = 3  # dropout sites of a layer: attention weights, attention, feed-forward
 normal = nn.initializers.normal(0.02)
 
@@ -270,7 +271,7 @@ class Transformer(nn.Module):
         for value, name, valid in (
             (self.activation, "activation", tuple(ACTIVATIONS)),
             (self.pooling, "pooling", POOLINGS),
-            (self.dtype, "dtype", ("float32", "bfloat16")),
+            (self.dtype, "dtype", DTYPES),
         ):
             if value not in valid:
                 raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
