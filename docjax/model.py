@@ -182,6 +182,8 @@ def load(
     Raises:
       UserError: if there is no model, or its files are damaged.
     """
+    if dtype not in (None, *DTYPES):
+        raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
     path = Path(path) if Path(path).exists() else path
     if isinstance(path, Path) and (path / "checkpoints").is_dir():
         model = _load_run(path, allow)
@@ -189,8 +191,6 @@ def load(
         model = _load_huggingface(path, revision)
     if dtype is None:
         return model
-    if dtype not in DTYPES:
-        raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
     segment = model.encoder.segment.clone(dtype=dtype)
     return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
 

@@ -121,24 +121,6 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
     assert initial_params(prepared)["segment"]
 
 
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"seed": -1}, "seed -1 is not"),
-        ({"steps": -4}, "steps -4 is not"),
-        ({"epochs": 0}, "epochs 0 is not"),
-        ({"limits": {"segment_tokens": 9}}, "no field limits.query_tokens"),
-        ({"tokenizer": {"vocabulary": 300}}, "no field tokenizer.path"),
-        ({"encoder": {"fn": "x", "document": {}}}, "no field encoder.segment"),
-        ({"report": {"compare": ["runs/misspelt"]}}, "runs/misspelt: no run is there"),
-    ],
-)
-def test_values_that_mean_nothing_are_named(corpus, tmp_path, fields, message):
-    wrong = config(corpus).to_dict() | fields
-    with pytest.raises(UserError, match=message):
-        prepare(wrong, tmp_path / "run")
-
-
 def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):
     with pytest.raises(UserError, match="--workdir .*: File exists"):
         prepare(config(corpus), corpus)

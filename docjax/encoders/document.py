@@ -15,7 +15,7 @@ class DocumentEncoder(nn.Module):
     The segment encoder knows nothing of documents, so that it can run in
     micro-batches. The head (a classifier, say) is used in training and for
     predictions; embeddings are taken before it. A `frozen` segment encoder is not
-    trained, and reads every segment of the corpus once.
+    trained, and reads the segments of the corpus once.
     """
 
     segment: nn.Module

@@ -24,7 +24,7 @@ from docjax.data.batches import round_up
 from docjax.encoders.document import DocumentEncoder
 from docjax.types import Batch, Microbatch
 
-BLOCK = 64  # documents of a device that the light pass reads at once
+BLOCK = 64  # documents of a device that the light pass reads at once, at least
 Params = Any
 Metrics = dict[str, jax.Array]
 
@@ -124,16 +124,24 @@ class GradientCache:
         gathered = jax.lax.with_sharding_constraint(
             flat[deal(batch.rows)], NamedSharding(self.mesh, P(None, None, "data"))
         )
-        apply = functools.partial(self.encoder.apply, {"params": params})
-
-        @jax.checkpoint  # one block's activations at a time, in the backward pass too
-        def views(block):
-            return apply(*block, self.queries, method="views")
-
         graphs = jax.tree.map(deal, (batch.lengths, batch.adjacency, batch.edges))
-        documents = _undeal(jax.lax.map(views, (gathered, *graphs)))
-        outputs = apply(documents, key, method="outputs")
-        loss, metrics = self.objective(outputs, batch.labels)
+        # One block's activations at a time, in the backward pass too.
+        views = jax.checkpoint(
+            functools.partial(self._views, params), prevent_cse=False
+        )
+        documents = jax.lax.map(lambda block: views(*block), (gathered, *graphs))
+        return self._loss(params, _undeal(documents), batch.labels, key)
+
+    def _views(self, params, *light):
+        return self.encoder.apply(
+            {"params": params}, *light, self.queries, method="views"
+        )
+
+    def _loss(self, params, documents, labels, key):
+        outputs = self.encoder.apply(
+            {"params": params}, documents, key, method="outputs"
+        )
+        loss, metrics = self.objective(outputs, labels)
         return loss, metrics | {"loss": loss}
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
@@ -186,8 +194,11 @@ def plain_gradient(
         for microbatch in batch.microbatches:
             vectors.append(cache._segments(params["segment"], microbatch, row, keys[0]))
             row += len(microbatch.lengths)
-        light = batch._replace(microbatches=())
-        return cache.loss(params, jnp.stack(vectors), light, keys[1])
+        gathered = jnp.concatenate(vectors)[batch.rows]
+        documents = cache._views(
+            params, gathered, batch.lengths, batch.adjacency, batch.edges
+        )
+        return cache._loss(params, documents, batch.labels, keys[1])
 
     (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params)
     return gradient, metrics

@@ -14,6 +14,8 @@ import jax
 import numpy as np
 import pytest
 
+from docjax.training import gradient_cache
+
 PROCESSES, DEVICES, SECONDS = 2, 4, 180
 PROBLEMS = ("one against rest", "classifier", "mean", "sparse graphs")
 
@@ -59,6 +61,7 @@ def test_the_gradient_is_that_of_one_device(gradients, plain, worst_error, name)
 
 def main(number: int, port: int, folder: Path) -> None:
     """One process: takes every problem's gradient with dropout."""
+    gradient_cache.BLOCK = 1  # two blocks, of a document of each device
     jax.config.update("jax_num_cpu_devices", DEVICES)
     jax.distributed.initialize(f"127.0.0.1:{port}", PROCESSES, number)
     path = Path(__file__).with_name("conftest.py")
