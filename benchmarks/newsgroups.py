@@ -49,12 +49,12 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
     found.seed = seed
     found.source.path = str(flags.path)
     found.graph.fn = f"docjax.data.graphs.{flags.graph}"
-    if flags.holdout:
-        found.holdout = dict(fn="docjax.data.splits.holdout", by="chapter")
+    validation = 0.2 if flags.validate else 0.0
+    part = dict(test=0.2, by="chapter") if flags.holdout else dict(test=0.0, of="train")
+    if flags.holdout or flags.validate:
+        fn = "docjax.data.splits.holdout"
+        found.holdout = dict(fn=fn, validation=validation, **part)
     if flags.validate:
-        found.holdout = dict(
-            fn="docjax.data.splits.holdout", of="train", test=0.0, validation=0.2
-        )
         found.splits.test = "validation"
     found.encoder.segment.dtype = flags.dtype
     found.log_every = 10
@@ -152,9 +152,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     parser.add_argument("--graph", choices=("full", "section"), default="full")
-    parts = parser.add_mutually_exclusive_group()
-    parts.add_argument("--holdout", action="store_true", help="split by chapter")
-    parts.add_argument("--validate", action="store_true", help="without test data")
+    parser.add_argument("--holdout", action="store_true", help="split by chapter")
+    parser.add_argument("--validate", action="store_true", help="without test data")
     parser.add_argument("--set", nargs="+", default=[], metavar="FIELD=JSON")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--dtype", default="float32")
