@@ -118,7 +118,9 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     if path.exists():
         before, found = json.loads(path.read_text())
         if before != asked:
-            raise SystemExit(f"{run} was measured with another config or code")
+            raise SystemExit(
+                f"{run} was measured with another config: another --workdir"
+            )
         return found
     if system == "minilm-512":
         found = {system: truncated(flags)}

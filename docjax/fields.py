@@ -25,7 +25,7 @@ INNER = {
     "encoder": ("fn", "segment", "document"),
 }
 COUNTS = ("batch", "microbatch", "log_every")
-EPOCHS = ("evaluate_every", "checkpoint_every")
+INTERVALS = ("evaluate_every", "checkpoint_every")
 # What a run may be continued with another value of.
 FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
 
@@ -65,7 +65,7 @@ def _check_numbers(config: dict[str, Any]) -> None:
     if not given:
         raise UserError("config has neither epochs nor steps: set one of them")
     numbers = {name: config[name] for name in (*COUNTS, *given)}
-    optional = {name: config[name] for name in EPOCHS}
+    optional = {name: config[name] for name in INTERVALS}
     for name, value in config["limits"].items():
         part = numbers if name.endswith("tokens") else optional
         part[f"limits.{name}"] = value

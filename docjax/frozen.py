@@ -1,7 +1,7 @@
 """The vectors of a segment encoder that is not trained, computed once for a corpus.
 
-They lie in `RUN/corpus/` under a name made of the encoder, its parameters and the cap on
-segments, so that only they are ever read back.
+They lie in `RUN/corpus/` under a name made of the encoder, its parameters and the cap
+on segments, so that only they are ever read back.
 """
 
 import dataclasses
@@ -114,7 +114,6 @@ def _join(folder: Path, path: Path, segments: int) -> None:
             "delete that folder, and run the same command again"
         )
     partial.rename(path)
-    for rest in path.parent.glob(
-        f"{path.stem}.*-*"
-    ):  # of other numbers of processes too
+    # Also what a run of another number of processes left.
+    for rest in path.parent.glob(f"{path.stem}.*-*"):
         shutil.rmtree(rest)
