@@ -37,7 +37,7 @@ from docjax.types import Microbatch
 
 SHAPES = {  # layers, width, heads, hidden; full rows; passages
     "minilm": ((6, 384, 12, 1536), 32, 256),
-    "roberta-base": ((12, 768, 12, 3072), 8, 64),
+    "roberta-base": ((12, 768, 12, 3072), 8, 256),
 }
 ROWS = 32  # of a batch in torch
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it

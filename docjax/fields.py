@@ -44,12 +44,13 @@ def check(config: dict[str, Any]) -> None:
 
 def _check_names(config: dict[str, Any]) -> None:
     missing = [name for name in FIELDS if name not in config]
-    missing += [
-        f"{name}.{key}"
-        for name, keys in INNER.items()
-        for key in keys
-        if name in config and key not in (config[name] or {})
-    ]
+    for name in filter(config.__contains__, INNER):
+        found = config[name] or {}
+        if not isinstance(found, dict):
+            raise UserError(
+                f"{name} {found!r} is not a dict of {', '.join(INNER[name])}"
+            )
+        missing += [f"{name}.{key}" for key in INNER[name] if key not in found]
     if missing:
         raise UserError(f"config has no field {', '.join(missing)}")
     unknown = [name for name in config if name not in (*FIELDS, "labels")]

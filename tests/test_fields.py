@@ -31,6 +31,8 @@ def test_the_shipped_config_says_all():
         ({"limits": {"segment_tokens": 9}}, "no field limits.query_tokens"),
         ({"limits": None}, "no field limits.segment_tokens"),
         ({"tokenizer": {"vocabulary": 300}}, "no field tokenizer.path"),
+        ({"limits": 512}, "limits 512 is not a dict of segment_tokens, query_tokens"),
+        ({"tokenizer": "bert"}, "tokenizer 'bert' is not a dict of path, vocabulary"),
         ({"splits": {"train": "train"}}, "no field splits.validation, splits.test"),
         ({"encoder": {"fn": "x", "document": {}}}, "no field encoder.segment"),
         ({"report": {"compare": ["runs/misspelt"]}}, "runs/misspelt: no run is there"),
