@@ -33,7 +33,13 @@ def get_config(variant: str = "") -> ConfigDict:
             ),
             holdout=placeholder(dict),
             splits=dict(train="train", validation=placeholder(str), test="test"),
-            tokenizer=dict(path=placeholder(str), vocabulary=50265),
+            transductive=False,
+            tokenizer=dict(
+                path=placeholder(str),
+                train=dict(
+                    fn="docjax.data.tokenizer.train_tokenizer", vocabulary=50265
+                ),
+            ),
             segments=dict(fn="docjax.data.segments.passages", words=100),
             limits=dict(
                 segment_tokens=256,
@@ -112,7 +118,7 @@ def small(config: ConfigDict) -> None:
     they collapse (the loss stays at log batch). Means of tokens compared by cosine
     learn from the first step.
     """
-    config.tokenizer.vocabulary = 8192
+    config.tokenizer.train.vocabulary = 8192
     config.encoder.segment.update(
         vocabulary=8192,
         layers=2,
@@ -149,7 +155,7 @@ def smoke(config: ConfigDict) -> None:
     config.source = dict(
         fn="docjax.data.sources.pydocs.pydocs", packages=("optax",), label_documents=20
     )
-    config.tokenizer.vocabulary = 512
+    config.tokenizer.train.vocabulary = 512
     config.limits.segment_tokens = 128
     config.encoder.segment.update(layers=1, width=32, heads=2, hidden=64)
     config.encoder.document.update(width=32)

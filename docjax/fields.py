@@ -10,7 +10,8 @@ from docjax import config as config_lib
 from docjax.config import UserError
 
 FIELDS = (
-    *("seed", "source", "holdout", "splits", "tokenizer", "segments", "limits"),
+    *("seed", "source", "holdout", "splits", "transductive", "tokenizer", "segments"),
+    "limits",
     *("graph", "views", "encoder", "objective", "optimizer", "batch", "microbatch"),
     *("epochs", "steps", "log_every", "evaluate_every", "checkpoint_every", "tasks"),
     *("init", "select", "report", "tensorboard"),
@@ -20,7 +21,7 @@ INNER = {
         *("segment_tokens", "query_tokens"),
         *("training_segments", "inference_segments"),
     ),
-    "tokenizer": ("path", "vocabulary"),
+    "tokenizer": ("path", "train"),
     "splits": ("train", "validation", "test"),
     "encoder": ("fn", "segment", "document"),
 }
@@ -96,7 +97,7 @@ def check_same(config: dict[str, Any], run: Path) -> None:
         return
     before, now = config_lib.load(path), dict(config)
     head = config["encoder"].get("head")
-    if head and not head.get("classes"):  # filled in later, from the same documents
+    if head and head.get("classes") == 0:  # filled in later, from the same documents
         had = before["encoder"].get("head") or {}
         head = head | {"classes": had.get("classes")}
         now["encoder"] = config["encoder"] | {"head": head}
@@ -129,9 +130,9 @@ def fill_vocabulary(config: dict[str, Any], trained: int) -> None:
 def fill_classes(config: dict[str, Any], classes: list[str]) -> None:
     """Sets the head's `classes` to the labels there are, or checks them."""
     head = config["encoder"].get("head")
-    if not head:
+    if not head or "classes" not in head:
         return
-    if not head.get("classes"):
+    if not head["classes"]:
         head["classes"] = len(classes)
     config["labels"] = classes
     if head["classes"] != len(classes) or len(classes) < 2:

@@ -53,6 +53,13 @@ class Prepared:
             return np.flatnonzero([s in (name, None) for s in splits])
         return np.flatnonzero([name is not None and s == name for s in splits])
 
+    @property
+    def trained_on(self) -> np.ndarray:
+        """The documents that training reads, by number: all if it is transductive."""
+        if self.config["transductive"]:
+            return np.arange(len(self.corpus))
+        return self.rows("train")
+
     def documents(self) -> Iterator[Document]:
         """The source's documents again, with their texts."""
         return _source(self.config)()
@@ -92,16 +99,11 @@ def prepare(config: Any, run: Path) -> Prepared:
     wait("config")
     if jax.process_index() == 0:
         config_lib.save(config, run / "config.json")
-    encoder = config_lib.build(config["encoder"])
+    encoder, views = config_lib.build(config["encoder"]), built["views"]
+    if hasattr(views, "fitted"):  # to the words of this corpus
+        views = views.fitted(tokenizer, corpus, _source(config))
     return Prepared(
-        config,
-        run,
-        tokenizer,
-        corpus,
-        classes,
-        encoder,
-        built["views"],
-        built["graph"],
+        config, run, tokenizer, corpus, classes, encoder, views, built["graph"]
     )
 
 
@@ -186,7 +188,7 @@ def _made_by(config: dict[str, Any], run: Path) -> bool:
     if not (run / "config.json").exists():
         return False
     before = config_lib.load(run / "config.json")
-    names = ("tokenizer", "init", "source", "holdout", "splits")
+    names = ("tokenizer", "init", "source", "holdout", "splits", "transductive")
     return all(before.get(name) == config[name] for name in names)
 
 
@@ -206,14 +208,14 @@ def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
                 "--config.tokenizer.path out"
             )
         return tokenizer
-    vocabulary = config["tokenizer"]["vocabulary"]
-    logging.info("training a tokenizer of %d tokens", vocabulary)
+    train = config_lib.build(config["tokenizer"]["train"])
+    logging.info("training a tokenizer: %s", config["tokenizer"]["train"])
     texts = (
         full_text(document)
         for document in _source(config)()
-        if document.split in (config["splits"]["train"], None)
+        if config["transductive"] or document.split in (config["splits"]["train"], None)
     )
-    return tokens.train_tokenizer(texts, vocabulary)
+    return train(texts)
 
 
 def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:

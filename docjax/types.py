@@ -58,7 +58,7 @@ class Segments:
     tokens: all segments, one after the other; offsets: segment i is
     `tokens[offsets[i]:offsets[i + 1]]`; sections: the section of each segment;
     edges: pairs of section numbers that the user connected; vectors: of a segment
-    encoder that is not trained, computed before.
+    encoder that is not trained, computed before; number: the document's in the corpus.
     """
 
     tokens: np.ndarray  # int32 [sum of lengths]
@@ -66,6 +66,7 @@ class Segments:
     sections: np.ndarray  # int32 [p]
     edges: np.ndarray  # int32 [e 2]
     vectors: np.ndarray | None = None  # float32 [p d]
+    number: int = -1
 
     def __len__(self) -> int:
         return len(self.sections)
@@ -85,6 +86,7 @@ class Segments:
             self.sections[rows],
             self.edges,
             None if self.vectors is None else self.vectors[rows],
+            self.number,
         )
 
 

@@ -35,7 +35,7 @@ def corpus(tmp_path_factory) -> Path:
 def config(corpus: Path, seed: int = 0):
     found = graph_roberta.get_config("smoke")
     found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
-    found.tokenizer.vocabulary = 270
+    found.tokenizer.train.vocabulary = 270
     found.segments.words = 10
     found.batch = 8  # of 14
     found.seed = seed

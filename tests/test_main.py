@@ -22,7 +22,7 @@ from docjax.config import UserError
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = "graph node passage vector batch token the of and loss seed view".split()
 TINY = {
-    "tokenizer.vocabulary": 270,
+    "tokenizer.train.vocabulary": 270,
     "encoder.segment.layers": 1,
     "encoder.segment.width": 16,
     "encoder.segment.heads": 2,

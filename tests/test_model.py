@@ -33,7 +33,7 @@ def run(tmp_path_factory) -> Path:
     )
     config = graph_roberta.get_config("smoke")
     config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
-    config.tokenizer.vocabulary = 270
+    config.tokenizer.train.vocabulary = 270
     config.encoder.segment.vocabulary = 270
     config.segments.words = 12
     config.limits.inference_segments = 3

@@ -27,7 +27,7 @@ def corpus(tmp_path_factory) -> Path:
 def config(corpus: Path, **fields):
     found = graph_roberta.get_config("smoke")
     found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
-    found.tokenizer.vocabulary = 270
+    found.tokenizer.train.vocabulary = 270
     found.segments.words = 10
     found.batch = found.microbatch = 8
     found.update_from_flattened_dict(fields)

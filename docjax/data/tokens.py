@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from absl import logging
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from docjax.config import UserError
 from docjax.data import storage
@@ -194,7 +194,17 @@ class Corpus:
             np.array(self._arrays["sections"][start:end]),
             np.array(self._arrays["edges"][edges]),
             None if self.vectors is None else self.vectors[start:end],
+            index,
         )
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The tokens of all documents, one after the other."""
+        return self._arrays["tokens"]
+
+    def starts(self) -> Int[np.ndarray, " c"]:
+        """Where each document's tokens start, and after the last where they end."""
+        return self._arrays["segments"][self._arrays["documents"]]
 
     def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
         """This corpus, its segments with their vectors."""

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from docjax.config import UserError
 from docjax.tasks.embeddings import check, check_classes, check_part
@@ -26,13 +26,14 @@ def linear(
     test: Embeddings,
     *,
     iterations: int = 2000,
+    standardize: bool = True,
 ) -> dict[str, float]:
     """`accuracy` and `macro_f1` of logistic regression on the frozen vectors.
 
-    Features are standardised by the train vectors' mean and deviation.
-
     Args:
       iterations: the most that L-BFGS may take; not converging is logged.
+      standardize: features by the train vectors' mean and deviation; False takes them
+        as they are.
 
     Raises:
       UserError: for a single train class, or vectors that are not finite or differ in
@@ -40,10 +41,8 @@ def linear(
     """
     check(train, test)
     check_classes("train", train.labels)
-    probe = make_pipeline(
-        StandardScaler(),
-        LogisticRegression(C=1.0, max_iter=iterations),
-    )
+    scaler = StandardScaler() if standardize else FunctionTransformer()
+    probe = make_pipeline(scaler, LogisticRegression(C=1.0, max_iter=iterations))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         probe.fit(train.vectors.astype("float64"), train.labels)

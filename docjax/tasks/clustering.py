@@ -27,10 +27,12 @@ def clustering(
     clusters: int | None = None,
     restarts: int = 10,
     seed: int = 0,
+    all_documents: bool = False,
 ) -> dict[str, float]:
     """`nmi` and `purity` of the test documents' clusters, both in [0, 1].
 
     k-means is fitted on the train vectors; a test document joins the nearest centroid.
+    With `all_documents` both parts are clustered together, and both are scored (DECA).
 
     Args:
       clusters: how many; the number of train classes when None.
@@ -45,9 +47,13 @@ def clustering(
     if clusters is None:
         check_classes("train", train.labels)
         clusters = len(set(train.labels))
-    assigned = assign(train.vectors, test.vectors, clusters, restarts, seed)
-    nmi = normalized_mutual_info_score(test.labels, assigned)  # arithmetic mean
-    return {"nmi": float(nmi), "purity": purity(test.labels, assigned)}
+    labels, fitted, scored = test.labels, train.vectors, test.vectors
+    if all_documents:
+        labels = train.labels + test.labels
+        fitted = scored = np.concatenate([train.vectors, test.vectors])
+    assigned = assign(fitted, scored, clusters, restarts, seed)
+    nmi = normalized_mutual_info_score(labels, assigned)  # arithmetic mean
+    return {"nmi": float(nmi), "purity": purity(labels, assigned)}
 
 
 def assign(

@@ -1,7 +1,6 @@
 """The training run, top to bottom: prepare, restore, steps, save."""
 
 import dataclasses
-import functools
 import math
 import signal
 import time
@@ -17,13 +16,14 @@ from jax.experimental import multihost_utils
 from docjax import config as config_lib
 from docjax.checkpoint import Checkpointer, restore_params
 from docjax.config import UserError
-from docjax.data import batches
 from docjax.encoders.document import fresh_params
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.prepare import Prepared, initial_params
 from docjax.training import memory, sharding
 from docjax.training import metrics as metrics_lib
-from docjax.training.gradient_cache import GradientCache
-from docjax.training.step import State, initial_state, make_step
+from docjax.training.step import State
+from docjax.training.vectors import VectorTrainer
+from docjax.training.words import WordTrainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
 
@@ -47,84 +47,41 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
       NotFinite: with the step and the documents.
     """
     config, run = prepared.config, prepared.run
-    sharding.check_divides(mesh, config["batch"], config["microbatch"])
-    spec = training_batches(prepared)
-    steps = config["steps"] or config["epochs"] * spec.epoch_steps
-    optimizer = config_lib.build(config["optimizer"])(steps)
-    objective = config_lib.build(config["objective"])
-    cache = GradientCache(prepared.encoder, objective, mesh, prepared.views.queries)
-    step_fn = make_step(cache, optimizer)
-    frozen = prepared.encoder.frozen
-    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    if not frozen:
-        width = spec.widths()[-1]
-        memory.check(cache, shapes["segment"], config["microbatch"], width)
-
-    data = iter(spec.dataset(steps).to_iter_dataset(_READ))
+    trainer = _trainer(prepared, mesh)
+    steps = config["steps"] or config["epochs"] * trainer.epoch_steps
+    data = iter(trainer.dataset(steps).to_iter_dataset(_READ))
     checkpointer = Checkpointer(run / "checkpoints")
-    begin = functools.partial(initial_state, optimizer=optimizer, frozen=frozen)
-    found = _restore(checkpointer, jax.eval_shape(begin, shapes), data, mesh)
+    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
+    found = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
     if found is None:
-        found = sharding.replicate(begin(initial_params(prepared)), mesh), -math.inf
+        state = trainer.begin(initial_params(prepared))
+        found = sharding.replicate(state, mesh), -math.inf
     state, best = found
     key = jax.random.key(config["seed"])
     log = metrics_lib.Metrics(run, int(state.step), steps, config["tensorboard"])
     loop = _Loop(
-        prepared, log, checkpointer, data, evaluate, steps, spec.epoch_steps, best
+        prepared, log, checkpointer, data, evaluate, steps, trainer.epoch_steps, best
     )
     if state.step == 0:
         loop.evaluate(0, state)
     for step in range(int(state.step) + 1, steps + 1):
         batch, documents = next(data)
-        real = int(batch.lengths.sum())
-        on_device = sharding.put_batch(batch, mesh)
+        measured = trainer.measure(batch)
         with memory.told():
-            state, found = step_fn(state, on_device, key)
-        loop.after(step, state, found, documents, batches.padding(batch), real)
+            state, found = trainer.step(state, trainer.put(batch), key)
+        loop.after(step, state, found, documents, measured)
     loop.stop.restore()
     loop.finish(state)
     return state
 
 
-def training_batches(prepared: Prepared) -> batches.TrainingBatches:
-    """The batches of the training documents; says which cannot be used."""
-    config, views = prepared.config, prepared.views
-    rows = prepared.rows("train")
-    if prepared.encoder.head is not None:
-        labelled = rows[prepared.labels[rows] >= 0]
-        if len(labelled) < len(rows):
-            left, rows = len(rows) - len(labelled), labelled
-            logging.warning("%d training documents have no label: not used", left)
-    limit = config["limits"]["training_segments"]
-    counts = prepared.corpus.counts[rows]
-    read = np.minimum(counts, limit or counts)
-    usable = rows[read >= views.least_segments]
-    if len(usable) < len(rows):
-        logging.warning(
-            "%d of %d training documents have fewer than %d segments: not trained on",
-            len(rows) - len(usable),
-            len(rows),
-            views.least_segments,
-        )
-    if limit:
-        logging.info(
-            "%d training documents are longer than %d segments: %d segments are cut",
-            int((counts > limit).sum()),
-            limit,
-            int(np.maximum(counts - limit, 0).sum()),
-        )
-    return batches.TrainingBatches(
-        corpus=prepared.corpus,
-        documents=usable,
-        labels=prepared.labels,
-        views=views,
-        graph=prepared.graph,
-        batch=config["batch"],
-        microbatch=config["microbatch"],
-        limit=limit,
-        seed=config["seed"],
-        sparse=prepared.encoder.sparse,
-    )
+def _trainer(
+    prepared: Prepared, mesh: jax.sharding.Mesh
+) -> VectorTrainer | WordTrainer:
+    """The one that the objective asks for."""
+    objective = config_lib.build(prepared.config["objective"])
+    kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
+    return kind(prepared, objective, mesh)
 
 
 @dataclasses.dataclass
@@ -143,11 +100,13 @@ class _Loop:
     clock: float = dataclasses.field(default_factory=time.perf_counter)
     sums: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    def after(self, step, state, found, documents, padding, tokens) -> None:
-        """Looks at a finished step; `found` are its metrics."""
+    def after(self, step, state, found, documents, measured) -> None:
+        """Looks at a finished step; `found` are its metrics, `measured` its tokens and
+        the share of padding."""
         config = self.prepared.config
         found = {name: float(value) for name, value in jax.device_get(found).items()}
         self._check(step, found, documents)
+        tokens, padding = measured
         self._add(documents=len(documents), tokens=tokens, steps=1)
         self.log.tick(step)
         if step % config["log_every"] == 0 or step == self.steps:

@@ -1,0 +1,133 @@
+"""DECA: word averages, Doc2vecC with a contrastive loss over paraphrased documents.
+
+Luo et al., "Unsupervised Document Embedding via Contrastive Augmentation", 2021.
+Expected (its Table 3, test error of logistic regression): R8 2.4, R52 6.4, MR 28.1,
+Ohsumed 39.1, 20 Newsgroups 14.9, IMDB 9.8 %; Doc2vecC alone 3.0, 9.6, 29.3, 45.5, 19.2,
+10.5 %. What we measure is in docs/results.md.
+
+  python -m docjax.main --config=configs/deca.py:r8 --workdir=runs/r8 \
+      --config.source.path=r8.jsonl.xz --config.views.lexicons=nltk_data
+
+The vectors are learnt on all documents of the source, those of the test part too (their
+texts, not their labels). `--config.objective.weight=0` is Doc2vecC. For SimSiam add
+`--config.objective.contrastive.fn=docjax.objectives.simsiam.simsiam`: see `simsiam`.
+
+Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb` with the values of the paper's
+Table 2; `demo`, the docstrings of the installed Python packages, without any lexicon;
+`smoke`, everything in seconds, nothing learnt.
+"""
+
+from ml_collections import ConfigDict, FieldReference
+from ml_collections.config_dict import placeholder
+
+from docjax.config import UserError
+
+# The paper's Table 2: window, negatives, words of a document in one estimate.
+DATASETS = {
+    "r8": (6, 5, 5),
+    "r52": (10, 5, 10),
+    "mr": (10, 5, 5),
+    "ohsumed": (10, 7, 7),
+    "20news": (8, 5, 5),
+    "imdb": (4, 5, 15),
+}
+VARIANTS = ("", *DATASETS, "demo", "smoke")
+
+
+def get_config(variant: str = "") -> ConfigDict:
+    if variant not in VARIANTS:
+        raise UserError(f"variant {variant!r} is none of {', '.join(VARIANTS)}")
+    lexicons = FieldReference(None, field_type=str)  # set one, and all are set
+    config = ConfigDict(
+        dict(
+            seed=0,
+            source=dict(
+                fn="docjax.data.sources.jsonl.jsonl",
+                path="corpus.jsonl",
+                max_bad_fraction=0.0,
+            ),
+            holdout=placeholder(dict),
+            splits=dict(train="train", validation=placeholder(str), test="test"),
+            transductive=True,
+            tokenizer=dict(
+                path=placeholder(str),
+                train=dict(
+                    fn="docjax.data.words.train_words",
+                    cleaning="letters",
+                    least_count=5,
+                    stop_words=True,
+                    lexicons=lexicons,
+                ),
+            ),
+            segments=dict(fn="docjax.data.segments.whole"),
+            limits=dict(
+                segment_tokens=512,
+                query_tokens=512,
+                training_segments=placeholder(int),
+                inference_segments=placeholder(int),
+            ),
+            graph=placeholder(dict),
+            views=dict(
+                fn="docjax.views.words.WordNet", least_count=10, lexicons=lexicons
+            ),
+            encoder=dict(
+                fn="docjax.encoders.document.DocumentEncoder",
+                frozen=False,
+                segment=dict(
+                    fn="docjax.encoders.words.WordAverage", vocabulary=0, width=100
+                ),
+                document=dict(fn="docjax.encoders.pooling.Mean"),
+            ),
+            objective=dict(
+                fn="docjax.objectives.negative_sampling.NegativeSampling",
+                window=8,
+                negatives=5,
+                sample=5,
+                context="left",
+                weight=0.5,
+                contrastive=dict(
+                    fn="docjax.objectives.infonce.infonce",
+                    similarity="cosine",
+                    temperature=1.0,
+                    symmetric=False,
+                ),
+            ),
+            optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.1),
+            batch=128,
+            microbatch=1024,
+            epochs=20,
+            steps=placeholder(int),
+            log_every=100,
+            evaluate_every=placeholder(int),
+            checkpoint_every=placeholder(int),
+            tasks=dict(
+                classification=dict(fn="docjax.tasks.classification.linear"),
+                classification_raw=dict(
+                    fn="docjax.tasks.classification.linear", standardize=False
+                ),
+                clustering=dict(
+                    fn="docjax.tasks.clustering.clustering", all_documents=True
+                ),
+            ),
+            init=placeholder(str),
+            select=placeholder(str),
+            report=dict(compare=()),
+            tensorboard=False,
+        )
+    )
+    if variant in DATASETS:
+        window, negatives, sample = DATASETS[variant]
+        config.objective.update(window=window, negatives=negatives, sample=sample)
+    if variant in ("r8", "r52"):
+        config.views = dict(
+            fn="docjax.views.words.Antonyms", probability=0.5, lexicons=lexicons
+        )
+    if variant == "mr":
+        config.tokenizer.train.update(least_count=1, stop_words=False)
+        config.views.least_count = 5
+    if variant == "imdb":
+        config.tokenizer.train.update(
+            cleaning="reviews", least_count=10, stop_words=False
+        )
+        config.views = dict(fn="docjax.views.words.Paraphrases", path=placeholder(str))
+    return config

@@ -1,0 +1,121 @@
+"""Words that mean the same: WordNet, paraphrase pairs, stop words, parts of speech.
+
+WordNet, stop words and tagger are read by NLTK from its data folders, or from a folder
+with the same layout. Nothing is downloaded here.
+"""
+
+import functools
+import gzip
+import lzma
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import nltk
+from nltk.corpus.reader.wordnet import WordNetCorpusReader
+from nltk.tag import PerceptronTagger
+
+from docjax.config import UserError
+
+OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+ADJECTIVES_AND_VERBS = ("JJ", "VB")  # how the tags of the Penn Treebank begin
+
+
+def stop_words(folder: str | None = None) -> frozenset[str]:
+    """NLTK's 179 English stop words."""
+    path = _find("stopwords", "corpora/stopwords/english", folder)
+    return frozenset(Path(path).read_text("utf-8").split())
+
+
+class WordNet:
+    """Synonyms and antonyms of English words, in small letters, single words only."""
+
+    def __init__(self, folder: str | None = None):
+        path = _find("wordnet", "corpora/wordnet", folder)
+        with warnings.catch_warnings():  # of other languages, which are not read
+            warnings.simplefilter("ignore", UserWarning)
+            self._reader = WordNetCorpusReader(path, None)
+
+    def synonyms(self, word: str) -> set[str]:
+        """The lemmas of all synsets of a word; inflected words have those of their
+        base forms."""
+        synsets = self._reader.synsets(word)
+        return _single(name for synset in synsets for name in synset.lemma_names())
+
+    def antonyms(self, word: str) -> set[str]:
+        """The antonyms of a word as adjective or verb."""
+        return _single(
+            antonym.name()
+            for synset in self._reader.synsets(word)
+            if synset.pos() in "asv"
+            for lemma in synset.lemmas()
+            if lemma.name().lower() in (word, self._base(word, synset.pos()))
+            for antonym in lemma.antonyms()
+        )
+
+    def _base(self, word: str, part: str) -> str | None:
+        return self._reader.morphy(word, "a" if part == "s" else part)
+
+
+class Tagger:
+    """Parts of speech, by NLTK's averaged perceptron."""
+
+    def __init__(self, folder: str | None = None):
+        name = "averaged_perceptron_tagger_eng"
+        path = _find(name, f"taggers/{name}/", folder)
+        self._tagger = PerceptronTagger(load=False)
+        self._tagger.load_from_json(loc=str(path))
+
+    def is_adjective_or_verb(self, words: Sequence[str]) -> list[bool]:
+        """For each word of a text in its order."""
+        tags = self._tagger.tag(list(words))
+        return [tag.startswith(ADJECTIVES_AND_VERBS) for _, tag in tags]
+
+
+def pairs(path: str) -> dict[str, set[str]]:
+    """Each word's paraphrases, from a file of pairs, in both directions.
+
+    A line is `word<TAB>word`, or one of PPDB's own, `... ||| phrase ||| paraphrase |||
+    ...`. Phrases of several words are left out. The file may be `.gz` or `.xz`.
+    """
+    found: dict[str, set[str]] = {}
+    try:
+        with OPENERS.get(Path(path).suffix, open)(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                pair = _pair(line, f"{path}, line {number}")
+                if all(len(word.split()) == 1 for word in pair):
+                    for word, other in (pair, pair[::-1]):
+                        found.setdefault(word, set()).add(other)
+    except (OSError, UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
+        raise UserError(f"paraphrases {path}: cannot be read ({error})") from None
+    if not found:
+        raise UserError(f"paraphrases {path}: no pair of single words")
+    return found
+
+
+def _pair(line: str, place: str) -> tuple[str, str]:
+    fields = line.split("|||")[1:3] if "|||" in line else line.split("\t")
+    words = [field.strip().lower() for field in fields]
+    if len(words) != 2 or not all(words):
+        raise UserError(f"{place}: not a pair `word<TAB>word`: {line.strip()[:60]!r}")
+    return words[0], words[1]
+
+
+def _single(names: Iterable[str]) -> set[str]:
+    return {name.lower() for name in names if "_" not in name}
+
+
+@functools.cache
+def _find(name: str, resource: str, folder: str | None) -> Any:
+    """Where NLTK finds a resource; `folder` is searched alone if it is given."""
+    if folder is not None and folder not in nltk.data.path:
+        nltk.data.path.insert(0, folder)  # NLTK reads from nowhere else
+    try:
+        return nltk.data.find(resource, [folder] if folder else None)
+    except LookupError:
+        where = folder or ", ".join(nltk.data.path)
+        raise UserError(
+            f"NLTK's {name} is not in {where}: get it with `python -m nltk.downloader "
+            f"{name}`, or name the folder that holds {resource}"
+        ) from None

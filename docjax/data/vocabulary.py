@@ -1,0 +1,63 @@
+"""The words behind the ids of a tokenizer, and how often a corpus has them."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from docjax.data.tokens import Corpus, Tokenizer
+
+BYTE_SPACE = "\u0120"  # how byte-level tokens say that a word begins
+MARK = "\u2581"  # and how others do
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Words by id; an id may be a piece of a word, or a special token.
+
+    words: None where an id is no whole word by itself; continues: where it goes on a
+    word that the id before it began; counts: occurrences in the corpus.
+    """
+
+    words: Sequence[str | None]
+    continues: Bool[np.ndarray, " w"]
+    counts: Int[np.ndarray, " w"]
+
+    @functools.cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each word."""
+        return {word: i for i, word in enumerate(self.words) if word is not None}
+
+    def whole(self, tokens: Int[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+        """Where a token is a whole word: one, and the next does not continue it."""
+        whole = self._is_word[tokens]
+        whole[:-1] &= ~self.continues[tokens[1:]]
+        return whole
+
+    @functools.cached_property
+    def _is_word(self) -> Bool[np.ndarray, " w"]:
+        return np.array([word is not None for word in self.words])
+
+
+def vocabulary(tokenizer: Tokenizer, corpus: Corpus) -> Vocabulary:
+    """The words of a tokenizer, counted in a corpus."""
+    words: list[str | None] = [None] * tokenizer.vocabulary
+    continues = np.zeros(tokenizer.vocabulary, bool)
+    model = json.loads(tokenizer.backend.to_str())["model"]
+    special = tokenizer.backend.get_added_tokens_decoder()
+    prefix = model.get("continuing_subword_prefix") or ""
+    marks = (BYTE_SPACE, MARK) if model["type"] == "BPE" else ()
+    for token, i in tokenizer.backend.get_vocab(with_added_tokens=True).items():
+        if i in special:
+            continue
+        if marks:  # of byte-level and word tokens, those that begin with a mark
+            continues[i] = not token.startswith(marks)
+            words[i] = None if continues[i] else token[1:]
+        else:
+            continues[i] = bool(prefix) and token.startswith(prefix)
+            words[i] = None if continues[i] else token
+    counts = np.bincount(corpus.tokens, minlength=tokenizer.vocabulary)
+    return Vocabulary(words, continues, counts)

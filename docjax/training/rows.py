@@ -1,0 +1,109 @@
+"""Optimizers of tables that touch only the rows in use.
+
+A gradient is a list of rows and what belongs to each; a row may come several times.
+Dense optimizers would read and write the whole table for every block of words.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from docjax.config import UserError
+
+Table = Float[Array, "n d"]
+
+
+class Gradient(NamedTuple):
+    """Of a loss, with respect to rows of a table."""
+
+    rows: Int[Array, " e"]
+    values: Float[Array, "e d"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Adagrad:
+    """Adagrad with one statistic for each row: the mean square of its gradients."""
+
+    learning_rate: float = 0.1
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check("adagrad", self.learning_rate)
+
+    def init(self, table: Table) -> Any:
+        return jnp.zeros(len(table), jnp.float32)
+
+    def update(
+        self, table: Table, squares: Any, gradient: Gradient, decay: Float[Array, ""]
+    ) -> tuple[Table, Any]:
+        """The next table and statistics; `decay` scales the learning rate."""
+        rows, values = gradient
+        squares = squares.at[rows].add((values**2).mean(-1))
+        scale = self.learning_rate * decay * jax.lax.rsqrt(squares[rows] + self.epsilon)
+        return table.at[rows].add(-scale[:, None] * values), squares
+
+
+class Moments(NamedTuple):
+    mean: Table
+    square: Table
+    counts: Float[Array, " n"]  # updates of a row
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    """Adam whose moments and counts are those of a row's own updates.
+
+    A row that is not in use keeps its moments. The gradient is that of the mean over
+    the block's words.
+    """
+
+    learning_rate: float = 1e-3
+    b1: float = 0.9
+    b2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check("adam", self.learning_rate)
+
+    def init(self, table: Table) -> Any:
+        zeros = jnp.zeros_like(table)
+        return Moments(zeros, zeros, jnp.zeros(len(table), jnp.float32))
+
+    def update(
+        self, table: Table, moments: Any, gradient: Gradient, decay: Float[Array, ""]
+    ) -> tuple[Table, Any]:
+        """The next table and moments; `decay` scales the learning rate."""
+        rows, values = merged(gradient, len(table))
+        old = jax.tree.map(lambda array: array[rows], moments)
+        mean = self.b1 * old.mean + (1 - self.b1) * values
+        square = self.b2 * old.square + (1 - self.b2) * values**2
+        counts = old.counts + 1
+        unbiased = lambda moment, b: moment / (1 - b ** counts[:, None])
+        step = unbiased(mean, self.b1) / (
+            jnp.sqrt(unbiased(square, self.b2)) + self.epsilon
+        )
+        put = lambda array, new: array.at[rows].set(new, mode="drop")
+        moments = jax.tree.map(put, moments, Moments(mean, square, counts))
+        rate = self.learning_rate * decay
+        return table.at[rows].add(-rate * step, mode="drop"), moments
+
+
+def merged(gradient: Gradient, size: int) -> Gradient:
+    """Each row once, with the sum of its values; the places left over name row `size`.
+
+    Those are beyond the table: write with mode="drop".
+    """
+    order = jnp.argsort(gradient.rows)
+    rows, values = gradient.rows[order], gradient.values[order]
+    first = jnp.concatenate([jnp.ones(1, bool), rows[1:] != rows[:-1]])
+    place = jnp.cumsum(first) - 1
+    sums = jax.ops.segment_sum(values, place, len(rows), indices_are_sorted=True)
+    return Gradient(jnp.full_like(rows, size).at[place].set(rows), sums)
+
+
+def _check(name: str, learning_rate: float) -> None:
+    if learning_rate <= 0:
+        raise UserError(f"{name} has learning_rate {learning_rate}: give one above 0")

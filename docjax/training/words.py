@@ -1,0 +1,234 @@
+"""Trains word tables by predicting words (`objectives/negative_sampling.py`).
+
+A step reads the documents of a batch: block after block, each with an update of the
+rows it has read; then, if paraphrases are asked for, one update by the contrastive loss
+of all documents of the batch.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import grain
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from absl import logging
+from jaxtyping import Array, Float
+
+from docjax import config as config_lib
+from docjax.config import UserError
+from docjax.data import blocks
+from docjax.data.blocks import Blocks, WordBatches
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.words import WordAverage
+from docjax.objectives.negative_sampling import NegativeSampling, Rows
+from docjax.prepare import Prepared
+from docjax.training import sharding
+from docjax.training.rows import Adagrad, Adam, Gradient
+from docjax.training.step import State
+
+POWER = 0.75  # of the word counts, for noise words
+HEAD_RATE = 1e-3  # learning rate of a predictor
+
+
+class Statistics(NamedTuple):
+    """Of the optimizers."""
+
+    words: Any
+    targets: Any
+    head: Any
+
+
+class WordTrainer:
+    """The training of a WordAverage encoder with NegativeSampling."""
+
+    def __init__(
+        self, prepared: Prepared, objective: NegativeSampling, mesh: jax.sharding.Mesh
+    ):
+        _check(prepared.encoder)
+        if mesh.size > 1:
+            logging.warning(
+                "words are trained on one device: all %d do the same work", mesh.size
+            )
+        self.prepared, self.objective, self.mesh = prepared, objective, mesh
+        self.optimizer = _optimizer(prepared.config)
+        self.head_optimizer = optax.adam(HEAD_RATE)
+        self.contrastive = objective.contrastive if objective.weight > 0 else None
+        self.batches = _batches(prepared, objective, self.contrastive is not None)
+        counts = np.bincount(
+            prepared.corpus.tokens, minlength=prepared.tokenizer.vocabulary
+        )
+        counts[blocks.PAD] = 0
+        noise = np.cumsum(counts**POWER)
+        self.noise = jnp.asarray(noise / noise[-1], jnp.float32)
+
+    @property
+    def epoch_steps(self) -> int:
+        return self.batches.epoch_steps
+
+    def dataset(self, steps: int) -> grain.MapDataset:
+        self.steps = steps
+        return self.batches.dataset(steps)
+
+    def put(self, batch: Blocks) -> Blocks:
+        return sharding.replicate(batch, self.mesh)
+
+    def begin(self, params: Any) -> State:
+        tables = params["segment"]
+        statistics = Statistics(
+            self.optimizer.init(tables["words"]),
+            self.optimizer.init(tables["targets"]),
+            self.head_optimizer.init(params.get("head", {})),
+        )
+        return State(jnp.zeros([], jnp.int32), params, statistics)
+
+    def measure(self, batch: Blocks) -> tuple[int, float]:
+        """Words, and the share of computed places that hold none."""
+        words = int(batch.lengths.sum())
+        return words, 1 - words / (int(batch.used) * batch.words.shape[1])
+
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def step(
+        self, state: State, batch: Blocks, key: jax.Array
+    ) -> tuple[State, dict[str, Float[Array, ""]]]:
+        """All blocks of the batch, then its contrastive loss."""
+        key = jax.random.fold_in(key, state.step)
+        decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
+
+        def block(i, carry):
+            state, sums = carry
+            return self._block(state, batch, i, jax.random.fold_in(key, i), decay, sums)
+
+        sums = dict(loss=0.0, square=0.0)
+        sums = jax.tree.map(jnp.float32, sums)
+        state, sums = jax.lax.fori_loop(0, batch.used, block, (state, sums))
+        words = batch.lengths.sum()
+        metrics = {"loss": sums["loss"] / words, "grad_norm": jnp.sqrt(sums["square"])}
+        if self.contrastive is not None:
+            state, loss, found = self._contrast(state, batch, words, decay)
+            metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
+            metrics["loss"] += self.objective.weight * loss
+        return state._replace(step=state.step + 1), metrics
+
+    def _block(self, state: State, batch: Blocks, i, key, decay, sums):
+        """One block: the gradient of its rows, and their update."""
+        words, pieces, drawn = batch.words[i], batch.pieces[i], batch.drawn[i]
+        noise_key, key = jax.random.split(key)
+        chances = jax.random.uniform(noise_key, (self.objective.shared,))
+        noise = jnp.searchsorted(self.noise, chances).astype(jnp.int32)
+        u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
+        rows = Rows(u[words], u[drawn], v[words], v[noise])
+        loss, found = jax.value_and_grad(self.objective.loss)(
+            rows, words, pieces, noise, key
+        )
+        flat = lambda array: array.reshape(-1, array.shape[-1])
+        of_words = Gradient(
+            jnp.concatenate([words, drawn.ravel()]),
+            jnp.concatenate([found.words, flat(found.drawn)]),
+        )
+        of_targets = Gradient(
+            jnp.concatenate([words, noise]),
+            jnp.concatenate([found.targets, found.noise]),
+        )
+        state = self._update(state, of_words, of_targets, decay)
+        square = (of_words.values**2).sum() + (of_targets.values**2).sum()
+        return state, {"loss": sums["loss"] + loss, "square": sums["square"] + square}
+
+    def _update(self, state: State, of_words, of_targets, decay) -> State:
+        tables, statistics = dict(state.params["segment"]), state.optimizer
+        found = {}
+        for name, gradient in (("words", of_words), ("targets", of_targets)):
+            found[name] = getattr(statistics, name)
+            if gradient is not None:
+                tables[name], found[name] = self.optimizer.update(
+                    tables[name], found[name], gradient, decay
+                )
+        tables["words"] = tables["words"].at[blocks.PAD].set(0.0)
+        params = state.params | {"segment": tables}
+        return state._replace(params=params, optimizer=statistics._replace(**found))
+
+    def _contrast(self, state: State, batch: Blocks, words, decay):
+        """One update by the contrastive loss, weighted as the words are."""
+        read = batch.words.ravel(), batch.other[0]
+        owners = batch.documents.ravel(), batch.other_documents[0]
+        u, head = state.params["segment"]["words"], state.params.get("head", {})
+        encoder, b = self.prepared.encoder, len(batch.lengths)
+
+        def loss_fn(vectors, head):
+            views = jnp.stack([_means(*pair, b) for pair in zip(vectors, owners)])
+            params = {"params": {"head": head} if head else {}}
+            outputs = encoder.apply(params, views, None, method="outputs")
+            return self.contrastive(outputs)
+
+        (loss, metrics), (found, of_head) = jax.value_and_grad(
+            loss_fn, (0, 1), has_aux=True
+        )([u[some] for some in read], head)
+        scale = self.objective.weight * words
+        gradient = Gradient(jnp.concatenate(read), jnp.concatenate(found) * scale)
+        state = self._update(state, gradient, None, decay)
+        if head:
+            statistics = state.optimizer
+            updates, moments = self.head_optimizer.update(of_head, statistics.head)
+            params = state.params | {"head": optax.apply_updates(head, updates)}
+            state = state._replace(
+                params=params, optimizer=statistics._replace(head=moments)
+            )
+        return state, loss, metrics
+
+
+def _means(vectors: Float[Array, "n d"], owners: Array, b: int) -> Float[Array, "b d"]:
+    """The mean of the word vectors of each document."""
+    sums = jax.ops.segment_sum(vectors, owners, b + 1)[:b]
+    counts = jax.ops.segment_sum(jnp.ones(len(owners)), owners, b + 1)[:b]
+    return sums / jnp.maximum(counts, 1)[:, None]
+
+
+def _batches(
+    prepared: Prepared, objective: NegativeSampling, paraphrases: bool
+) -> WordBatches:
+    """The documents that are trained on; says which have no words."""
+    corpus, rows = prepared.corpus, prepared.trained_on
+    lengths = np.diff(corpus.starts())
+    usable = rows[lengths[rows] > 0]
+    if len(usable) < len(rows):
+        logging.warning(
+            "%d of %d training documents have no word of the vocabulary: not trained "
+            "on, their vectors are zero",
+            len(rows) - len(usable),
+            len(rows),
+        )
+    if not len(usable):
+        raise UserError("no training document has a word of the vocabulary")
+    layout = blocks.Layout.of(
+        lengths[usable],
+        prepared.config["microbatch"],
+        objective.window,
+        objective.drawn,
+    )
+    return WordBatches(
+        corpus=corpus,
+        documents=usable,
+        views=prepared.views if paraphrases else None,
+        layout=layout,
+        batch=min(prepared.config["batch"], len(usable)),
+        seed=prepared.config["seed"],
+    )
+
+
+def _optimizer(config: dict[str, Any]) -> Adagrad | Adam:
+    found = config_lib.build(config["optimizer"])
+    if not isinstance(found, (Adagrad, Adam)):
+        raise UserError(
+            f"optimizer {config['optimizer']['fn']} updates whole tables: words are "
+            "trained with docjax.training.rows.Adagrad or Adam"
+        )
+    return found
+
+
+def _check(encoder: DocumentEncoder) -> None:
+    if not isinstance(encoder.segment, WordAverage):
+        raise UserError(
+            "objective negative_sampling trains encoder.segment "
+            f"docjax.encoders.words.WordAverage, not {type(encoder.segment).__name__}"
+        )

@@ -1,0 +1,246 @@
+"""A document and a paraphrase of it, word by word (DECA, section 3.3).
+
+A class says how a word may be replaced; `fitted` looks that up for all words of a
+vocabulary, once, so that a document is paraphrased by a few array operations. Words are
+whole words of the tokenizer: with word pieces, those that are one piece.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from docjax.config import UserError
+from docjax.data import lexicons
+from docjax.data.tokens import Corpus, Tokenizer
+from docjax.data.vocabulary import Vocabulary, vocabulary
+from docjax.types import Document, Segments
+
+Source = Callable[[], Iterable[Document]]
+OCCURRENCES = 16  # of a word that are tagged
+BEFORE, AFTER = 4, 2  # words that the tagger reads around it
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Replaced:
+    """Two views: the document, and the same with words drawn for some of its words.
+
+    starts, candidates: word i may become `candidates[starts[i]:starts[i + 1]]`;
+    probability: of a word that has candidates to be drawn anew; prefix: the id that
+    goes before a replacement, if any; longest: tokens of a segment at most (a word
+    stays as it is where a prefix has no room).
+    """
+
+    vocabulary: Vocabulary
+    starts: Int[np.ndarray, " w"]
+    candidates: Int[np.ndarray, " c"]
+    probability: float = 1.0
+    prefix: int | None = None
+    longest: int | None = None
+    count = 2
+    queries = ()
+    least_segments = 1
+
+    def __call__(
+        self, segments: Segments, generator: np.random.Generator
+    ) -> tuple[Segments, ...]:
+        tokens = segments.tokens
+        choices = np.diff(self.starts)[tokens] * self.vocabulary.whole(tokens)
+        drawn = np.floor(generator.random(len(tokens)) * choices).astype(np.int64)
+        changed = choices > 0
+        if self.probability < 1:
+            changed &= generator.random(len(tokens)) < self.probability
+        if self.prefix is not None and self.longest is not None:
+            changed &= _room(changed, segments, self.longest)
+        where = np.where(changed, self.starts[tokens] + drawn, 0)
+        replaced = np.where(changed, self.candidates[where], tokens).astype(np.int32)
+        if self.prefix is not None:
+            return segments, _with_prefix(segments, replaced, changed, self.prefix)
+        return segments, dataclasses.replace(segments, tokens=replaced)
+
+
+@dataclasses.dataclass(frozen=True)
+class WordNet:
+    """Each word becomes one of its synonyms in WordNet, or stays, all equally likely.
+
+    least_count: occurrences of a replacement in the corpus; lexicons: the folder of
+    NLTK's data, if not where NLTK looks.
+    """
+
+    least_count: int = 10
+    lexicons: str | None = None
+
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+        words = vocabulary(tokenizer, corpus)
+        found = lexicons.WordNet(self.lexicons).synonyms
+        return _replaced(words, lambda word: found(word) | {word}, self.least_count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Paraphrases:
+    """As WordNet, with the pairs in a file (PPDB)."""
+
+    path: str
+    least_count: int = 10
+
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+        words, pairs = vocabulary(tokenizer, corpus), lexicons.pairs(self.path)
+        found = lambda word: pairs[word] | {word} if word in pairs else ()
+        return _replaced(words, found, self.least_count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Antonyms:
+    """Adjectives and verbs become "not" and an antonym of theirs in WordNet.
+
+    A word counts as adjective or verb if most of its occurrences do (of at most 16 in
+    the corpus, tagged in their context).
+    """
+
+    probability: float = 0.5
+    least_count: int = 1
+    lexicons: str | None = None
+
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+        words = vocabulary(tokenizer, corpus)
+        if "not" not in words.ids:
+            raise UserError(
+                'the vocabulary has no word "not", which antonyms need: leave it among '
+                "the stop words that are kept (keep)"
+            )
+        found = lexicons.WordNet(self.lexicons).antonyms
+        table = _replaced(words, found, self.least_count)
+        tagged = _adjectives_and_verbs(table, corpus, lexicons.Tagger(self.lexicons))
+        return dataclasses.replace(
+            _replaced(
+                words,
+                lambda word: found(word) if word in tagged else (),
+                self.least_count,
+            ),
+            probability=self.probability,
+            prefix=words.ids["not"],
+            longest=corpus.summary()["longest"],
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Uninformative:
+    """Rare words become more frequent synonyms of theirs in WordNet.
+
+    below: a word is rare that occurs less often.
+    """
+
+    below: int = 10
+    lexicons: str | None = None
+
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+        words = vocabulary(tokenizer, corpus)
+        synonyms = lexicons.WordNet(self.lexicons).synonyms
+        rare = lambda word: words.counts[words.ids[word]] < self.below
+        found = lambda word: synonyms(word) if rare(word) else ()
+        return _replaced(words, found, self.below)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dropped:
+    """Words are left out at random; a segment keeps one at least."""
+
+    probability: float = 0.3
+
+    count = 2
+    queries = ()
+    least_segments = 1
+
+    def __call__(
+        self, segments: Segments, generator: np.random.Generator
+    ) -> tuple[Segments, ...]:
+        kept = generator.random(len(segments.tokens)) >= self.probability
+        lengths = segments.lengths
+        some = lengths > 0
+        kept[segments.offsets[:-1][some]] |= _sums(kept, segments)[some] == 0
+        dropped = dataclasses.replace(
+            segments,
+            tokens=segments.tokens[kept],
+            offsets=np.concatenate([[0], np.cumsum(_sums(kept, segments))]),
+        )
+        return segments, dropped
+
+
+def _replaced(
+    words: Vocabulary, candidates: Callable[[str], Iterable[str]], least_count: int
+) -> Replaced:
+    """The table of all words; candidates are words of the vocabulary.
+
+    Those that occur less than `least_count` times are left out, the word itself never.
+    """
+    table, starts = [], [0]
+    for i, word in enumerate(words.words):
+        if word is not None and word.isalpha():
+            found = {words.ids[one] for one in candidates(word) if one in words.ids}
+            found = {j for j in found if j == i or words.counts[j] >= least_count}
+            table += sorted(found)
+        starts.append(len(table))
+    if not table:
+        raise UserError(
+            "no word of the vocabulary has a replacement in it: is the corpus English?"
+        )
+    return Replaced(words, np.array(starts), np.array(table, np.int32))
+
+
+def _adjectives_and_verbs(
+    table: Replaced, corpus: Corpus, tagger: lexicons.Tagger
+) -> set[str]:
+    """Of the words in a table, those that are adjectives or verbs more often than not.
+
+    Only so many occurrences are tagged, for all corpora cost the same.
+    """
+    words, tokens = table.vocabulary, np.asarray(corpus.tokens)
+    wanted = np.flatnonzero(np.diff(table.starts))
+    order = np.argsort(tokens, kind="stable")
+    first = np.searchsorted(tokens, wanted, sorter=order)
+    after = np.searchsorted(tokens, wanted, side="right", sorter=order)
+    found = set()
+    for word, start, end in zip(wanted, first, after, strict=True):
+        places = order[
+            np.linspace(start, end - 1, min(OCCURRENCES, end - start), dtype=int)
+        ]
+        votes = [_tagged(int(place), tokens, words, tagger) for place in places]
+        if sum(votes) * 2 > len(votes):
+            found.add(words.words[word])
+    return found
+
+
+def _tagged(
+    place: int, tokens: np.ndarray, words: Vocabulary, tagger: lexicons.Tagger
+) -> bool:
+    """Whether the word at `place` is an adjective or a verb among its neighbours."""
+    start = max(place - BEFORE, 0)
+    around = [words.words[i] or "" for i in tokens[start : place + AFTER + 1]]
+    return tagger.is_adjective_or_verb(around)[place - start]
+
+
+def _room(changed: Bool[np.ndarray, " n"], segments: Segments, longest: int):
+    """Of the words to be changed, those that have room for one token more."""
+    before = np.cumsum(changed) - changed  # in the whole document
+    before -= np.repeat(before[segments.offsets[:-1]], segments.lengths)
+    room = np.repeat(longest - segments.lengths, segments.lengths)
+    return before < room
+
+
+def _with_prefix(
+    segments: Segments, tokens: np.ndarray, changed: np.ndarray, prefix: int
+) -> Segments:
+    """`tokens` with `prefix` before each of those that are `changed`."""
+    longer = np.repeat(tokens, 1 + changed)
+    ends = np.cumsum(1 + changed)
+    longer[ends[changed] - 2] = prefix
+    lengths = segments.lengths + _sums(changed, segments)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return dataclasses.replace(segments, tokens=longer, offsets=offsets)
+
+
+def _sums(values: Bool[np.ndarray, " n"], segments: Segments) -> np.ndarray:
+    """How many are true in each segment."""
+    totals = np.concatenate([[0], np.cumsum(values)])
+    return np.diff(totals[segments.offsets])
