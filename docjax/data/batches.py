@@ -111,7 +111,8 @@ def microbatches(
     found, start, row = [], 0, 0
     while start < len(order):
         longest = len(pieces[order[start]])
-        width = next(width for width in widths if width >= longest)
+        wide = (width for width in widths if width >= longest)
+        width = next(wide, -(-longest // 8) * 8)  # a view may have added words
         tokens = np.zeros((height(width, len(order) - start), width), np.int32)
         chosen = order[start : start + len(tokens)]
         for i, number in enumerate(chosen):

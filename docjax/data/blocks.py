@@ -76,7 +76,8 @@ def pack(
     flat = np.concatenate(documents)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     block, place, piece, source, size = _places(lengths, starts, layout)
-    shape = round_up(block[-1] + 1), layout.words
+    used = int(block[-1]) + 1
+    shape = round_up(used), layout.words
     words = np.full(shape, PAD, np.int32)
     pieces = np.full(shape, layout.pieces - 1, np.int32)
     owners = np.full(shape, len(documents), np.int32)
@@ -89,9 +90,16 @@ def pack(
     chosen = generator.random((len(owner), layout.drawn)) * lengths[owner][:, None]
     drawn[block, piece] = flat[starts[owner][:, None] + chosen.astype(np.int64)]
     other, other_owners = _flat(others, len(documents))
-    used = np.array(block[-1] + 1, np.int32)
-    lengths = lengths.astype(np.int32)
-    return Blocks(words, pieces, owners, drawn, used, lengths, other, other_owners)
+    return Blocks(
+        words,
+        pieces,
+        owners,
+        drawn,
+        np.array(used, np.int32),
+        lengths.astype(np.int32),
+        other,
+        other_owners,
+    )
 
 
 def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:

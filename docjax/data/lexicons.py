@@ -8,6 +8,7 @@ import functools
 import gzip
 import lzma
 import warnings
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,22 @@ from nltk.tag import PerceptronTagger
 from docjax.config import UserError
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+DAMAGED = (zlib.error, lzma.LZMAError)
 ADJECTIVES_AND_VERBS = ("JJ", "VB")  # how the tags of the Penn Treebank begin
 
 
 def stop_words(folder: str | None = None) -> frozenset[str]:
     """NLTK's 179 English stop words."""
     path = _find("stopwords", "corpora/stopwords/english", folder)
-    return frozenset(Path(path).read_text("utf-8").split())
+    with path.open("utf-8") as file:
+        return frozenset(file.read().split())
 
 
 class WordNet:
     """Synonyms and antonyms of English words, in small letters, single words only."""
 
     def __init__(self, folder: str | None = None):
-        path = _find("wordnet", "corpora/wordnet", folder)
+        path = _find("wordnet", "corpora/wordnet/", folder)
         with warnings.catch_warnings():  # of other languages, which are not read
             warnings.simplefilter("ignore", UserWarning)
             self._reader = WordNetCorpusReader(path, None)
@@ -65,7 +68,7 @@ class Tagger:
         name = "averaged_perceptron_tagger_eng"
         path = _find(name, f"taggers/{name}/", folder)
         self._tagger = PerceptronTagger(load=False)
-        self._tagger.load_from_json(loc=str(path))
+        self._tagger.load_from_json(loc=path)
 
     def is_adjective_or_verb(self, words: Sequence[str]) -> list[bool]:
         """For each word of a text in its order."""
@@ -87,7 +90,7 @@ def pairs(path: str) -> dict[str, set[str]]:
                 if all(len(word.split()) == 1 for word in pair):
                     for word, other in (pair, pair[::-1]):
                         found.setdefault(word, set()).add(other)
-    except (OSError, UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, *DAMAGED) as error:
         raise UserError(f"paraphrases {path}: cannot be read ({error})") from None
     if not found:
         raise UserError(f"paraphrases {path}: no pair of single words")
@@ -96,7 +99,7 @@ def pairs(path: str) -> dict[str, set[str]]:
 
 def _pair(line: str, place: str) -> tuple[str, str]:
     fields = line.split("|||")[1:3] if "|||" in line else line.split("\t")
-    words = [field.strip().lower() for field in fields]
+    words = [field.strip(" \r\n").lower() for field in fields]
     if len(words) != 2 or not all(words):
         raise UserError(f"{place}: not a pair `word<TAB>word`: {line.strip()[:60]!r}")
     return words[0], words[1]
@@ -108,7 +111,10 @@ def _single(names: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _find(name: str, resource: str, folder: str | None) -> Any:
-    """Where NLTK finds a resource; `folder` is searched alone if it is given."""
+    """Where NLTK finds a resource; `folder` is searched alone if it is given.
+
+    NLTK's downloader leaves some as .zip, where a folder is found by its last slash.
+    """
     if folder is not None and folder not in nltk.data.path:
         nltk.data.path.insert(0, folder)  # NLTK reads from nowhere else
     try:

@@ -3,15 +3,17 @@
 import dataclasses
 import functools
 import json
+import string
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int
+from tokenizers import decoders
 
 from docjax.data.tokens import Corpus, Tokenizer
 
-BYTE_SPACE = "\u0120"  # how byte-level tokens say that a word begins
-MARK = "\u2581"  # and how others do
+MARKS = (" ", "\u2581")  # how tokens say that a word begins; byte-level ones, decoded
+NEW = (*MARKS, *string.whitespace, *string.punctuation)  # these go on no word
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,13 +51,14 @@ def vocabulary(tokenizer: Tokenizer, corpus: Corpus) -> Vocabulary:
     model = json.loads(tokenizer.backend.to_str())["model"]
     special = tokenizer.backend.get_added_tokens_decoder()
     prefix = model.get("continuing_subword_prefix") or ""
-    marks = (BYTE_SPACE, MARK) if model["type"] == "BPE" else ()
+    marked, decode = model["type"] in ("BPE", "Unigram"), decoders.ByteLevel().decode
     for token, i in tokenizer.backend.get_vocab(with_added_tokens=True).items():
         if i in special:
             continue
-        if marks:  # of byte-level and word tokens, those that begin with a mark
-            continues[i] = not token.startswith(marks)
-            words[i] = None if continues[i] else token[1:]
+        if marked:  # of byte-level and word tokens, those that begin with a mark
+            text = decode([token])
+            continues[i] = not text.startswith(NEW)
+            words[i] = text[1:] or None if text.startswith(MARKS) else None
         else:
             continues[i] = bool(prefix) and token.startswith(prefix)
             words[i] = None if continues[i] else token

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 import tokenizers
-from tokenizers import models, normalizers, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from docjax.config import UserError
 from docjax.data.lexicons import stop_words as read_stop_words
@@ -84,4 +84,5 @@ def word_tokenizer(words: Iterable[str], pattern: str) -> Tokenizer:
             pre_tokenizers.Metaspace(MARK, prepend_scheme="always", split=False),
         ]
     )
+    backend.decoder = decoders.Metaspace(MARK, prepend_scheme="always", split=False)
     return Tokenizer(backend)

@@ -31,6 +31,25 @@ class Mean(nn.Module):
         return unit(vectors) if self.normalize else vectors
 
 
+class Sum(nn.Module):
+    """The sum of the segment vectors (BERT-ST of DECA sums those of sentences)."""
+
+    @nn.compact
+    def __call__(
+        self,
+        vectors: Float[Array, "*s p d"],
+        lengths: Int[Array, "*s p"],
+        adjacency=None,
+        edges=None,
+    ) -> Float[Array, "*s d"]:
+        del adjacency, edges
+        return jnp.einsum("...p,...pd->...d", (lengths > 0) * 1.0, vectors)
+
+    def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+        """Query vectors: one segment's own."""
+        return vectors
+
+
 def unit(vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
     """Vectors of length 1; zero stays zero."""
     square = (vectors**2).sum(-1, keepdims=True)
@@ -49,3 +68,27 @@ class Classifier(nn.Module):
     ) -> Float[Array, "*s c"]:
         vectors = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
         return nn.Dense(self.classes, name="logits")(vectors)
+
+
+class Predictor(nn.Module):
+    """The views' vectors, and after them what a small network predicts from each.
+
+    Linear without bias, batch normalisation over the documents of a view, ReLU, linear
+    (SimSiam; DECA has 64 `hidden`). The statistics are the batch's own: there are no
+    running ones, since predictions are for training only.
+    """
+
+    hidden: int = 64
+
+    @nn.compact
+    def __call__(
+        self, vectors: Float[Array, "v b d"], key: jax.Array | None = None
+    ) -> Float[Array, "w b d"]:
+        del key
+        inner = nn.Dense(self.hidden, use_bias=False, name="inner")(vectors)
+        mean, square = inner.mean(1, keepdims=True), inner.var(1, keepdims=True)
+        scale = self.param("scale", nn.initializers.ones, (self.hidden,))
+        shift = self.param("shift", nn.initializers.zeros, (self.hidden,))
+        inner = (inner - mean) * jax.lax.rsqrt(square + 1e-5) * scale + shift
+        said = nn.Dense(vectors.shape[-1], name="outer")(nn.relu(inner))
+        return jnp.concatenate([vectors, said])

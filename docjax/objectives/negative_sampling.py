@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
 
 CONTEXTS = ("left", "shrunk", "full")
-CHUNK = 32  # words whose contexts are one product of matrices
 
 
 class Rows(NamedTuple):
@@ -40,9 +39,9 @@ class NegativeSampling:
       negatives: k.
       sample: words of the document in one estimate.
       context: "full": all words within the window; "shrunk": within a window drawn
-        from 1..window for each word, as in Word2Vec; "left": as the authors' code has
-        it, the words from t - window + b to t - b with b drawn from 0..window - 1, so
-        that some words are predicted from their document alone.
+        from 1..window, as in Word2Vec; "left": as the authors' code has it, the words
+        from t - window + b to t - b with b drawn from 0..window - 1, so that some words
+        are predicted from their document alone. The draw is one for a block.
       combine: "mean" of the context's words and the estimate, or "sum" as in Eq. 2.
       pool: words drawn from a document of a block, of which estimates are made.
       shared: noise words drawn for all words of a block; each counts k / shared.
@@ -79,75 +78,120 @@ class NegativeSampling:
         """Words drawn from each document of a block."""
         return max(self.pool, self.sample)
 
-    def loss(
+    def gradient(
         self,
         rows: Rows,
         words: Int[Array, " w"],
         pieces: Int[Array, " w"],
         noise: Int[Array, " k"],
         key: jax.Array,
-    ) -> Float[Array, ""]:
-        """The sum of the losses of a block's words.
+    ) -> tuple[Float[Array, ""], Rows]:
+        """The sum of the losses of a block's words, and its gradient.
+
+        Written out: what jax.grad makes of the windows and draws takes twice as long.
 
         words: ids, 0 for padding; pieces: which document of the block each is of;
         noise: ids of the noise words, which are no noise for themselves.
         """
-        real = words > 0
+        real = (words > 0).astype(jnp.float32)
         draws, shrink = jax.random.split(key)
-        context, counts = self._context(rows.words, real, shrink)
-        u = self._estimates(rows.drawn, pieces, draws) + context
-        if self.combine == "mean":
-            u = u / (counts + 1)[:, None]
-        found = jax.nn.softplus(-(u * rows.targets).sum(-1))
-        wrong = jax.nn.softplus(u @ rows.noise.T) * (words[:, None] != noise)
-        return ((found + wrong.sum(-1) * (self.negatives / len(noise))) * real).sum()
+        window = jax.random.randint(shrink, (), 0, len(self._windows()))
+        context, counts = self._context(rows.words, real, window)
+        means, chosen = self._estimates(rows.drawn, pieces, draws)
+        parts = counts + 1 if self.combine == "mean" else jnp.ones_like(counts)
+        u = (context + means[chosen]) / parts[:, None]
+
+        right = (u * rows.targets).sum(-1)
+        wrong = u @ rows.noise.T
+        weights = (words[:, None] != noise) * (real * self.negatives / len(noise))[
+            :, None
+        ]
+        loss = (jax.nn.softplus(-right) * real).sum()
+        loss += (jax.nn.softplus(wrong) * weights).sum()
+
+        of_right = -jax.nn.sigmoid(-right) * real
+        of_wrong = jax.nn.sigmoid(wrong) * weights
+        of_u = of_right[:, None] * rows.targets + of_wrong @ rows.noise
+        of_u = of_u / parts[:, None]
+        found = Rows(
+            words=self._spread(of_u, window) * real[:, None],
+            drawn=self._return(of_u, chosen, rows.drawn.shape),
+            targets=of_right[:, None] * u,
+            noise=of_wrong.T @ u,
+        )
+        return loss, found
+
+    def _windows(self) -> list[tuple[int, int]]:
+        """First and last place of each window that is drawn, counted from the word."""
+        w = self.window
+        if self.context == "full":
+            return [(-w, w)]
+        if self.context == "shrunk":
+            return [(-reach, reach) for reach in range(1, w + 1)]
+        return [(b - w, -b) for b in range(w)]
+
+    def _context(
+        self,
+        words: Float[Array, "w d"],
+        real: Float[Array, " w"],
+        window: Int[Array, ""],
+    ) -> tuple[Float[Array, "w d"], Float[Array, " w"]]:
+        """The sum of the vectors in each word's window, and how many they are."""
+        sums = [
+            lambda pair, ends=ends: tuple(_around(one, *ends) for one in pair)
+            for ends in self._windows()
+        ]
+        context, counts = jax.lax.switch(window, sums, (words, real[:, None]))
+        return context, counts[:, 0]
+
+    def _spread(
+        self, gradient: Float[Array, "w d"], window: Int[Array, ""]
+    ) -> Float[Array, "w d"]:
+        """The gradient of the words from that of the contexts they are in."""
+        sums = [
+            lambda one, first=first, last=last: _around(one, -last, -first)
+            for first, last in self._windows()
+        ]
+        return jax.lax.switch(window, sums, gradient)
 
     def _estimates(
         self,
         drawn: Float[Array, "p s d"],
         pieces: Int[Array, " w"],
         key: jax.Array,
-    ) -> Float[Array, "w d"]:
-        """For each word the mean of `sample` of the words drawn from its document:
-        those from a random one on, in a circle."""
-        p, s, _ = drawn.shape
-        ahead = (jnp.arange(s) - jnp.arange(s)[:, None]) % s
-        circle = (ahead < self.sample) / self.sample
-        means = jnp.einsum("ij,pjd->pid", circle, drawn).reshape(p * s, -1)
-        return means[pieces * s + jax.random.randint(key, pieces.shape, 0, s)]
+    ) -> tuple[Float[Array, "n d"], Int[Array, " w"]]:
+        """Means of `sample` of the words drawn from a document, and each word's row.
 
-    def _context(
-        self, words: Float[Array, "w d"], real: Bool[Array, " w"], key: jax.Array
-    ) -> tuple[Float[Array, "w d"], Float[Array, " w"]]:
-        """The sum of the vectors in each word's window, and how many they are.
-
-        A product with a band matrix, in chunks, each with the words around it.
+        For every place in the circle of a document's draws the mean of those from there
+        on; every word takes a random one.
         """
-        w, d = words.shape
-        chunk = max(CHUNK, self.window)
-        n = -(-w // chunk)
-        within = self._band((n, chunk), key)
-        flat = jnp.concatenate([words, real[:, None].astype(words.dtype)], axis=1)
-        flat = jnp.pad(flat, ((0, n * chunk - w), (0, 0))).reshape(n, chunk, d + 1)
-        edge = jnp.zeros_like(flat[:1])
-        before = jnp.concatenate([edge, flat[:-1]])[:, chunk - self.window :]
-        after = jnp.concatenate([flat[1:], edge])[:, : self.window]
-        around = flat if self.context == "left" else jnp.concatenate([flat, after], 1)
-        around = jnp.concatenate([before, around], 1)
-        found = jnp.einsum("nij,njd->nid", within, around).reshape(n * chunk, d + 1)[:w]
-        return found[:, :d], found[:, d]
+        p, s, d = drawn.shape
+        means = jnp.einsum("ij,pjd->pid", self._circle(s), drawn).reshape(p * s, d)
+        return means, pieces * s + jax.random.randint(key, pieces.shape, 0, s)
 
-    def _band(self, shape: tuple[int, int], key: jax.Array) -> Float[Array, "n i j"]:
-        """1 where word j, counted from `window` before a chunk, is in the window of
-        word i of the chunk."""
-        chunk, full = shape[1], self.context != "left"
-        distance = jnp.arange(chunk + self.window * (1 + full)) - self.window
-        distance = distance - jnp.arange(chunk)[:, None]
-        drawn = jax.random.randint(key, (*shape, 1), 0, self.window)
-        if self.context == "left":
-            near = (distance >= drawn - self.window) & (distance <= -drawn)
-        else:
-            reach = self.window - (drawn if self.context == "shrunk" else 0)
-            near = jnp.abs(distance) <= reach
-        near = near & (distance != 0)
-        return jnp.broadcast_to(near, (*shape, distance.shape[1])).astype(jnp.float32)
+    def _return(
+        self, gradient: Float[Array, "w d"], chosen: Int[Array, " w"], shape
+    ) -> Float[Array, "p s d"]:
+        """The gradient of the words drawn from that of the estimates."""
+        p, s, _ = shape
+        sums = jax.ops.segment_sum(gradient, chosen, p * s).reshape(shape)
+        return jnp.einsum("ij,pid->pjd", self._circle(s), sums)
+
+    def _circle(self, s: int) -> Float[Array, "s s"]:
+        ahead = (jnp.arange(s) - jnp.arange(s)[:, None]) % s
+        return (ahead < self.sample) / self.sample
+
+
+def _around(vectors: Float[Array, "w d"], first: int, last: int) -> Float[Array, "w d"]:
+    """For each row the sum of those from `first` to `last` around it, but itself."""
+    if last < first:
+        return jnp.zeros_like(vectors)
+    sums = jax.lax.reduce_window(
+        vectors,
+        0.0,
+        jax.lax.add,
+        (last - first + 1, 1),
+        (1, 1),
+        ((-first, last), (0, 0)),
+    )
+    return sums - vectors if first <= 0 <= last else sums

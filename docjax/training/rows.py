@@ -1,10 +1,11 @@
 """Optimizers of tables that touch only the rows in use.
 
-A gradient is a list of rows and what belongs to each; a row may come several times.
+Gradients are lists of rows and what belongs to each; a row may come several times.
 Dense optimizers would read and write the whole table for every block of words.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -37,13 +38,20 @@ class Adagrad:
         return jnp.zeros(len(table), jnp.float32)
 
     def update(
-        self, table: Table, squares: Any, gradient: Gradient, decay: Float[Array, ""]
+        self,
+        table: Table,
+        squares: Any,
+        gradients: Sequence[Gradient],
+        decay: Float[Array, ""],
     ) -> tuple[Table, Any]:
         """The next table and statistics; `decay` scales the learning rate."""
-        rows, values = gradient
-        squares = squares.at[rows].add((values**2).mean(-1))
-        scale = self.learning_rate * decay * jax.lax.rsqrt(squares[rows] + self.epsilon)
-        return table.at[rows].add(-scale[:, None] * values), squares
+        for rows, values in gradients:
+            squares = squares.at[rows].add((values**2).mean(-1))
+        rate = self.learning_rate * decay
+        for rows, values in gradients:
+            scale = rate * jax.lax.rsqrt(squares[rows] + self.epsilon)
+            table = table.at[rows].add(-scale[:, None] * values)
+        return table, squares
 
 
 class Moments(NamedTuple):
@@ -73,10 +81,14 @@ class Adam:
         return Moments(zeros, zeros, jnp.zeros(len(table), jnp.float32))
 
     def update(
-        self, table: Table, moments: Any, gradient: Gradient, decay: Float[Array, ""]
+        self,
+        table: Table,
+        moments: Any,
+        gradients: Sequence[Gradient],
+        decay: Float[Array, ""],
     ) -> tuple[Table, Any]:
         """The next table and moments; `decay` scales the learning rate."""
-        rows, values = merged(gradient, len(table))
+        rows, values = merged(gradients, len(table))
         old = jax.tree.map(lambda array: array[rows], moments)
         mean = self.b1 * old.mean + (1 - self.b1) * values
         square = self.b2 * old.square + (1 - self.b2) * values**2
@@ -91,13 +103,14 @@ class Adam:
         return table.at[rows].add(-rate * step, mode="drop"), moments
 
 
-def merged(gradient: Gradient, size: int) -> Gradient:
+def merged(gradients: Sequence[Gradient], size: int) -> Gradient:
     """Each row once, with the sum of its values; the places left over name row `size`.
 
     Those are beyond the table: write with mode="drop".
     """
-    order = jnp.argsort(gradient.rows)
-    rows, values = gradient.rows[order], gradient.values[order]
+    rows, values = map(jnp.concatenate, zip(*gradients, strict=True))
+    order = jnp.argsort(rows)
+    rows, values = rows[order], values[order]
     first = jnp.concatenate([jnp.ones(1, bool), rows[1:] != rows[:-1]])
     place = jnp.cumsum(first) - 1
     sums = jax.ops.segment_sum(values, place, len(rows), indices_are_sorted=True)

@@ -119,30 +119,22 @@ class WordTrainer:
         noise = jnp.searchsorted(self.noise, chances).astype(jnp.int32)
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
-        loss, found = jax.value_and_grad(self.objective.loss)(
-            rows, words, pieces, noise, key
-        )
-        flat = lambda array: array.reshape(-1, array.shape[-1])
-        of_words = Gradient(
-            jnp.concatenate([words, drawn.ravel()]),
-            jnp.concatenate([found.words, flat(found.drawn)]),
-        )
-        of_targets = Gradient(
-            jnp.concatenate([words, noise]),
-            jnp.concatenate([found.targets, found.noise]),
-        )
+        loss, found = self.objective.gradient(rows, words, pieces, noise, key)
+        of_drawn = found.drawn.reshape(-1, found.drawn.shape[-1])
+        of_words = Gradient(words, found.words), Gradient(drawn.ravel(), of_drawn)
+        of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
         state = self._update(state, of_words, of_targets, decay)
-        square = (of_words.values**2).sum() + (of_targets.values**2).sum()
+        square = sum((one**2).sum() for one in found)
         return state, {"loss": sums["loss"] + loss, "square": sums["square"] + square}
 
     def _update(self, state: State, of_words, of_targets, decay) -> State:
         tables, statistics = dict(state.params["segment"]), state.optimizer
         found = {}
-        for name, gradient in (("words", of_words), ("targets", of_targets)):
+        for name, gradients in (("words", of_words), ("targets", of_targets)):
             found[name] = getattr(statistics, name)
-            if gradient is not None:
+            if gradients:
                 tables[name], found[name] = self.optimizer.update(
-                    tables[name], found[name], gradient, decay
+                    tables[name], found[name], gradients, decay
                 )
         tables["words"] = tables["words"].at[blocks.PAD].set(0.0)
         params = state.params | {"segment": tables}
@@ -165,8 +157,8 @@ class WordTrainer:
             loss_fn, (0, 1), has_aux=True
         )([u[some] for some in read], head)
         scale = self.objective.weight * words
-        gradient = Gradient(jnp.concatenate(read), jnp.concatenate(found) * scale)
-        state = self._update(state, gradient, None, decay)
+        gradients = [Gradient(r, g * scale) for r, g in zip(read, found, strict=True)]
+        state = self._update(state, gradients, (), decay)
         if head:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)

@@ -6,16 +6,26 @@ whole words of the tokenizer: with word pieces, those that are one piece.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
+from absl import logging
 from jaxtyping import Bool, Int
 
 from docjax.config import UserError
 from docjax.data import lexicons
-from docjax.data.tokens import Corpus, Tokenizer
+from docjax.data.documents import full_text
+from docjax.data.segments import whole
+from docjax.data.sources.jsonl import jsonl
+from docjax.data.tokens import (
+    DOCUMENTS_AT_ONCE,
+    Corpus,
+    Tokenizer,
+    segment_documents,
+)
 from docjax.data.vocabulary import Vocabulary, vocabulary
-from docjax.types import Document, Segments
+from docjax.types import Document, Section, Segments
 
 Source = Callable[[], Iterable[Document]]
 OCCURRENCES = 16  # of a word that are tagged
@@ -46,6 +56,8 @@ class Replaced:
         self, segments: Segments, generator: np.random.Generator
     ) -> tuple[Segments, ...]:
         tokens = segments.tokens
+        if not len(tokens):
+            return segments, segments
         choices = np.diff(self.starts)[tokens] * self.vocabulary.whole(tokens)
         drawn = np.floor(generator.random(len(tokens)) * choices).astype(np.int64)
         changed = choices > 0
@@ -120,7 +132,8 @@ class Antonyms:
             ),
             probability=self.probability,
             prefix=words.ids["not"],
-            longest=corpus.summary()["longest"],
+            # A tokenizer without special tokens has words, whose number is not limited.
+            longest=corpus.summary()["longest"] if len(tokenizer.prefix) else None,
         )
 
 
@@ -138,7 +151,7 @@ class Uninformative:
         words = vocabulary(tokenizer, corpus)
         synonyms = lexicons.WordNet(self.lexicons).synonyms
         rare = lambda word: words.counts[words.ids[word]] < self.below
-        found = lambda word: synonyms(word) if rare(word) else ()
+        found = lambda word: synonyms(word) - {word} if rare(word) else ()
         return _replaced(words, found, self.below)
 
 
@@ -167,6 +180,74 @@ class Dropped:
         return segments, dropped
 
 
+@dataclasses.dataclass(frozen=True)
+class Rewritten:
+    """The document and a rewritten text of it, such as its translation back.
+
+    Attributes:
+      path: JSON lines with `id` and `text`, the rewritten texts by document; or
+      rewrite: a function from a list of texts to a list of texts.
+    """
+
+    path: str | None = None
+    rewrite: Callable[[list[str]], list[str]] | None = None
+
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> "Found":
+        if (self.path is None) == (self.rewrite is None):
+            raise UserError("Rewritten needs path or rewrite, one of them")
+        limit, numbers = corpus.summary()["longest"], {}
+        for number, identifier in enumerate(corpus.ids):
+            numbers[identifier] = number
+        found = {}
+        for some in _batches(self._texts(source)):
+            cut = segment_documents(some, whole, tokenizer, limit)
+            found |= {
+                numbers[document.id]: one
+                for document, one in zip(some, cut, strict=True)
+                if document.id in numbers
+            }
+        missing = len(corpus) - len(found)
+        if missing:
+            logging.warning(
+                "%d of %d documents have no rewritten text: they stay as they are",
+                missing,
+                len(corpus),
+            )
+        return Found(found)
+
+    def _texts(self, source: Source) -> Iterator[Document]:
+        """The documents with their rewritten texts."""
+        if self.path is not None:
+            yield from jsonl(self.path)
+            return
+        for some in _batches(source()):
+            texts = self.rewrite([full_text(document) for document in some])
+            for document, text in zip(some, texts, strict=True):
+                yield Document(document.id, (Section("", text),))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """Two views: the document, and the one that was found for it by its number."""
+
+    documents: Mapping[int, Segments]
+    count = 2
+    queries = ()
+    least_segments = 1
+
+    def __call__(
+        self, segments: Segments, generator: np.random.Generator
+    ) -> tuple[Segments, ...]:
+        del generator
+        return segments, self.documents.get(segments.number, segments)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    documents = iter(documents)
+    while some := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
+        yield some
+
+
 def _replaced(
     words: Vocabulary, candidates: Callable[[str], Iterable[str]], least_count: int
 ) -> Replaced:
@@ -181,7 +262,8 @@ def _replaced(
             found = {j for j in found if j == i or words.counts[j] >= least_count}
             table += sorted(found)
         starts.append(len(table))
-    if not table:
+    itself = np.repeat(np.arange(len(words.words)), np.diff(starts))
+    if np.array_equal(table, itself):  # empty, or no word has another
         raise UserError(
             "no word of the vocabulary has a replacement in it: is the corpus English?"
         )
@@ -216,14 +298,16 @@ def _tagged(
 ) -> bool:
     """Whether the word at `place` is an adjective or a verb among its neighbours."""
     start = max(place - BEFORE, 0)
-    around = [words.words[i] or "" for i in tokens[start : place + AFTER + 1]]
+    around = [words.words[i] or "." for i in tokens[start : place + AFTER + 1]]
     return tagger.is_adjective_or_verb(around)[place - start]
 
 
 def _room(changed: Bool[np.ndarray, " n"], segments: Segments, longest: int):
     """Of the words to be changed, those that have room for one token more."""
     before = np.cumsum(changed) - changed  # in the whole document
-    before -= np.repeat(before[segments.offsets[:-1]], segments.lengths)
+    some = segments.lengths > 0
+    first = before[segments.offsets[:-1][some]]
+    before -= np.repeat(first, segments.lengths[some])
     room = np.repeat(longest - segments.lengths, segments.lengths)
     return before < room
 

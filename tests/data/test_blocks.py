@@ -1,0 +1,120 @@
+"""Blocks of words: every word once, documents apart, draws from the whole document."""
+
+import numpy as np
+import pytest
+
+from docjax.config import UserError
+from docjax.data.blocks import Layout, WordBatches, pack
+from docjax.data.segments import whole
+from docjax.data.tokens import Corpus
+from docjax.data.words import word_tokenizer
+from docjax.types import Document, Section
+
+LAYOUT = Layout(words=32, window=3, pieces=4, drawn=5)
+
+
+def documents(sizes, seed=0):
+    generator = np.random.default_rng(seed)
+    return [generator.integers(1, 50, size).astype(np.int32) for size in sizes]
+
+
+def packed(sizes, others=()):
+    return pack(documents(sizes), others, LAYOUT, np.random.default_rng(1))
+
+
+def test_every_word_lies_in_a_block_once_and_in_order():
+    sizes = [5, 29, 1, 80, 12, 3, 3, 3, 3, 3]
+    found = packed(sizes)
+    words, owners = found.words.ravel(), found.documents.ravel()
+    for number, document in enumerate(documents(sizes)):
+        np.testing.assert_array_equal(words[owners == number], document)
+    assert (owners[words == 0] == len(sizes)).all()
+    assert found.lengths.tolist() == sizes
+    assert not found.words[found.used :].any() and found.words[found.used - 1].any()
+
+
+def test_documents_of_a_block_are_a_window_apart():
+    found = packed([5, 9, 2, 40, 7, 7, 7])
+    for words, pieces in zip(found.words, found.pieces, strict=True):
+        real = np.flatnonzero(words)
+        gaps = np.diff(real)[np.diff(pieces[real]) != 0]
+        assert (gaps > LAYOUT.window).all()
+
+
+def test_words_are_drawn_from_the_whole_of_a_long_document():
+    layout = Layout(words=32, window=3, pieces=4, drawn=400)
+    long = np.arange(1, 101, dtype=np.int32)
+    found = pack([long], [], layout, np.random.default_rng(0))
+    assert found.used == 4
+    for block in range(4):
+        counts = np.bincount(found.drawn[block, 0], minlength=101)[1:]
+        assert counts.sum() == 400
+        # Each word is drawn 4 times on average; halves of the document equally often.
+        assert abs(counts[:50].sum() - 200) < 4 * 10  # four standard deviations
+
+
+def test_no_more_pieces_lie_in_a_block_than_the_layout_has():
+    found = packed([1] * 30)
+    real = found.words > 0
+    assert found.pieces[real].max() < LAYOUT.pieces
+    assert (
+        max(np.bincount(p[r]).max() for p, r in zip(found.pieces, real) if r.any()) == 1
+    )
+
+
+def test_second_views_come_with_their_documents():
+    others = [np.array([7, 7, 7], np.int32), np.array([9], np.int32)]
+    found = packed([4, 2], others)
+    words, owners = found.other[0], found.other_documents[0]
+    assert words[owners == 0].tolist() == [7, 7, 7] and words[owners == 1].tolist() == [
+        9
+    ]
+    assert (owners[4:] == 2).all()
+
+
+def test_a_layout_has_room_for_the_documents_that_there_are():
+    layout = Layout.of(np.full(100, 20), words=1024, window=5, drawn=16)
+    assert layout.pieces >= 1024 // 25
+    with pytest.raises(UserError, match="microbatch 40: .* should have 48 at least"):
+        Layout.of(np.full(100, 20), words=40, window=5, drawn=16)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """12 documents of 1 to 12 words; word i is of document i."""
+    tokenizer = word_tokenizer("abcdefghijkl", r"[a-z]+")
+    made = [
+        Document(letter, (Section("", f"{letter} " * (i + 1)),))
+        for i, letter in enumerate("abcdefghijkl")
+    ]
+    folder = tmp_path_factory.mktemp("blocks") / "corpus"
+    return Corpus.build(folder, made, whole, tokenizer, 8, "")
+
+
+def batches(corpus, seed=0):
+    return WordBatches(corpus, np.arange(2, 12), None, LAYOUT, 4, seed)
+
+
+def test_an_epoch_reads_every_document_once_and_the_next_in_another_order(corpus):
+    spec = batches(corpus)
+    assert spec.epoch_steps == 3
+    chosen = [documents for _, documents in spec.dataset(6)]
+    assert [len(some) for some in chosen] == [4, 4, 2] * 2
+    first, second = np.concatenate(chosen[:3]), np.concatenate(chosen[3:])
+    assert sorted(first) == sorted(second) == list(range(2, 12))
+    assert first.tolist() != second.tolist()
+
+
+def test_a_step_is_a_function_of_the_seed_and_its_number(corpus):
+    found = batches(corpus).dataset(6)[4][0]
+    for one, again in zip(found, batches(corpus).dataset(6)[4][0], strict=True):
+        np.testing.assert_array_equal(one, again)
+    other = batches(corpus, seed=1).dataset(6)[4][0]
+    assert not np.array_equal(found.words, other.words)
+
+
+def test_a_document_of_several_segments_is_read_as_one(corpus):
+    steps = batches(corpus).dataset(3)
+    read = sum(np.bincount(steps[i][0].words.ravel(), minlength=13) for i in range(3))
+    assert corpus.counts.max() == 2
+    assert read[3:].tolist() == list(range(3, 13))  # word i is in document i, i times

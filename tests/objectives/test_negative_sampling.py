@@ -1,0 +1,149 @@
+"""Doc2vecC's loss: against a plain loop, unbiased, and without leaks."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from docjax.config import UserError
+from docjax.objectives.negative_sampling import NegativeSampling, Rows
+
+D, P, DRAWN, K = 6, 3, 8, 4
+
+
+def block(generator, gap=3):
+    """Two documents of 5 and 7 words, `gap` places apart, in a block of 20."""
+    words = np.zeros(20, np.int32)
+    words[:5] = generator.integers(1, 9, 5)
+    words[5 + gap : 12 + gap] = generator.integers(1, 9, 7)
+    pieces = np.full(20, P - 1, np.int32)
+    pieces[:5], pieces[5 + gap : 12 + gap] = 0, 1
+    return jnp.asarray(words), jnp.asarray(pieces)
+
+
+def rows(generator, words):
+    normal = lambda *shape: jnp.asarray(generator.normal(size=shape), jnp.float32)
+    real = (words > 0)[:, None]
+    return Rows(
+        normal(len(words), D) * real,
+        normal(P, DRAWN, D),
+        normal(len(words), D),
+        normal(K, D),
+    )
+
+
+def plain_loss(objective, found, words, pieces, noise, key):
+    """The definition, word by word, with the draws that the key gives."""
+    draws, shrink = jax.random.split(key)
+    b = int(jax.random.randint(shrink, (), 0, len(objective._windows())))
+    first, last = objective._windows()[b]
+    turns = np.asarray(jax.random.randint(draws, (len(words),), 0, DRAWN))
+    total = 0.0
+    for t in np.flatnonzero(words):
+        near = [j for j in range(t + first, t + last + 1) if j != t]
+        near = [j for j in near if 0 <= j < len(words) and words[j]]
+        circle = (turns[t] + np.arange(objective.sample)) % DRAWN
+        u = found.drawn[pieces[t], circle].mean(0) + found.words[near].sum(0)
+        if objective.combine == "mean":
+            u = u / (len(near) + 1)
+        total += np.log1p(np.exp(-u @ found.targets[t]))
+        for n in np.flatnonzero(noise != words[t]):
+            share = objective.negatives / len(noise)
+            total += share * np.log1p(np.exp(u @ found.noise[n]))
+    return total
+
+
+@pytest.mark.parametrize("context", ["left", "shrunk", "full"])
+@pytest.mark.parametrize("combine", ["mean", "sum"])
+def test_loss_and_gradient_are_those_of_a_plain_loop(context, combine):
+    objective = NegativeSampling(
+        window=3, negatives=5, sample=3, context=context, combine=combine
+    )
+    generator = np.random.default_rng(0)
+    words, pieces = block(generator)
+    found, noise = rows(generator, words), jnp.array([1, 2, 2, 7])
+    exact = Rows(*(np.asarray(one, np.float64) for one in found))
+    given = np.asarray(words), np.asarray(pieces), np.asarray(noise)
+    run = jax.jit(objective.gradient)
+    for seed in range(4):  # windows of several sizes
+        key = jax.random.key(seed)
+        loss, gradient = run(found, words, pieces, noise, key)
+        expected = plain_loss(objective, exact, *given, key)
+        np.testing.assert_allclose(loss, expected, rtol=1e-5)
+        for name, part in exact._asdict().items():
+            way = generator.normal(size=part.shape)
+            way *= (given[0] > 0)[:, None] if name == "words" else 1
+            ends = [
+                plain_loss(
+                    objective, exact._replace(**{name: part + e * way}), *given, key
+                )
+                for e in (1e-5, -1e-5)
+            ]
+            slope = (getattr(gradient, name) * way).sum()
+            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-4)
+
+
+def test_the_estimate_of_a_document_is_unbiased():
+    """Words drawn with replacement: mean and variance of the estimate are right."""
+    objective = NegativeSampling(sample=5)
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(7, 2)).astype(np.float32)  # a document's words
+    tries = 4000
+    drawn = jnp.asarray(vectors[generator.integers(0, 7, (tries, DRAWN))])
+    pieces = jnp.arange(tries)
+    means, chosen = objective._estimates(drawn, pieces, jax.random.key(0))
+    estimates = np.asarray(means[chosen])
+    error = estimates.mean(0) - vectors.mean(0)
+    deviation = np.sqrt(vectors.var(0) / 5)
+    assert (np.abs(error) < 4 * deviation / np.sqrt(tries)).all()
+    np.testing.assert_allclose(estimates.std(0), deviation, rtol=0.05)
+
+
+def test_no_window_reaches_another_document_or_the_padding():
+    objective = NegativeSampling(window=3, context="full")
+    generator = np.random.default_rng(1)
+    words, pieces = block(generator)
+    found, noise = rows(generator, words), jnp.array([20, 21, 22, 23])
+    key = jax.random.key(0)
+    alone, alone_gradient = objective.gradient(
+        found, jnp.where(pieces == 0, words, 0), pieces, noise, key
+    )
+    # The other document's words, with other vectors, change nothing of the first.
+    other = found._replace(words=jnp.where(pieces[:, None] == 0, found.words, 0))
+    _, gradient = objective.gradient(found, words, pieces, noise, key)
+    np.testing.assert_array_equal(gradient.words[:5], alone_gradient.words[:5])
+    _, again = objective.gradient(other, words, pieces, noise, key)
+    np.testing.assert_array_equal(again.targets[:5], gradient.targets[:5])
+    padding = words == 0
+    assert not np.asarray(gradient.words)[padding].any()
+    assert not np.asarray(gradient.targets)[padding].any()
+    assert np.isfinite(alone)
+
+
+def test_a_word_alone_is_predicted_from_its_document():
+    objective = NegativeSampling(window=2, sample=1, pool=1)
+    words, pieces = jnp.array([4] + [0] * 15), jnp.zeros(16, jnp.int32)
+    found = Rows(
+        words=jnp.zeros((16, 1)),
+        drawn=jnp.full((1, 1, 1), 2.0),
+        targets=jnp.ones((16, 1)),
+        noise=jnp.zeros((2, 1)),
+    )
+    noise = jnp.array([9, 9])
+    loss, _ = objective.gradient(found, words, pieces, noise, jax.random.key(0))
+    np.testing.assert_allclose(loss, np.log1p(np.exp(-2)) + 5 * np.log(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "keywords, message",
+    [
+        ({"context": "right"}, "context 'left', 'shrunk', 'full', not 'right'"),
+        ({"combine": "max"}, "'mean' or 'sum', not 'max'"),
+        ({"window": 0}, "counts must be at least 1"),
+        ({"sample": 0}, "sample 0"),
+        ({"weight": -1.0}, "weight -1.0"),
+    ],
+)
+def test_bad_keywords_are_refused(keywords, message):
+    with pytest.raises(UserError, match=message):
+        NegativeSampling(**keywords)
