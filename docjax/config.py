@@ -104,17 +104,24 @@ def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None
         raise UserError(f"{name} needs {', '.join(missing)}; it has {', '.join(valid)}")
 
 
-def vary(config: Any, variant: str, *functions: Callable[[Any], None]) -> Any:
-    """`config` after the one of `functions` that is called `variant`, "" for none.
+def vary(
+    config: Any,
+    variant: str,
+    *functions: Callable[[Any], None],
+    **named: Callable[[Any], None],
+) -> Any:
+    """`config` after those of `functions` that `variant` lists, with commas between.
+
+    A function goes by its own name, or by the one it is given under.
 
     Raises:
-      UserError: if none is; the message lists them.
+      UserError: if one is not there; the message lists them.
     """
-    found = {function.__name__: function for function in functions}
-    if variant and variant not in found:
-        raise UserError(f"variant {variant!r} is none of {', '.join(found)}")
-    if variant:
-        found[variant](config)
+    found = {function.__name__: function for function in functions} | named
+    for name in filter(None, variant.split(",")):
+        if name not in found:
+            raise UserError(f"variant {name!r} is none of {', '.join(found)}")
+        found[name](config)
     return config
 
 

@@ -22,12 +22,15 @@ from docjax.config import UserError
 from docjax.data import batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.fields import FIELDS
+from docjax.objectives.negative_sampling import Rows
+from docjax.training.rows import Adagrad, Adam
 from docjax.types import Segments
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"
 NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
 CLASSES = 20  # that a head is built for: the data says how many
+WORDS = 1000  # of a vocabulary that the data makes
 
 
 def load(name: str) -> ModuleType:
@@ -44,8 +47,10 @@ def variants(name: str) -> list[tuple[str, dict]]:
 
 def encoder(config: dict) -> DocumentEncoder:
     node = copy.deepcopy(config["encoder"])
-    if node.get("head"):
+    if "classes" in (node.get("head") or {}):
         node["head"]["classes"] = CLASSES
+    if node["segment"]["vocabulary"] == 0:
+        node["segment"]["vocabulary"] = WORDS
     return config_lib.build(node)
 
 
@@ -97,13 +102,15 @@ def test_every_part_of_every_variant_is_built(name):
             assert callable(config_lib.build(task))
         assert config["tasks"] and config["batch"] and config["microbatch"]
         assert bool(config["epochs"]) != bool(config["steps"]), variant
-        config_lib.build(config["optimizer"])(100)
+        optimizer = config_lib.build(config["optimizer"])
+        assert isinstance(optimizer, (Adagrad, Adam)) or optimizer(100)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parts_of_every_variant_fit_together(name):
     for variant, config in variants(name):
-        vectors, loss, metrics = step(config)
+        words = "negative_sampling" in config["objective"]["fn"]
+        vectors, loss, metrics = (word_step if words else step)(config)
         assert vectors.dtype == loss.dtype == jnp.float32, variant
         assert loss.shape == () and metrics, variant
         assert all(metric.shape == () for metric in metrics.values())
@@ -134,6 +141,27 @@ def step(config: dict) -> tuple:
     shape = (*batch.rows.shape, vectors.shape[-1])
     gathered = jax.ShapeDtypeStruct(shape, vectors.dtype)
     return vectors, *jax.eval_shape(loss, params, gathered, *batch[2:6], key)
+
+
+def word_step(config: dict) -> tuple:
+    """The same of a block of words, and of the documents' contrastive loss."""
+    built, params = encoder(config), parameters(config)
+    objective = config_lib.build(config["objective"])
+    table = params["segment"]["words"]
+    w, d, k = config["microbatch"], table.shape[1], objective.shared
+    float_ = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
+    int_ = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.int32)
+    rows = Rows(float_(w, d), float_(9, objective.drawn, d), float_(w, d), float_(k, d))
+    loss, gradient = jax.eval_shape(
+        objective.gradient, rows, int_(w), int_(w), int_(k), jax.random.key(0)
+    )
+    assert gradient == rows
+    apply = functools.partial(built.apply, method="outputs")
+    head = {name: params[name] for name in params if name != "segment"}
+    outputs = jax.eval_shape(apply, {"params": head}, float_(2, 5, d))
+    contrast, metrics = jax.eval_shape(objective.contrastive, outputs)
+    assert contrast.shape == ()
+    return table, loss, metrics
 
 
 def segments() -> Segments:

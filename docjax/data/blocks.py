@@ -20,30 +20,33 @@ from docjax.data.tokens import Corpus
 from docjax.types import Views
 
 PAD = 0
+COLUMN = 32
 
 
 class Blocks(NamedTuple):
     """The words of one step; the letters are those of `docjax.types`, and
 
-    r  blocks; w  words of a block; p  documents of a block; s  words drawn for one;
-    b  documents of the step; y  words of their paraphrases.
+    r  blocks; i  places of a column; n  columns of a block; p  documents of a block;
+    s  words drawn for one; b  documents of the step; y  words of all of them.
+
+    The words of a block go down its columns, one column after the other.
     """
 
-    words: Int[np.ndarray, "r w"]  # 0 between documents and behind the last
-    pieces: Int[np.ndarray, "r w"]  # which document of the block a word is of
-    documents: Int[np.ndarray, "r w"]  # which of the step, b for none
+    words: Int[np.ndarray, "r i n"]  # 0 between documents and behind the last
+    pieces: Int[np.ndarray, "r i n"]  # which document of the block a word is of
     drawn: Int[np.ndarray, "r p s"]  # words of each document of a block
     used: Int[np.ndarray, ""]  # blocks that hold words, the first ones
     lengths: Int[np.ndarray, " b"]  # words of each document
-    other: Int[np.ndarray, "v y"]  # words of the documents' second views, if any
-    other_documents: Int[np.ndarray, "v y"]  # b for none
+    views: Int[np.ndarray, "v y"]  # words of the documents' views, if any
+    owners: Int[np.ndarray, "v y"]  # which document a word is of, b for none
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """The sizes that all blocks of a run share."""
 
-    words: int  # w
+    words: int  # i * n
+    column: int  # i
     window: int
     pieces: int  # p
     drawn: int  # s
@@ -53,13 +56,15 @@ class Layout:
         cls, lengths: Int[np.ndarray, " b"], words: int, window: int, drawn: int
     ) -> "Layout":
         """A layout with room for the number of documents that a block mostly holds."""
-        if words < 8 * (window + 1):
+        column = max(COLUMN, window)
+        if words < 4 * column or words % column:
             raise UserError(
-                f"microbatch {words}: a block of words should have {8 * (window + 1)} "
-                f"at least, 8 windows of {window}"
+                f"microbatch {words}: a block of words has a multiple of {column}, "
+                f"{4 * column} at least"
             )
         taken = np.minimum(lengths, words - window) + window
-        return cls(words, window, round_up(int(1.5 * words / taken.mean()) + 8), drawn)
+        pieces = round_up(int(1.5 * words / taken.mean()) + 8)
+        return cls(words, column, window, pieces, drawn)
 
 
 def pack(
@@ -70,35 +75,33 @@ def pack(
 ) -> Blocks:
     """The blocks of some documents (int [words] each), in their order.
 
-    `others` are their second views, or none.
+    `others` are their second views, or none: then there are no views at all.
     """
     lengths = np.array([len(one) for one in documents])
     flat = np.concatenate(documents)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     block, place, piece, source, size = _places(lengths, starts, layout)
     used = int(block[-1]) + 1
-    shape = round_up(used), layout.words
+    shape = _few(used), layout.words
     words = np.full(shape, PAD, np.int32)
     pieces = np.full(shape, layout.pieces - 1, np.int32)
-    owners = np.full(shape, len(documents), np.int32)
     owner = np.searchsorted(starts, source, side="right") - 1
     at = np.repeat(block * layout.words + place, size) + _ranges(size)
     words.ravel()[at] = flat[np.repeat(source, size) + _ranges(size)]
     pieces.ravel()[at] = np.repeat(piece, size)
-    owners.ravel()[at] = np.repeat(owner, size)
     drawn = np.full((shape[0], layout.pieces, layout.drawn), PAD, np.int32)
     chosen = generator.random((len(owner), layout.drawn)) * lengths[owner][:, None]
     drawn[block, piece] = flat[starts[owner][:, None] + chosen.astype(np.int64)]
-    other, other_owners = _flat(others, len(documents))
+    views, owners = _views([documents, others] if len(others) else [])
+    columns = lambda array: array.reshape(len(array), -1, layout.column).swapaxes(1, 2)
     return Blocks(
-        words,
-        pieces,
-        owners,
+        columns(words),
+        columns(pieces),
         drawn,
         np.array(used, np.int32),
         lengths.astype(np.int32),
-        other,
-        other_owners,
+        views,
+        owners,
     )
 
 
@@ -125,16 +128,25 @@ def _ranges(sizes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " m"]:
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
-def _flat(documents: Sequence[np.ndarray], none: int) -> tuple[np.ndarray, np.ndarray]:
-    """All words, and the document of each; rounded up with padding."""
-    if not len(documents):
-        return np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32)
-    sizes = np.array([len(one) for one in documents])
-    words = np.full(round_up(int(sizes.sum())), PAD, np.int32)
-    owners = np.full(len(words), none, np.int32)
-    words[: sizes.sum()] = np.concatenate(documents)
-    owners[: sizes.sum()] = np.repeat(np.arange(len(documents)), sizes)
-    return words[None], owners[None]
+def _views(
+    views: Sequence[Sequence[np.ndarray]],
+) -> tuple[Int[np.ndarray, "v y"], Int[np.ndarray, "v y"]]:
+    """All words of each view, and the document of each; padded at the end."""
+    flat = [np.concatenate(documents) for documents in views]
+    shape = len(views), _few(max(map(len, flat), default=0))
+    words = np.full(shape, PAD, np.int32)
+    owners = np.full(shape, len(views[0]) if views else 0, np.int32)
+    for i, documents in enumerate(views):
+        sizes = [len(one) for one in documents]
+        words[i, : len(flat[i])] = flat[i]
+        owners[i, : len(flat[i])] = np.repeat(np.arange(len(sizes)), sizes)
+    return words, owners
+
+
+def _few(number: int) -> int:
+    """The next number of the form 2^j or 3 * 2^j: few shapes to compile."""
+    power = 1 << max(number - 1, 0).bit_length()
+    return power // 4 * 3 if power >= 4 and number <= power // 4 * 3 else power
 
 
 @dataclasses.dataclass(frozen=True)

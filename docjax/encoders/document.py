@@ -72,8 +72,9 @@ class DocumentEncoder(nn.Module):
 
     def outputs(
         self, documents: Float[Array, "v b d"], key: jax.Array | None = None
-    ) -> Float[Array, "v b f"]:
-        """What the objective reads: the views, through the head if there is one."""
+    ) -> Float[Array, "_ b f"]:
+        """What the objective reads: the views, through the head if there is one; the
+        head may add what it predicts of them."""
         return documents if self.head is None else self.head(documents, key)
 
     def attention(self, vectors, lengths, adjacency) -> list[Float[Array, "*s h i i"]]:

@@ -83,7 +83,7 @@ class Predictor(nn.Module):
     @nn.compact
     def __call__(
         self, vectors: Float[Array, "v b d"], key: jax.Array | None = None
-    ) -> Float[Array, "w b d"]:
+    ) -> Float[Array, "_ b d"]:
         del key
         inner = nn.Dense(self.hidden, use_bias=False, name="inner")(vectors)
         mean, square = inner.mean(1, keepdims=True), inner.var(1, keepdims=True)

@@ -18,11 +18,15 @@ CONTEXTS = ("left", "shrunk", "full")
 
 
 class Rows(NamedTuple):
-    """Rows of the two tables that one block reads."""
+    """Rows of the two tables that one block reads.
 
-    words: Float[Array, "w d"]  # of U, zero for padding
+    A block lies in columns: its word t is at place t % i of column t // i. So a shift
+    by one word is a shift of whole rows of memory.
+    """
+
+    words: Float[Array, "i n d"]  # of U, zero for padding
     drawn: Float[Array, "p s d"]  # of U
-    targets: Float[Array, "w d"]  # of V
+    targets: Float[Array, "i n d"]  # of V
     noise: Float[Array, "k d"]  # of V
 
 
@@ -81,14 +85,14 @@ class NegativeSampling:
     def gradient(
         self,
         rows: Rows,
-        words: Int[Array, " w"],
-        pieces: Int[Array, " w"],
+        words: Int[Array, "i n"],
+        pieces: Int[Array, "i n"],
         noise: Int[Array, " k"],
         key: jax.Array,
     ) -> tuple[Float[Array, ""], Rows]:
         """The sum of the losses of a block's words, and its gradient.
 
-        Written out: what jax.grad makes of the windows and draws takes twice as long.
+        Written out: what jax.grad makes of the windows and draws takes far longer.
 
         words: ids, 0 for padding; pieces: which document of the block each is of;
         noise: ids of the noise words, which are no noise for themselves.
@@ -98,26 +102,25 @@ class NegativeSampling:
         window = jax.random.randint(shrink, (), 0, len(self._windows()))
         context, counts = self._context(rows.words, real, window)
         means, chosen = self._estimates(rows.drawn, pieces, draws)
-        parts = counts + 1 if self.combine == "mean" else jnp.ones_like(counts)
-        u = (context + means[chosen]) / parts[:, None]
+        share = 1 / (counts + 1) if self.combine == "mean" else jnp.ones_like(counts)
+        u = (context + means[chosen]) * share[..., None]
 
-        right = (u * rows.targets).sum(-1)
-        wrong = u @ rows.noise.T
-        weights = (words[:, None] != noise) * (real * self.negatives / len(noise))[
-            :, None
-        ]
+        right = (u * rows.targets) @ jnp.ones(u.shape[-1])  # faster than a sum
+        wrong = jnp.einsum("ind,kd->ink", u, rows.noise)
+        weights = real * self.negatives / len(noise)
+        weights = (words[..., None] != noise) * weights[..., None]
         loss = (jax.nn.softplus(-right) * real).sum()
         loss += (jax.nn.softplus(wrong) * weights).sum()
 
         of_right = -jax.nn.sigmoid(-right) * real
         of_wrong = jax.nn.sigmoid(wrong) * weights
-        of_u = of_right[:, None] * rows.targets + of_wrong @ rows.noise
-        of_u = of_u / parts[:, None]
+        of_u = jnp.einsum("ink,kd->ind", of_wrong, rows.noise)
+        of_u = (of_u + of_right[..., None] * rows.targets) * share[..., None]
         found = Rows(
-            words=self._spread(of_u, window) * real[:, None],
+            words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, chosen, rows.drawn.shape),
-            targets=of_right[:, None] * u,
-            noise=of_wrong.T @ u,
+            targets=of_right[..., None] * u,
+            noise=jnp.einsum("ink,ind->kd", of_wrong, u),
         )
         return loss, found
 
@@ -132,21 +135,21 @@ class NegativeSampling:
 
     def _context(
         self,
-        words: Float[Array, "w d"],
-        real: Float[Array, " w"],
+        words: Float[Array, "i n d"],
+        real: Float[Array, "i n"],
         window: Int[Array, ""],
-    ) -> tuple[Float[Array, "w d"], Float[Array, " w"]]:
+    ) -> tuple[Float[Array, "i n d"], Float[Array, "i n"]]:
         """The sum of the vectors in each word's window, and how many they are."""
         sums = [
             lambda pair, ends=ends: tuple(_around(one, *ends) for one in pair)
             for ends in self._windows()
         ]
-        context, counts = jax.lax.switch(window, sums, (words, real[:, None]))
-        return context, counts[:, 0]
+        context, counts = jax.lax.switch(window, sums, (words, real[..., None]))
+        return context, counts[..., 0]
 
     def _spread(
-        self, gradient: Float[Array, "w d"], window: Int[Array, ""]
-    ) -> Float[Array, "w d"]:
+        self, gradient: Float[Array, "i n d"], window: Int[Array, ""]
+    ) -> Float[Array, "i n d"]:
         """The gradient of the words from that of the contexts they are in."""
         sums = [
             lambda one, first=first, last=last: _around(one, -last, -first)
@@ -157,9 +160,9 @@ class NegativeSampling:
     def _estimates(
         self,
         drawn: Float[Array, "p s d"],
-        pieces: Int[Array, " w"],
+        pieces: Int[Array, "i n"],
         key: jax.Array,
-    ) -> tuple[Float[Array, "n d"], Int[Array, " w"]]:
+    ) -> tuple[Float[Array, "_ d"], Int[Array, "i n"]]:
         """Means of `sample` of the words drawn from a document, and each word's row.
 
         For every place in the circle of a document's draws the mean of those from there
@@ -170,11 +173,15 @@ class NegativeSampling:
         return means, pieces * s + jax.random.randint(key, pieces.shape, 0, s)
 
     def _return(
-        self, gradient: Float[Array, "w d"], chosen: Int[Array, " w"], shape
+        self,
+        gradient: Float[Array, "i n d"],
+        chosen: Int[Array, "i n"],
+        shape: tuple[int, int, int],
     ) -> Float[Array, "p s d"]:
         """The gradient of the words drawn from that of the estimates."""
-        p, s, _ = shape
-        sums = jax.ops.segment_sum(gradient, chosen, p * s).reshape(shape)
+        p, s, d = shape
+        flat = gradient.reshape(-1, d)
+        sums = jax.ops.segment_sum(flat, chosen.ravel(), p * s).reshape(shape)
         return jnp.einsum("ij,pid->pjd", self._circle(s), sums)
 
     def _circle(self, s: int) -> Float[Array, "s s"]:
@@ -182,16 +189,17 @@ class NegativeSampling:
         return (ahead < self.sample) / self.sample
 
 
-def _around(vectors: Float[Array, "w d"], first: int, last: int) -> Float[Array, "w d"]:
-    """For each row the sum of those from `first` to `last` around it, but itself."""
+def _around(
+    vectors: Float[Array, "i n d"], first: int, last: int
+) -> Float[Array, "i n d"]:
+    """For each word the sum of those from `first` to `last` around it, but itself."""
     if last < first:
         return jnp.zeros_like(vectors)
-    sums = jax.lax.reduce_window(
-        vectors,
-        0.0,
-        jax.lax.add,
-        (last - first + 1, 1),
-        (1, 1),
-        ((-first, last), (0, 0)),
-    )
-    return sums - vectors if first <= 0 <= last else sums
+    column, before, after = len(vectors), max(-first, 0), max(last, 0)
+    none = jnp.zeros_like(vectors[:, :1])
+    left = jnp.concatenate([none, vectors[:, :-1]], 1)[column - before :]
+    right = jnp.concatenate([vectors[:, 1:], none], 1)[:after]
+    wide = jax.lax.optimization_barrier(jnp.concatenate([left, vectors, right]))
+    places = [place for place in range(first, last + 1) if place]
+    parts = [wide[before + place :][:column] for place in places]
+    return sum(parts, jnp.zeros_like(vectors))

@@ -86,7 +86,7 @@ class WordTrainer:
     def measure(self, batch: Blocks) -> tuple[int, float]:
         """Words, and the share of computed places that hold none."""
         words = int(batch.lengths.sum())
-        return words, 1 - words / (int(batch.used) * batch.words.shape[1])
+        return words, 1 - words / (int(batch.used) * batch.words[0].size)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
     def step(
@@ -120,9 +120,8 @@ class WordTrainer:
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
         loss, found = self.objective.gradient(rows, words, pieces, noise, key)
-        of_drawn = found.drawn.reshape(-1, found.drawn.shape[-1])
-        of_words = Gradient(words, found.words), Gradient(drawn.ravel(), of_drawn)
-        of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
+        of_words = _flat(words, found.words), _flat(drawn, found.drawn)
+        of_targets = _flat(words, found.targets), Gradient(noise, found.noise)
         state = self._update(state, of_words, of_targets, decay)
         square = sum((one**2).sum() for one in found)
         return state, {"loss": sums["loss"] + loss, "square": sums["square"] + square}
@@ -142,23 +141,20 @@ class WordTrainer:
 
     def _contrast(self, state: State, batch: Blocks, words, decay):
         """One update by the contrastive loss, weighted as the words are."""
-        read = batch.words.ravel(), batch.other[0]
-        owners = batch.documents.ravel(), batch.other_documents[0]
         u, head = state.params["segment"]["words"], state.params.get("head", {})
         encoder, b = self.prepared.encoder, len(batch.lengths)
 
         def loss_fn(vectors, head):
-            views = jnp.stack([_means(*pair, b) for pair in zip(vectors, owners)])
+            views = jax.vmap(functools.partial(_means, b=b))(vectors, batch.owners)
             params = {"params": {"head": head} if head else {}}
             outputs = encoder.apply(params, views, None, method="outputs")
             return self.contrastive(outputs)
 
         (loss, metrics), (found, of_head) = jax.value_and_grad(
             loss_fn, (0, 1), has_aux=True
-        )([u[some] for some in read], head)
+        )(u[batch.views], head)
         scale = self.objective.weight * words
-        gradients = [Gradient(r, g * scale) for r, g in zip(read, found, strict=True)]
-        state = self._update(state, gradients, (), decay)
+        state = self._update(state, [_flat(batch.views, found * scale)], (), decay)
         if head:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)
@@ -167,6 +163,10 @@ class WordTrainer:
                 params=params, optimizer=statistics._replace(head=moments)
             )
         return state, loss, metrics
+
+
+def _flat(rows: Array, values: Array) -> Gradient:
+    return Gradient(rows.ravel(), values.reshape(rows.size, -1))
 
 
 def _means(vectors: Float[Array, "n d"], owners: Array, b: int) -> Float[Array, "b d"]:

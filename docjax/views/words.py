@@ -93,10 +93,12 @@ class WordNet:
 class Paraphrases:
     """As WordNet, with the pairs in a file (PPDB)."""
 
-    path: str
+    path: str | None = None
     least_count: int = 10
 
     def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+        if self.path is None:
+            raise UserError("Paraphrases needs a file of pairs: --config.views.path")
         words, pairs = vocabulary(tokenizer, corpus), lexicons.pairs(self.path)
         found = lambda word: pairs[word] | {word} if word in pairs else ()
         return _replaced(words, found, self.least_count)

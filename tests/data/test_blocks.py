@@ -10,7 +10,7 @@ from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
 from docjax.types import Document, Section
 
-LAYOUT = Layout(words=32, window=3, pieces=4, drawn=5)
+LAYOUT = Layout(words=32, column=8, window=3, pieces=4, drawn=5)
 
 
 def documents(sizes, seed=0):
@@ -22,27 +22,30 @@ def packed(sizes, others=()):
     return pack(documents(sizes), others, LAYOUT, np.random.default_rng(1))
 
 
+def in_order(columns):
+    """Blocks [r w] whose columns are laid end to end again."""
+    return columns.swapaxes(1, 2).reshape(len(columns), -1)
+
+
 def test_every_word_lies_in_a_block_once_and_in_order():
     sizes = [5, 29, 1, 80, 12, 3, 3, 3, 3, 3]
     found = packed(sizes)
-    words, owners = found.words.ravel(), found.documents.ravel()
-    for number, document in enumerate(documents(sizes)):
-        np.testing.assert_array_equal(words[owners == number], document)
-    assert (owners[words == 0] == len(sizes)).all()
+    words = in_order(found.words)
+    np.testing.assert_array_equal(words[words > 0], np.concatenate(documents(sizes)))
     assert found.lengths.tolist() == sizes
     assert not found.words[found.used :].any() and found.words[found.used - 1].any()
 
 
 def test_documents_of_a_block_are_a_window_apart():
     found = packed([5, 9, 2, 40, 7, 7, 7])
-    for words, pieces in zip(found.words, found.pieces, strict=True):
+    for words, pieces in zip(*map(in_order, (found.words, found.pieces)), strict=True):
         real = np.flatnonzero(words)
         gaps = np.diff(real)[np.diff(pieces[real]) != 0]
         assert (gaps > LAYOUT.window).all()
 
 
 def test_words_are_drawn_from_the_whole_of_a_long_document():
-    layout = Layout(words=32, window=3, pieces=4, drawn=400)
+    layout = Layout(words=32, column=8, window=3, pieces=4, drawn=400)
     long = np.arange(1, 101, dtype=np.int32)
     found = pack([long], [], layout, np.random.default_rng(0))
     assert found.used == 4
@@ -65,18 +68,20 @@ def test_no_more_pieces_lie_in_a_block_than_the_layout_has():
 def test_second_views_come_with_their_documents():
     others = [np.array([7, 7, 7], np.int32), np.array([9], np.int32)]
     found = packed([4, 2], others)
-    words, owners = found.other[0], found.other_documents[0]
-    assert words[owners == 0].tolist() == [7, 7, 7] and words[owners == 1].tolist() == [
-        9
-    ]
-    assert (owners[4:] == 2).all()
+    for document, words, owners in zip(
+        (documents([4, 2]), others), found.views, found.owners, strict=True
+    ):
+        for number in range(2):
+            np.testing.assert_array_equal(words[owners == number], document[number])
+        assert set(owners) <= {0, 1, 2}
 
 
 def test_a_layout_has_room_for_the_documents_that_there_are():
     layout = Layout.of(np.full(100, 20), words=1024, window=5, drawn=16)
     assert layout.pieces >= 1024 // 25
-    with pytest.raises(UserError, match="microbatch 40: .* should have 48 at least"):
-        Layout.of(np.full(100, 20), words=40, window=5, drawn=16)
+    for words in (64, 1000):
+        with pytest.raises(UserError, match=f"microbatch {words}: .* 32, 128 at least"):
+            Layout.of(np.full(100, 20), words=words, window=5, drawn=16)
 
 
 @pytest.fixture(scope="module")

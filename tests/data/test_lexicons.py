@@ -175,6 +175,12 @@ def test_paraphrases_go_in_both_directions_and_phrases_are_left_out(tmp_path, te
     assert lexicons.pairs(str(tmp_path / "pairs.txt")) == FOUND
 
 
+def test_control_characters_are_no_words_and_no_mistake(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("\x16\t\x1d\nbig\tlarge\n")  # as PPDB has it
+    found = lexicons.pairs(str(tmp_path / "pairs.tsv"))
+    assert found == {"big": {"large"}, "large": {"big"}}
+
+
 @pytest.mark.parametrize("suffix, opener", [(".gz", gzip.open), (".xz", lzma.open)])
 def test_paraphrases_may_be_compressed(tmp_path, suffix, opener):
     path = tmp_path / f"pairs{suffix}"

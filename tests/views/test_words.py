@@ -202,7 +202,7 @@ def test_a_paraphrase_keeps_all_but_the_tokens(tmp_path):
     "kind", [WordNet(least_count=1), Antonyms(), Uninformative(below=15), Dropped()]
 )
 def test_equal_seeds_give_equal_paraphrases_and_others_do_not(tmp_path, kind):
-    texts = ["good film flick big love " * 9, "film movie " * 20, "bad small not " * 21]
+    texts = ["good film flick big love " * 9, "film movie " * 20, "bad small not " * 5]
     built = Built(tmp_path, texts)
     views = kind if isinstance(kind, Dropped) else built.fitted(kind)
     document = built.corpus[0]
@@ -259,8 +259,8 @@ def test_tags_are_of_occurrences_all_over_the_corpus(tmp_path):
 
 
 def test_an_antonym_comes_after_not_in_every_segment(tmp_path):
-    built = Built(tmp_path, [*OPINIONS, "good " * 9])
-    views = dataclasses.replace(built.fitted(Antonyms()), probability=1.0)
+    built = Built(tmp_path, OPINIONS)
+    views = built.fitted(Antonyms(probability=1.0))
     document = built.segments(
         "", "good film", "film", "", "a big good big", "big", "", "the film good", ""
     )
@@ -275,8 +275,8 @@ def test_an_antonym_comes_after_not_in_every_segment(tmp_path):
 
 
 def test_half_of_the_words_become_antonyms(tmp_path):
-    built = Built(tmp_path, [*OPINIONS, "good " * 4000], limit=8000)
-    views = dataclasses.replace(built.fitted(Antonyms()), longest=None)
+    built = Built(tmp_path, OPINIONS)
+    views = built.fitted(Antonyms())
     found = views(built.segments("good " * 4000), rng())[1]
     changed = len(found.tokens) - 4000
     assert abs(changed - 2000) < 5 * (4000 * 0.5 * 0.5) ** 0.5
@@ -287,7 +287,7 @@ def test_half_of_the_words_become_antonyms(tmp_path):
 def test_no_segment_grows_beyond_the_longest(tmp_path):
     built = Built(tmp_path, [*OPINIONS, "good " * 14])
     views = built.fitted(Antonyms(probability=1.0))
-    assert views.longest == 14
+    views = dataclasses.replace(views, longest=14)
     generator = rng(1)
     for _ in range(50):
         counts = generator.integers(0, 15, 6)
@@ -306,6 +306,13 @@ def test_no_segment_grows_beyond_the_longest(tmp_path):
             for text in built.read(found)
         ]
         assert back == texts
+
+
+def test_the_number_of_words_without_special_tokens_is_not_limited(tmp_path):
+    built = Built(tmp_path, [*OPINIONS, "good " * 14], limit=14)
+    views = built.fitted(Antonyms(probability=1.0))
+    found = views(built.corpus[3], rng())[1]
+    assert built.read(found) == [" ".join(["not bad"] * 14)]
 
 
 @pytest.fixture(scope="module")
@@ -486,6 +493,11 @@ def test_antonyms_without_not_are_refused(tmp_path):
 def test_views_without_any_replacement_are_refused(tmp_path, kind, text):
     with pytest.raises(UserError, match="no word of the vocabulary has a replacement"):
         Built(tmp_path, [text]).fitted(kind)
+
+
+def test_paraphrases_without_a_file_say_where_to_name_one(tmp_path):
+    with pytest.raises(UserError, match="file of pairs: --config.views.path"):
+        Built(tmp_path, FILMS).fitted(Paraphrases())
 
 
 def test_pairs_of_other_words_are_refused(tmp_path):
