@@ -1,7 +1,7 @@
 """Documents as blocks of words, for objectives that predict words.
 
-A block holds the words of several documents one after the other, `window` places apart,
-so that no window reaches into another document. A document that is longer than a block
+A block holds the words of several documents one after the other, `window` places apart
+and as many before its end, so that no window reaches into another document. A document that is longer than a block
 goes on in further ones; the words drawn for it come from the whole of it.
 """
 
@@ -62,7 +62,7 @@ class Layout:
                 f"microbatch {words}: a block of words has a multiple of {column}, "
                 f"{4 * column} at least"
             )
-        taken = np.minimum(lengths, words - window) + window
+        taken = np.minimum(lengths, words - 2 * window) + window
         pieces = round_up(int(1.5 * words / taken.mean()) + 8)
         return cls(words, column, window, pieces, drawn)
 
@@ -112,7 +112,7 @@ def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
     for start, length in zip(starts.tolist(), lengths.tolist()):
         end = start + length
         while start < end:
-            room = layout.words - place
+            room = layout.words - layout.window - place
             whole = end - start <= room
             if piece == layout.pieces or (place and not whole):
                 block, place, piece = block + 1, 0, 0

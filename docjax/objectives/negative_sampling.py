@@ -5,11 +5,13 @@ Eq. 1 to 3 and 6. How rows of the tables are updated is in `training/rows.py`.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
@@ -170,7 +172,8 @@ class NegativeSampling:
         """
         p, s, d = drawn.shape
         means = jnp.einsum("ij,pjd->pid", self._circle(s), drawn).reshape(p * s, d)
-        return means, pieces * s + jax.random.randint(key, pieces.shape, 0, s)
+        bits = jax.random.bits(key, pieces.shape, jnp.uint16)
+        return means, pieces * s + (bits.astype(jnp.int32) * s >> 16)
 
     def _return(
         self,
@@ -195,11 +198,12 @@ def _around(
     """For each word the sum of those from `first` to `last` around it, but itself."""
     if last < first:
         return jnp.zeros_like(vectors)
-    column, before, after = len(vectors), max(-first, 0), max(last, 0)
-    none = jnp.zeros_like(vectors[:, :1])
-    left = jnp.concatenate([none, vectors[:, :-1]], 1)[column - before :]
-    right = jnp.concatenate([vectors[:, 1:], none], 1)[:after]
-    wide = jax.lax.optimization_barrier(jnp.concatenate([left, vectors, right]))
-    places = [place for place in range(first, last + 1) if place]
-    parts = [wide[before + place :][:column] for place in places]
-    return sum(parts, jnp.zeros_like(vectors))
+    i, n, d = vectors.shape
+    before, after = max(-first, 0), max(last, 0)
+    # Every column with the words around it; a block's end is padding, so that its
+    # first word may have it before.
+    places = np.arange(-before, i + after)[:, None] + i * np.arange(n)
+    places = places % (i * n)
+    wide = vectors.reshape(i * n, d)[places % i * n + places // i]
+    parts = [wide[before + place :][:i] for place in range(first, last + 1) if place]
+    return functools.reduce(jnp.add, parts)

@@ -46,7 +46,9 @@ class Adagrad:
     ) -> tuple[Table, Any]:
         """The next table and statistics; `decay` scales the learning rate."""
         for rows, values in gradients:
-            squares = squares.at[rows].add((values**2).mean(-1))
+            # A product, for a sum along rows takes twice as long.
+            mean = jnp.full(values.shape[-1], 1 / values.shape[-1])
+            squares = squares.at[rows].add(values**2 @ mean)
         rate = self.learning_rate * decay
         for rows, values in gradients:
             scale = rate * jax.lax.rsqrt(squares[rows] + self.epsilon)

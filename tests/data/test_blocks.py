@@ -42,6 +42,7 @@ def test_documents_of_a_block_are_a_window_apart():
         real = np.flatnonzero(words)
         gaps = np.diff(real)[np.diff(pieces[real]) != 0]
         assert (gaps > LAYOUT.window).all()
+        assert not words[-LAYOUT.window :].any()
 
 
 def test_words_are_drawn_from_the_whole_of_a_long_document():

@@ -57,9 +57,8 @@ def plain_loss(objective, found, words, pieces, noise, key):
     draws, shrink = jax.random.split(key)
     b = int(jax.random.randint(shrink, (), 0, len(objective._windows())))
     first, last = objective._windows()[b]
-    turns = in_order(
-        jax.random.randint(draws, (COLUMN, len(words) // COLUMN), 0, DRAWN)
-    )
+    bits = jax.random.bits(draws, (COLUMN, len(words) // COLUMN), jnp.uint16)
+    turns = in_order(bits.astype(int) * DRAWN // 2**16)
     total = 0.0
     for t in np.flatnonzero(words):
         near = [j for j in range(t + first, t + last + 1) if j != t]
