@@ -43,7 +43,7 @@ class Prepared:
     classes: list[str]
     encoder: DocumentEncoder
     views: Views
-    graph: graphs.Builder
+    graph: graphs.Builder | None
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""

@@ -1,0 +1,177 @@
+"""Training of word tables: exact resuming, lambda, the contrastive update, errors."""
+
+import functools
+import json
+import logging
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import docjax
+from configs import deca
+from docjax import config as config_lib
+from docjax.config import UserError
+from docjax.evaluate import Evaluation
+from docjax.prepare import initial_params, prepare
+from docjax.training import loop, sharding
+from docjax.training.words import WordTrainer
+
+WORDS = [f"w{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """30 documents of two labels and 5 to 40 words, the last of words used once."""
+    chance, path = random.Random(0), tmp_path_factory.mktemp("words") / "corpus.jsonl"
+    lines = [
+        {
+            "id": f"d{i}",
+            "text": " ".join(
+                chance.choices(WORDS[i % 2 :: 2], k=chance.randint(5, 40))
+            ),
+            "label": "even" if i % 2 == 0 else "odd",
+            "split": "test" if i % 5 == 4 else "train",
+        }
+        for i in range(29)
+    ]
+    lines.append({"id": "rare", "text": "once never again", "split": "train"})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def config(corpus, variant="smoke", **changes):
+    found = deca.get_config(variant)
+    found.source = {"fn": "docjax.data.sources.jsonl.jsonl", "path": str(corpus)}
+    found.update_from_flattened_dict({"batch": 8, "tasks": {}} | changes)
+    return found
+
+
+def trained(run, asked):
+    """The parameters that a run ends with."""
+    prepared, mesh = prepare(asked, run), sharding.mesh()
+    state = loop.train(prepared, mesh, Evaluation(prepared, mesh))
+    return jax.tree.map(np.asarray, state.params)
+
+
+def same(one, other):
+    return all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(other)))
+
+
+def test_lambda_0_is_doc2vecc_to_the_bit(corpus, tmp_path):
+    zero = trained(tmp_path / "zero", config(corpus, **{"objective.weight": 0.0}))
+    plain = config(corpus)
+    plain.objective.contrastive = None
+    assert same(zero, trained(tmp_path / "plain", plain))
+    assert not same(zero, trained(tmp_path / "deca", config(corpus)))
+
+
+@pytest.mark.parametrize("variant", ["smoke", "smoke,simsiam"])
+def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
+    corpus, tmp_path, variant, monkeypatch
+):
+    expected = trained(tmp_path / "whole", config(corpus, variant))
+    put, puts = WordTrainer.put, []
+
+    def cut_off(self, batch):
+        puts.append(batch)
+        if len(puts) == 4:  # after the checkpoint of step 2
+            raise KeyboardInterrupt
+        return put(self, batch)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(WordTrainer, "put", cut_off)
+        trained(tmp_path / "cut", config(corpus, variant))
+    assert same(trained(tmp_path / "cut", config(corpus, variant)), expected)
+
+
+class Descent:
+    """Table minus gradient, nothing else."""
+
+    def init(self, table):
+        return ()
+
+    def update(self, table, state, gradients, decay):
+        for rows, values in gradients:
+            table = table.at[rows].add(-values)
+        return table, state
+
+
+@pytest.mark.parametrize("variant", ["smoke", "smoke,simsiam"])
+def test_the_contrastive_update_is_the_gradient_over_whole_documents(
+    corpus, tmp_path, variant
+):
+    prepared = prepare(config(corpus, variant, **{"objective.weight": 0.25}), tmp_path)
+    objective = config_lib.build(prepared.config["objective"])
+    trainer = WordTrainer(prepared, objective, sharding.mesh())
+    trainer.optimizer = Descent()
+    batch, documents = trainer.dataset(4)[1]
+    state = trainer.begin(initial_params(prepared))
+    generator = np.random.default_rng(0)
+    table = generator.normal(size=state.params["segment"]["words"].shape)
+    table = jnp.asarray(table, jnp.float32).at[0].set(0)
+    state.params["segment"]["words"] = table
+    after, loss, _ = trainer._contrast(state, trainer.put(batch), 100.0, 1.0)
+
+    views = [[v.tokens for v in pair] for pair in _pairs(prepared, documents)]
+    head = {name: state.params[name] for name in state.params if name != "segment"}
+    apply = functools.partial(prepared.encoder.apply, {"params": head})
+
+    def by_hand(table):
+        means = [[table[tokens].mean(0) for tokens in pair] for pair in views]
+        means = jnp.swapaxes(jnp.array(means), 0, 1)
+        return objective.contrastive(apply(means, method="outputs"))[0]
+
+    expected, slope = jax.value_and_grad(by_hand)(table)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    moved = table - after.params["segment"]["words"]
+    np.testing.assert_allclose(moved, 25 * slope.at[0].set(0), atol=2e-5)
+
+
+def _pairs(prepared, documents):
+    for i in documents:
+        generator = np.random.default_rng((prepared.config["seed"], 0, int(i)))
+        yield prepared.views(prepared.corpus[int(i)], generator)
+
+
+def test_documents_of_unknown_words_are_told_and_have_zero_vectors(
+    corpus, tmp_path, caplog
+):
+    with caplog.at_level(logging.WARNING):
+        trained(tmp_path, config(corpus))
+    assert "1 of 30 training documents have no word of the vocabulary" in caplog.text
+    model = docjax.load(tmp_path)
+    vectors = model.encode(["wa wb wb", "once never", "wb wa wb once"])
+    table = np.asarray(model.params["segment"]["words"])
+    a, b = (model.tokenizer.encode([word])[0][0] for word in ("wa", "wb"))
+    np.testing.assert_allclose(vectors[0], (table[a] + 2 * table[b]) / 3, rtol=1e-5)
+    assert not vectors[1].any()
+    np.testing.assert_allclose(vectors[2], vectors[0], rtol=1e-6)
+
+
+def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_path):
+    prepared = prepare(config(corpus), tmp_path / "all")
+    assert len(prepared.trained_on) == 30
+    prepared = prepare(config(corpus, transductive=False), tmp_path / "part")
+    assert prepared.trained_on.tolist() == prepared.rows("train").tolist()
+    assert len(prepared.trained_on) == 25
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"optimizer.fn": "docjax.training.optimizer.adamw"}, "adamw updates whole"),
+        ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
+        ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
+    ],
+)
+def test_parts_that_do_not_fit_are_named(corpus, tmp_path, changes, message):
+    asked = config(corpus, **changes)
+    if "Transformer" in asked.encoder.segment.fn:
+        shape = dict(layers=1, width=16, heads=2, hidden=16, positions=520)
+        asked.encoder.segment.update(shape)
+        message = "negative_sampling trains encoder.segment .*WordAverage, not Transf"
+    with pytest.raises(UserError, match=message):
+        trained(tmp_path, asked)
