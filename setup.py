@@ -29,6 +29,7 @@ RUNTIME = [
     "ml-dtypes>=0.5",
     "scipy>=1.14",
     "scikit-learn>=1.6",
+    "nltk>=3.9",
     "threadpoolctl>=3.5",
     "matplotlib>=3.10",
     "jaxtyping>=0.3",
@@ -43,6 +44,7 @@ EXTRAS = {
     "tpu": ["jax[tpu]"],
     "tensorboard": ["tensorboard>=2.19"],
     "huggingface": ["datasets>=4"],
+    "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
     "test": [
         "pytest>=9",
         "pytest-xdist>=3.6",
@@ -71,5 +73,6 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["docjax", "docjax.*"]),
     install_requires=RUNTIME,
+    entry_points={"console_scripts": ["docjax=docjax.cli:main"]},
     extras_require=EXTRAS,
 )

@@ -114,7 +114,7 @@ def _table_2(config: ConfigDict, window: int, negatives: int, sample: int) -> No
     config.objective.update(window=window, negatives=negatives, sample=sample)
 
 
-def _antonyms(config: ConfigDict) -> None:
+def antonyms(config: ConfigDict) -> None:
     lexicons = config.views.get_ref("lexicons")
     config.views = dict(
         fn="docjax.views.words.Antonyms", probability=0.5, lexicons=lexicons
@@ -123,12 +123,12 @@ def _antonyms(config: ConfigDict) -> None:
 
 def r8(config: ConfigDict) -> None:
     _table_2(config, window=6, negatives=5, sample=5)
-    _antonyms(config)
+    antonyms(config)
 
 
 def r52(config: ConfigDict) -> None:
     _table_2(config, window=10, negatives=5, sample=10)
-    _antonyms(config)
+    antonyms(config)
 
 
 def mr(config: ConfigDict) -> None:

@@ -25,6 +25,7 @@ from docjax.fields import FIELDS
 from docjax.objectives.negative_sampling import Rows
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import Segments
+from docjax.views.words import Dropped
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"
@@ -120,6 +121,8 @@ def step(config: dict) -> tuple:
     """A step's shapes: vectors of the longest segments, the loss of a batch of views."""
     built, params = encoder(config), parameters(config)
     graph, views = (config_lib.build(config[part]) for part in ("graph", "views"))
+    if hasattr(views, "fitted"):  # to a corpus: any two views will do
+        views = Dropped()
     objective = config_lib.build(config["objective"])
     documents = [views(segments(), np.random.default_rng(i)) for i in range(4)]
     labels = np.zeros(4, np.int32)
@@ -148,12 +151,14 @@ def word_step(config: dict) -> tuple:
     built, params = encoder(config), parameters(config)
     objective = config_lib.build(config["objective"])
     table = params["segment"]["words"]
-    w, d, k = config["microbatch"], table.shape[1], objective.shared
+    d, k = table.shape[1], objective.shared
+    shape = 32, config["microbatch"] // 32
     float_ = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
     int_ = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.int32)
-    rows = Rows(float_(w, d), float_(9, objective.drawn, d), float_(w, d), float_(k, d))
+    drawn = float_(9, objective.drawn, d)
+    rows = Rows(float_(*shape, d), drawn, float_(*shape, d), float_(k, d))
     loss, gradient = jax.eval_shape(
-        objective.gradient, rows, int_(w), int_(w), int_(k), jax.random.key(0)
+        objective.gradient, rows, int_(*shape), int_(*shape), int_(k), jax.random.key(0)
     )
     assert gradient == rows
     apply = functools.partial(built.apply, method="outputs")

@@ -37,12 +37,13 @@ MAY_IMPORT = {
     "fields": set(),
     "prepare": STAGES | LOADING | {"fields"},
     "frozen": STAGES | LOADING | {"prepare"},
+    "augment": {"data", "views"},
     "tasks": STAGES,
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
     "main": STAGES | LOADING | RUNS | {"evaluate", "frozen", "run_report"},
-    "cli": STAGES | LOADING | RUNS | {"evaluate", "run_report"},
+    "cli": STAGES | LOADING | RUNS | {"augment", "evaluate", "run_report"},
 }
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}
 NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -30,7 +30,7 @@ class BadDocument(UserError):
 def parse(record: Any, place: str) -> Document:
     """The document that one JSON object describes; `place` names it in errors.
 
-    Keys without a meaning here go to `metadata`.
+    A text whose first line is the title is read without it. Keys without a meaning here go to `metadata`.
 
     Raises:
       BadDocument: "missing key", "wrong type", "invalid UTF-8" or "empty text".
@@ -172,7 +172,11 @@ def _check_counts(
 
 def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
     if record.get("sections") is None:
-        return (Section("", _text(record, "text", place, required=True)),)
+        text = _text(record, "text", place, required=True)
+        title = _text(record, "title", place)
+        if title.strip() and f"{text}\n".startswith(f"{title}\n"):
+            text = text[len(title) :].lstrip()  # it would be read twice
+        return (Section("", text),)
     if record.get("text"):
         detail = "both 'text' and 'sections'; one of them would not be read"
         raise BadDocument(place, "wrong type", detail)

@@ -159,7 +159,10 @@ class Uninformative:
 
 @dataclasses.dataclass(frozen=True)
 class Dropped:
-    """Words are left out at random; a segment keeps one at least."""
+    """Tokens are left out at random; a segment keeps one at least.
+
+    Of the special tokens of a transformer, too: use it with tokenizers of words.
+    """
 
     probability: float = 0.3
 

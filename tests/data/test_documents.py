@@ -51,6 +51,14 @@ def test_full_text_holds_title_headings_and_texts():
     assert full_text(document) == "T\n\na\n\nH\n\nb"
 
 
+@pytest.mark.parametrize(
+    "text, rest", [("Oil\n\nIt rose.", "It rose."), ("Oil", ""), ("Oils", "Oils")]
+)
+def test_a_text_that_begins_with_its_title_has_it_once(text, rest):
+    found = parse({"id": "a", "title": "Oil", "text": text}, "here")
+    assert found == Document("a", (Section("", rest),), title="Oil")
+
+
 BAD = [
     (b'{"id": "a", "text"', "bad JSON"),
     (b"[" * 100_000, "bad JSON"),
