@@ -85,7 +85,7 @@ class Evaluation:
         )
 
     def _predictions(self, params: Any, vectors: np.ndarray) -> list[str] | None:
-        if self.prepared.encoder.head is None:
+        if not self.prepared.encoder.classifies:
             return None
         numbers = self._inference.predictions(params, vectors)
         return [self.prepared.config["labels"][i] for i in numbers]

@@ -28,6 +28,11 @@ class DocumentEncoder(nn.Module):
         """Whether the document encoder reads graphs as edges."""
         return getattr(self.document, "sparse", False)
 
+    @property
+    def classifies(self) -> bool:
+        """Whether there is a head that gives classes."""
+        return hasattr(self.head, "classes")
+
     def segments(
         self,
         tokens: Int[Array, "n t"],

@@ -73,7 +73,7 @@ def training_batches(prepared: Prepared) -> batches.TrainingBatches:
     """The batches of the training documents; says which cannot be used."""
     config, views = prepared.config, prepared.views
     rows = prepared.trained_on
-    if getattr(prepared.encoder.head, "classes", None) is not None:
+    if prepared.encoder.classifies:
         labelled = rows[prepared.labels[rows] >= 0]
         if len(labelled) < len(rows):
             left, rows = len(rows) - len(labelled), labelled
