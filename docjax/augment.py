@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def augmented(
     tokenizer = (
         tokens.load_tokenizer(run / "tokenizer.json")
         if run
-        else _all_words(text, lexicons, paraphrases)
+        else all_words(_words(text), lexicons, paraphrases)
     )
     document = Document("text", (Section("", text),))
     with tempfile.TemporaryDirectory() as folder:
@@ -64,19 +65,25 @@ def augmented(
     return found
 
 
-def _all_words(text: str, lexicons: str | None, paraphrases: str | None) -> Tokenizer:
-    """A tokenizer of the text's words and all that could replace them."""
-    words = set(re.findall(LETTERS, text.lower()))
-    if not words:
-        raise UserError(f"the text {text[:40]!r} has no words")
+def all_words(
+    words: Collection[str], lexicons: str | None, paraphrases: str | None
+) -> Tokenizer:
+    """A tokenizer of some words and of all that could replace them."""
     wordnet = lexicons_lib.WordNet(lexicons)
     pairs = lexicons_lib.pairs(paraphrases) if paraphrases else {}
-    found = words | {"not"}
+    found = {*words, "not"}
     for word in words:
         found |= (
             wordnet.synonyms(word) | wordnet.antonyms(word) | pairs.get(word, set())
         )
     return word_tokenizer(sorted(found), LETTERS)
+
+
+def _words(text: str) -> list[str]:
+    found = re.findall(LETTERS, text.lower())
+    if not found:
+        raise UserError(f"the text {text[:40]!r} has no words")
+    return found
 
 
 def _text(segments: Segments, tokenizer: Tokenizer) -> str:
