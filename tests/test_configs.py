@@ -151,14 +151,19 @@ def word_step(config: dict) -> tuple:
     built, params = encoder(config), parameters(config)
     objective = config_lib.build(config["objective"])
     table = params["segment"]["words"]
-    d, k = table.shape[1], objective.shared
+    d, k = table.shape[1], objective.negatives
     shape = 32, config["microbatch"] // 32
     float_ = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
     int_ = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.int32)
     drawn = float_(9, objective.drawn, d)
-    rows = Rows(float_(*shape, d), drawn, float_(*shape, d), float_(k, d))
+    rows = Rows(float_(*shape, d), drawn, float_(*shape, d), float_(32, k, d))
     loss, gradient = jax.eval_shape(
-        objective.gradient, rows, int_(*shape), int_(*shape), int_(k), jax.random.key(0)
+        objective.gradient,
+        rows,
+        int_(*shape),
+        int_(*shape),
+        int_(32, k),
+        jax.random.key(0),
     )
     assert gradient == rows
     apply = functools.partial(built.apply, method="outputs")

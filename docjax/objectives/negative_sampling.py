@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     words: Float[Array, "i n d"]  # of U, zero for padding
     drawn: Float[Array, "p s d"]  # of U
     targets: Float[Array, "i n d"]  # of V
-    noise: Float[Array, "k d"]  # of V
+    noise: Float[Array, "i k d"]  # of V
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,8 @@ class NegativeSampling:
 
     Attributes:
       window: words on one side.
-      negatives: k.
+      negatives: k; those of a word are shared by the words at the same place of the
+        other columns, which are far from it.
       sample: words of the document in one estimate.
       context: "full": all words within the window; "shrunk": within a window drawn
         from 1..window, as in Word2Vec; "left": as the authors' code has it, the words
@@ -50,7 +51,6 @@ class NegativeSampling:
         are predicted from their document alone. The draw is one for a block.
       combine: "mean" of the context's words and the estimate, or "sum" as in Eq. 2.
       pool: words drawn from a document of a block, of which estimates are made.
-      shared: noise words drawn for all words of a block; each counts k / shared.
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
@@ -62,7 +62,6 @@ class NegativeSampling:
     context: str = "left"
     combine: str = "mean"
     pool: int = 16
-    shared: int = 16
     contrastive: Callable | None = None
     weight: float = 0.5
 
@@ -72,7 +71,7 @@ class NegativeSampling:
                 f"negative_sampling has context {', '.join(map(repr, CONTEXTS))}, not "
                 f"{self.context!r}, and combine 'mean' or 'sum', not {self.combine!r}"
             )
-        sizes = {n: getattr(self, n) for n in ("window", "negatives", "shared", "pool")}
+        sizes = {n: getattr(self, n) for n in ("window", "negatives", "pool")}
         if min(*sizes.values(), self.weight + 1) < 1 or not 1 <= self.sample:
             raise UserError(
                 f"negative_sampling has {sizes}, sample {self.sample} and weight "
@@ -89,7 +88,7 @@ class NegativeSampling:
         rows: Rows,
         words: Int[Array, "i n"],
         pieces: Int[Array, "i n"],
-        noise: Int[Array, " k"],
+        noise: Int[Array, "i k"],
         key: jax.Array,
     ) -> tuple[Float[Array, ""], Rows]:
         """The sum of the losses of a block's words, and its gradient.
@@ -108,21 +107,20 @@ class NegativeSampling:
         u = (context + means[chosen]) * share[..., None]
 
         right = (u * rows.targets) @ jnp.ones(u.shape[-1])  # faster than a sum
-        wrong = jnp.einsum("ind,kd->ink", u, rows.noise)
-        weights = real * self.negatives / len(noise)
-        weights = (words[..., None] != noise) * weights[..., None]
+        wrong = jnp.einsum("ind,ikd->ink", u, rows.noise)
+        weights = (words[..., None] != noise[:, None]) * real[..., None]
         loss = (jax.nn.softplus(-right) * real).sum()
         loss += (jax.nn.softplus(wrong) * weights).sum()
 
         of_right = -jax.nn.sigmoid(-right) * real
         of_wrong = jax.nn.sigmoid(wrong) * weights
-        of_u = jnp.einsum("ink,kd->ind", of_wrong, rows.noise)
+        of_u = jnp.einsum("ink,ikd->ind", of_wrong, rows.noise)
         of_u = (of_u + of_right[..., None] * rows.targets) * share[..., None]
         found = Rows(
             words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, chosen, rows.drawn.shape),
             targets=of_right[..., None] * u,
-            noise=jnp.einsum("ink,ind->kd", of_wrong, u),
+            noise=jnp.einsum("ink,ind->ikd", of_wrong, u),
         )
         return loss, found
 

@@ -49,7 +49,7 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     config, run = prepared.config, prepared.run
     trainer = _trainer(prepared, mesh)
     steps = config["steps"] or config["epochs"] * trainer.epoch_steps
-    data = iter(trainer.dataset(steps).to_iter_dataset(_READ))
+    data = iter(trainer.dataset(steps).to_iter_dataset(READ))
     checkpointer = Checkpointer(run / "checkpoints")
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
     found = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
@@ -224,7 +224,7 @@ class _Stop:
         return bool(multihost_utils.process_allgather(np.array(self._came)).any())
 
 
-_READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
 
 
 def _restore(

@@ -115,13 +115,14 @@ class WordTrainer:
         """One block: the gradient of its rows, and their update."""
         words, pieces, drawn = batch.words[i], batch.pieces[i], batch.drawn[i]
         noise_key, key = jax.random.split(key)
-        chances = jax.random.uniform(noise_key, (self.objective.shared,))
+        shape = len(words), self.objective.negatives
+        chances = jax.random.uniform(noise_key, shape)
         noise = jnp.searchsorted(self.noise, chances).astype(jnp.int32)
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
         loss, found = self.objective.gradient(rows, words, pieces, noise, key)
         of_words = _flat(words, found.words), _flat(drawn, found.drawn)
-        of_targets = _flat(words, found.targets), Gradient(noise, found.noise)
+        of_targets = _flat(words, found.targets), _flat(noise, found.noise)
         state = self._update(state, of_words, of_targets, decay)
         square = sum((one**2).sum() for one in found)
         return state, {"loss": sums["loss"] + loss, "square": sums["square"] + square}

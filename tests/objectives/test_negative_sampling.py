@@ -48,7 +48,7 @@ def rows(generator, words):
         normal(len(words), D) * real,
         normal(P, DRAWN, D),
         normal(len(words), D),
-        normal(K, D),
+        normal(COLUMN, K, D),
     )
 
 
@@ -68,9 +68,9 @@ def plain_loss(objective, found, words, pieces, noise, key):
         if objective.combine == "mean":
             u = u / (len(near) + 1)
         total += np.log1p(np.exp(-u @ found.targets[t]))
-        for n in np.flatnonzero(noise != words[t]):
-            share = objective.negatives / len(noise)
-            total += share * np.log1p(np.exp(u @ found.noise[n]))
+        place = t % COLUMN
+        for n in np.flatnonzero(noise[place] != words[t]):
+            total += np.log1p(np.exp(u @ found.noise[place, n]))
     return total
 
 
@@ -78,11 +78,12 @@ def plain_loss(objective, found, words, pieces, noise, key):
 @pytest.mark.parametrize("combine", ["mean", "sum"])
 def test_loss_and_gradient_are_those_of_a_plain_loop(context, combine):
     objective = NegativeSampling(
-        window=3, negatives=5, sample=3, context=context, combine=combine
+        window=3, negatives=K, sample=3, context=context, combine=combine
     )
     generator = np.random.default_rng(0)
     words, pieces = block(generator)
-    found, noise = rows(generator, words), jnp.array([1, 2, 2, 7])
+    found = rows(generator, words)
+    noise = jnp.asarray(generator.integers(1, 9, (COLUMN, K)))
     exact = Rows(*(np.asarray(one, np.float64) for one in found))
     given = np.asarray(words), np.asarray(pieces), np.asarray(noise)
     for seed in range(4):  # windows of several sizes
@@ -123,7 +124,7 @@ def test_no_window_reaches_another_document_or_the_padding():
     objective = NegativeSampling(window=3, context="full")
     generator = np.random.default_rng(1)
     words, pieces = block(generator)
-    found, noise = rows(generator, words), jnp.array([20, 21, 22, 23])
+    found, noise = rows(generator, words), jnp.full((COLUMN, K), 20)
     key = jax.random.key(0)
     first = np.asarray(pieces) == 0
     _, both = gradient(objective, found, words, pieces, noise, key)
@@ -143,9 +144,9 @@ def test_a_word_alone_is_predicted_from_its_document():
         words=jnp.zeros((15, 1)),
         drawn=jnp.full((1, 1, 1), 2.0),
         targets=jnp.ones((15, 1)),
-        noise=jnp.zeros((2, 1)),
+        noise=jnp.zeros((COLUMN, 5, 1)),
     )
-    noise = jnp.array([9, 9])
+    noise = jnp.full((COLUMN, 5), 9)
     loss, _ = gradient(objective, found, words, pieces, noise, jax.random.key(0))
     np.testing.assert_allclose(loss, np.log1p(np.exp(-2)) + 5 * np.log(2), rtol=1e-6)
 

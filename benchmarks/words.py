@@ -1,0 +1,176 @@
+"""Words a second of Doc2vecC against gensim's Word2Vec (CBOW), and what they are worth.
+
+    python -m benchmarks.words --path r8.jsonl.xz --lexicons nltk_data
+
+Both train on the same words with the same width, window, negatives and passes, in turns,
+on 1 and on 2 cores: from the words on disk or in memory to the trained vectors, batches
+and updates included; compiling and gensim's scan of the vocabulary are left out (both
+happen once). Then the test error of logistic regression on means of the vectors,
+standardised and raw. gensim shrinks its window at random; `context="shrunk"` does too.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import scipy.sparse
+from absl import logging
+
+from configs import deca
+from docjax import config as config_lib
+from docjax.data.vocabulary import vocabulary
+from docjax.prepare import Prepared, initial_params, prepare
+from docjax.tasks.classification import linear
+from docjax.training import loop, sharding
+from docjax.training.words import WordTrainer
+from docjax.types import Embeddings
+
+WIDTH, WINDOW, NEGATIVES = 100, 6, 5
+
+
+def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
+    config = deca.get_config("r8")
+    config.source.path = str(flags.path)
+    config.tokenizer.train.lexicons = flags.lexicons
+    config.objective.update(weight=0.0, window=WINDOW, negatives=NEGATIVES)
+    config.objective.context = flags.context
+    config.views = dict(fn="docjax.views.words.Dropped")
+    config.epochs = flags.passes
+    return prepare(config, run)
+
+
+def of_docjax(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.ndarray]:
+    """Seconds, and the table of vectors."""
+    mesh = sharding.mesh()
+    objective = config_lib.build(found.config["objective"])
+    trainer = WordTrainer(found, objective, mesh)
+    steps = flags.passes * trainer.epoch_steps
+    key = jax.random.key(0)
+    for seconds in (False, True):  # the first time compiles
+        state = sharding.replicate(trainer.begin(initial_params(found)), mesh)
+        data = iter(trainer.dataset(steps).to_iter_dataset(loop.READ))
+        started = time.perf_counter()
+        for _ in range(steps if seconds else trainer.epoch_steps):
+            state, _ = trainer.step(state, trainer.put(next(data)[0]), key)
+        jax.block_until_ready(state)
+        passed = time.perf_counter() - started
+    return passed, np.asarray(state.params["segment"]["words"])
+
+
+def of_gensim(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.ndarray]:
+    from gensim.models import Word2Vec
+
+    names = vocabulary(found.tokenizer, found.corpus).words
+    starts, tokens = found.corpus.starts(), np.asarray(found.corpus.tokens)
+    documents = [
+        [names[i] for i in tokens[starts[d] : starts[d + 1]].tolist()]
+        for d in range(len(found.corpus))
+    ]
+    model = Word2Vec(
+        sg=0,
+        vector_size=WIDTH,
+        window=WINDOW,
+        negative=NEGATIVES,
+        alpha=0.05,
+        sample=0,
+        min_count=1,
+        workers=flags.cores,
+        seed=0,
+    )
+    model.build_vocab(documents)
+    started = time.perf_counter()
+    model.train(documents, total_examples=len(documents), epochs=flags.passes)
+    passed = time.perf_counter() - started
+    table = np.zeros((len(names), WIDTH), np.float32)
+    for i, name in enumerate(names):
+        if name in model.wv:
+            table[i] = model.wv[name]
+    return passed, table
+
+
+def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
+    """Of the test documents, in %."""
+    tokens, starts = np.asarray(found.corpus.tokens), found.corpus.starts()
+    counts = scipy.sparse.csr_matrix(
+        (np.ones(len(tokens), np.float32), tokens, starts),
+        (len(found.corpus), len(table)),
+    )
+    means = counts @ table / np.maximum(np.diff(starts), 1)[:, None]
+    parts = {
+        part: Embeddings(means[rows], [found.corpus.labels[i] for i in rows])
+        for part in ("train", "test")
+        for rows in [found.rows(part)]
+    }
+    return 100 * (1 - linear(**parts, standardize=standardize)["accuracy"])
+
+
+def child(flags: argparse.Namespace) -> None:
+    """One measurement, on its own cores; prints it as JSON."""
+    os.sched_setaffinity(0, range(flags.cores))
+    found = prepared(flags, flags.run)
+    measure = of_docjax if flags.system == "docjax" else of_gensim
+    seconds, table = measure(found, flags)
+    words = len(found.corpus.tokens) * flags.passes
+    errors = [error(found, table, standardize) for standardize in (True, False)]
+    print(json.dumps([words / seconds, *errors]))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--path", type=Path, required=True)
+    parser.add_argument("--lexicons")
+    parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--context", default="shrunk")
+    parser.add_argument("--cores", type=int, help="of one measurement")
+    parser.add_argument("--system", choices=("docjax", "gensim"))
+    parser.add_argument("--run", type=Path)
+    return parser.parse_args()
+
+
+def table(flags: argparse.Namespace) -> None:
+    print("| cores | docjax, words/s | gensim, words/s | ratio | error, % | raw, % |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for cores in (1, 2):
+            found: dict[str, list] = {"docjax": [], "gensim": []}
+            for _ in range(flags.repeats):
+                for system, values in found.items():
+                    values.append(_call(cores, system, Path(folder) / "run"))
+            rates, wide, raw = (
+                {s: [v[k] for v in values] for s, values in found.items()}
+                for k in range(3)
+            )
+            pairs = zip(rates["docjax"], rates["gensim"], strict=True)
+            middle = {s: statistics.median(v) for s, v in rates.items()}
+            cells = [
+                str(cores),
+                *(f"{value:,.0f}" for value in middle.values()),
+                f"{statistics.median(a / b for a, b in pairs):.2f}",
+                *(
+                    f"{np.mean(one['docjax']):.2f} / {np.mean(one['gensim']):.2f}"
+                    for one in (wide, raw)
+                ),
+            ]
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _call(cores: int, system: str, run: Path) -> list[float]:
+    command = [sys.executable, "-m", "benchmarks.words", *sys.argv[1:]]
+    command += ["--cores", str(cores), "--system", system, "--run", str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    logging.use_absl_handler()
+    given = parse()
+    child(given) if given.system else table(given)
