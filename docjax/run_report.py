@@ -18,6 +18,8 @@ from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import graphs
 from docjax.data.documents import full_text
+from docjax.data.vocabulary import vocabulary
+from docjax.encoders.words import WordAverage
 from docjax.evaluate import Evaluation
 from docjax.explain import attention as attention_lib
 from docjax.explain import figures, report
@@ -33,6 +35,7 @@ CURVES = (
 )
 MAP = 1000  # documents of the t-SNE panels
 WIDTH = 256  # of the reduced TF-IDF vectors
+WORDS, NEAREST = 12, 8  # shown with their nearest words
 NODES = 30  # segments of the document whose attention is shown
 
 
@@ -54,6 +57,7 @@ def write(evaluation: Evaluation, params: Any) -> Path:
             curves=_or_none(_curves, evaluation, figures_dir / "curves", lines),
             tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
             attention=_or_none(_attention, evaluation, figures_dir, params, shown),
+            words=_nearest_words(evaluation, params),
             commands={"This run was made with": shlex.join(["python", *_command()])},
         ),
     )
@@ -194,6 +198,26 @@ def _map(evaluation: Evaluation, path: Path, params, sample, texts) -> Path:
     labels = [prepared.corpus.labels[row] for row in sample]
     ids = [prepared.corpus.ids[row] for row in sample]
     return figures.tsne_panels(path, panels, labels, ids=ids)
+
+
+def _nearest_words(evaluation: Evaluation, params) -> dict[str, list[str]]:
+    """Frequent and rarer words, each with those whose vectors are nearest (cosine)."""
+    prepared = evaluation.prepared
+    if not isinstance(prepared.encoder.segment, WordAverage):
+        return {}
+    known = vocabulary(prepared.tokenizer, prepared.corpus)
+    wordy = [i for i, word in enumerate(known.words) if word and word.isalpha()]
+    order = sorted(wordy, key=lambda i: -known.counts[i])
+    chosen = order[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
+    table = np.asarray(params["segment"]["words"])[order]
+    table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+    found = {}
+    for row, i in enumerate(order):
+        if i in chosen:
+            nearest = np.argsort(-(table @ table[row]), kind="stable")
+            near = [n for n in nearest if n != row][:NEAREST]
+            found[known.words[i]] = [known.words[order[n]] for n in near]
+    return found
 
 
 def _attention(

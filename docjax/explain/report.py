@@ -63,6 +63,7 @@ class Report:
     curves: Path | None = None  # PNGs; their CSVs lie beside them
     tsne: Path | None = None
     attention: Attention | None = None
+    words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
@@ -76,9 +77,14 @@ def write(run_dir: Path, report: Report) -> Path:
         "training": ("Training", _curves(report, folder)),
         "map": ("Map of the documents", _tsne(report, folder)),
         "attention": ("Attention", _attention(report.attention, folder)),
+        "words": ("Words", _words(report.words)),
         "configuration": ("Configuration", _config(report)),
         "reproduce": ("Reproduce", _reproduce(report)),
     }
+    if report.words:
+        del sections["attention"]  # a mean of words has none
+    else:
+        del sections["words"]
     links = "".join(f'<a href="#{n}">{h}</a>' for n, (h, _) in sections.items())
     body = "".join(page.section(n, h, part) for n, (h, part) in sections.items())
     folder.mkdir(parents=True, exist_ok=True)
@@ -232,6 +238,12 @@ def _passages(attention: Attention) -> str:
         f"<tbody>{body}</tbody></table>"
         + page.data("attention-weights", list(weights.values()))
     )
+
+
+def _words(words: Mapping[str, Sequence[str]]) -> str:
+    cells = {word: page.text(", ".join(near)) for word, near in words.items()}
+    note = "Words of the vocabulary, and those whose vectors point the same way."
+    return page.table({"nearest words": cells}, "word", "words") + page.paragraph(note)
 
 
 def _strip(number: int, name: str, row: list[float]) -> str:
