@@ -73,7 +73,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 window=8,
                 negatives=5,
                 sample=5,
-                context="left",
+                context="shrunk",
                 weight=0.5,
                 contrastive=dict(
                     fn="docjax.objectives.infonce.infonce",
@@ -82,7 +82,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     symmetric=False,
                 ),
             ),
-            optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.1),
+            optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.3),
             batch=128,
             microbatch=1024,
             epochs=20,

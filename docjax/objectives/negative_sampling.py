@@ -59,7 +59,7 @@ class NegativeSampling:
     window: int = 5
     negatives: int = 5
     sample: int = 5
-    context: str = "left"
+    context: str = "shrunk"
     combine: str = "mean"
     pool: int = 16
     contrastive: Callable | None = None

@@ -185,3 +185,12 @@ def test_versions_name_what_decides_the_numbers():
     found = versions()
     assert found["docjax"] == docjax.__version__
     assert {"jax", "flax", "numpy", "scikit-learn", "python"} <= set(found)
+
+
+def test_a_report_of_words_lists_their_nearest_ones_in_place_of_attention(tmp_path):
+    found = Report("words", {"seed": 0}, words={"<oil>": ["gas", "crude & ore"]})
+    html = write(tmp_path, found).read_text("utf-8")
+    read = Page(html)
+    assert "words" in read.all("section", "id")
+    assert "attention" not in read.all("section", "id")
+    assert "<oil>" in read.text() and "gas, crude & ore" in read.text()
