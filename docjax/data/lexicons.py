@@ -35,10 +35,7 @@ class WordNet:
     """Synonyms and antonyms of English words, in small letters, single words only."""
 
     def __init__(self, folder: str | None = None):
-        path = _find("wordnet", "corpora/wordnet/", folder)
-        with warnings.catch_warnings():  # of other languages, which are not read
-            warnings.simplefilter("ignore", UserWarning)
-            self._reader = WordNetCorpusReader(path, None)
+        self._reader = _wordnet(folder)
 
     def synonyms(self, word: str) -> set[str]:
         """The lemmas of all synsets of a word; inflected words have those of their
@@ -107,6 +104,15 @@ def _pair(line: str, place: str) -> tuple[str, str]:
 
 def _single(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names if "_" not in name}
+
+
+@functools.cache
+def _wordnet(folder: str | None) -> Any:
+    """NLTK's reader, which takes seconds to begin."""
+    path = _find("wordnet", "corpora/wordnet/", folder)
+    with warnings.catch_warnings():  # of other languages, which are not read
+        warnings.simplefilter("ignore", UserWarning)
+        return WordNetCorpusReader(path, None)
 
 
 @functools.cache

@@ -32,9 +32,11 @@ PPDB = """\
 def elsewhere(monkeypatch):
     """NLTK finds nothing by itself, and forgets what a test lets it find."""
     lexicons._find.cache_clear()
+    lexicons._wordnet.cache_clear()
     monkeypatch.setattr(nltk.data, "path", [])
     yield
     lexicons._find.cache_clear()
+    lexicons._wordnet.cache_clear()
 
 
 def write_stop_words(folder):
