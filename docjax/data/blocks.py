@@ -36,7 +36,8 @@ class Blocks(NamedTuple):
     pieces: Int[np.ndarray, "r i n"]  # which document of the block a word is of
     drawn: Int[np.ndarray, "r p s"]  # words of each document of a block
     used: Int[np.ndarray, ""]  # blocks that hold words, the first ones
-    lengths: Int[np.ndarray, " b"]  # words of each document
+    total: Int[np.ndarray, ""]  # words of all blocks
+    lengths: Int[np.ndarray, " b"]  # words of each document, if there are views
     views: Int[np.ndarray, "v y"]  # words of the documents' views, if any
     owners: Int[np.ndarray, "v y"]  # which document a word is of, b for none
 
@@ -45,6 +46,7 @@ class Blocks(NamedTuple):
 class Layout:
     """The sizes that all blocks of a run share."""
 
+    blocks: int  # of a step, r; more where its documents are long
     words: int  # i * n
     column: int  # i
     window: int
@@ -53,9 +55,14 @@ class Layout:
 
     @classmethod
     def of(
-        cls, lengths: Int[np.ndarray, " b"], words: int, window: int, drawn: int
+        cls,
+        lengths: Int[np.ndarray, " c"],
+        batch: int,
+        words: int,
+        window: int,
+        drawn: int,
     ) -> "Layout":
-        """A layout with room for the number of documents that a block mostly holds."""
+        """A layout with room for the documents that a block and a step mostly hold."""
         column = max(COLUMN, window)
         if words < 4 * column or words % column:
             raise UserError(
@@ -64,7 +71,8 @@ class Layout:
             )
         taken = np.minimum(lengths, words - 2 * window) + window
         pieces = round_up(int(1.5 * words / taken.mean()) + 8)
-        return cls(words, column, window, pieces, drawn)
+        blocks = _few(int(1.25 * batch * (lengths.mean() + window) / words) + 1)
+        return cls(blocks, words, column, window, pieces, drawn)
 
 
 def pack(
@@ -82,7 +90,7 @@ def pack(
     starts = np.concatenate([[0], np.cumsum(lengths)])
     block, place, piece, source, size = _places(lengths, starts, layout)
     used = int(block[-1]) + 1
-    shape = _few(used), layout.words
+    shape = max(_few(used), layout.blocks), layout.words
     words = np.full(shape, PAD, np.int32)
     pieces = np.full(shape, layout.pieces - 1, np.int32)
     owner = np.searchsorted(starts, source, side="right") - 1
@@ -99,7 +107,8 @@ def pack(
         columns(pieces),
         drawn,
         np.array(used, np.int32),
-        lengths.astype(np.int32),
+        np.array(lengths.sum(), np.int32),
+        lengths[: len(others)].astype(np.int32),
         views,
         owners,
     )

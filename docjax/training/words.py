@@ -88,7 +88,7 @@ class WordTrainer:
 
     def measure(self, batch: Blocks) -> tuple[int, float]:
         """Words, and the share of computed places that hold none."""
-        words = int(batch.lengths.sum())
+        words = int(batch.total)
         return words, 1 - words / (int(batch.used) * batch.words[0].size)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
@@ -106,7 +106,7 @@ class WordTrainer:
         sums = dict(loss=0.0, square=0.0)
         sums = jax.tree.map(jnp.float32, sums)
         state, sums = jax.lax.fori_loop(0, batch.used, block, (state, sums))
-        words = batch.lengths.sum()
+        words = batch.total
         metrics = {"loss": sums["loss"] / words, "grad_norm": jnp.sqrt(sums["square"])}
         if self.contrastive is not None:
             state, loss, found = self._contrast(state, batch, words, decay)
@@ -196,8 +196,10 @@ def _batches(
         )
     if not len(usable):
         raise UserError("no training document has a word of the vocabulary")
+    batch = min(prepared.config["batch"], len(usable))
     layout = blocks.Layout.of(
         lengths[usable],
+        batch,
         prepared.config["microbatch"],
         objective.window,
         objective.drawn,
@@ -207,7 +209,7 @@ def _batches(
         documents=usable,
         views=prepared.views if paraphrases else None,
         layout=layout,
-        batch=min(prepared.config["batch"], len(usable)),
+        batch=batch,
         seed=prepared.config["seed"],
     )
 

@@ -10,7 +10,7 @@ from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
 from docjax.types import Document, Section
 
-LAYOUT = Layout(words=32, column=8, window=3, pieces=4, drawn=5)
+LAYOUT = Layout(blocks=1, words=32, column=8, window=3, pieces=4, drawn=5)
 
 
 def documents(sizes, seed=0):
@@ -32,7 +32,7 @@ def test_every_word_lies_in_a_block_once_and_in_order():
     found = packed(sizes)
     words = in_order(found.words)
     np.testing.assert_array_equal(words[words > 0], np.concatenate(documents(sizes)))
-    assert found.lengths.tolist() == sizes
+    assert found.total == sum(sizes)
     assert not found.words[found.used :].any() and found.words[found.used - 1].any()
 
 
@@ -46,7 +46,7 @@ def test_documents_of_a_block_are_a_window_apart():
 
 
 def test_words_are_drawn_from_the_whole_of_a_long_document():
-    layout = Layout(words=32, column=8, window=3, pieces=4, drawn=400)
+    layout = Layout(blocks=1, words=32, column=8, window=3, pieces=4, drawn=400)
     long = np.arange(1, 101, dtype=np.int32)
     found = pack([long], [], layout, np.random.default_rng(0))
     assert found.used == 4
@@ -75,14 +75,15 @@ def test_second_views_come_with_their_documents():
         for number in range(2):
             np.testing.assert_array_equal(words[owners == number], document[number])
         assert set(owners) <= {0, 1, 2}
+    assert found.lengths.tolist() == [4, 2]
 
 
 def test_a_layout_has_room_for_the_documents_that_there_are():
-    layout = Layout.of(np.full(100, 20), words=1024, window=5, drawn=16)
+    layout = Layout.of(np.full(100, 20), batch=8, words=1024, window=5, drawn=16)
     assert layout.pieces >= 1024 // 25
     for words in (64, 1000):
         with pytest.raises(UserError, match=f"microbatch {words}: .* 32, 128 at least"):
-            Layout.of(np.full(100, 20), words=words, window=5, drawn=16)
+            Layout.of(np.full(100, 20), batch=8, words=words, window=5, drawn=16)
 
 
 @pytest.fixture(scope="module")
