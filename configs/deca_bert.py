@@ -81,7 +81,7 @@ def simsiam(config: ConfigDict) -> None:
 
 
 def smoke(config: ConfigDict) -> None:
-    """A few documents of the built-in corpus, word pairs in place of a lexicon."""
+    """A few documents of the built-in corpus; words are left out at random."""
     small = graph_roberta.get_config("smoke")
     for name in ("source", "steps", "epochs", "log_every", "checkpoint_every"):
         config[name] = small[name]

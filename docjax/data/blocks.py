@@ -1,8 +1,9 @@
 """Documents as blocks of words, for objectives that predict words.
 
 A block holds the words of several documents one after the other, `window` places apart
-and as many before its end, so that no window reaches into another document. A document that is longer than a block
-goes on in further ones; the words drawn for it come from the whole of it.
+and as many before its end, so that no window reaches into another document. A document
+that is longer than a block goes on in further ones; the words drawn for it come from
+the whole of it.
 """
 
 import dataclasses
