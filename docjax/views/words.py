@@ -227,6 +227,10 @@ class Rewritten:
             return
         for some in _batches(source()):
             texts = self.rewrite([full_text(document) for document in some])
+            if len(texts) != len(some):
+                raise UserError(
+                    f"rewrite gave {len(texts)} texts for {len(some)}: one each is needed"
+                )
             for document, text in zip(some, texts, strict=True):
                 yield Document(document.id, (Section("", text),))
 

@@ -447,6 +447,11 @@ def test_a_rewritten_text_that_is_longer_goes_on_in_further_segments(tmp_path):
     assert found == [["film movie movie", "film film film", "movie"], [""]]
 
 
+def test_a_function_that_loses_a_text_is_told(tmp_path):
+    with pytest.raises(UserError, match="rewrite gave 3 texts for 4"):
+        Built(tmp_path, FILMS).fitted(Rewritten(rewrite=lambda texts: texts[1:]))
+
+
 @pytest.mark.parametrize("given", [{}, dict(path="a.jsonl", rewrite=list)])
 def test_rewritten_documents_come_from_a_file_or_a_function(tmp_path, given):
     with pytest.raises(UserError, match="needs path or rewrite, one of them"):
