@@ -5,6 +5,7 @@ Training and evaluation start here; the fields of a config are listed in
 """
 
 import dataclasses
+import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -222,17 +223,22 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, made by the first process."""
     limit = config["limits"]["segment_tokens"]
     documents, source = _source(config), config_lib.build(config["source"])
-    print_ = tokens.fingerprint(source, segments, tokenizer, limit)
-    print_ += repr(config["holdout"])
+
+    @functools.cache
+    def print_(content: bool) -> str:
+        found = tokens.fingerprint(source, segments, tokenizer, limit, content)
+        return found + repr(config["holdout"])
+
+    quick, contents = print_(False), functools.partial(print_, True)
     if jax.process_index() == 0:
         folder = run / "corpus"
         facts = storage.read_facts(folder)
-        if fields.begun(run) and facts and facts["fingerprint"] != print_:
+        if fields.begun(run) and facts and not storage.agrees(facts, quick, contents):
             raise UserError(
                 f"{run}: its documents have changed since training began (other files "
                 "or package versions); train anew in another --workdir"
             )
-        Corpus.build(folder, documents(), segments, tokenizer, limit, print_)
+        Corpus.build(folder, documents(), segments, tokenizer, limit, quick, contents)
     wait("corpus")
     return Corpus.open(run / "corpus")
 

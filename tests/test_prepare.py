@@ -1,6 +1,7 @@
 """The start of a run: what it takes from a folder, and what mistakes leave behind."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from configs import graph_roberta
 from docjax import checkpoint, main
 from docjax.config import UserError
+from docjax.data.sources import jsonl
 from docjax.prepare import initial_params, prepare
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
@@ -77,6 +79,58 @@ def test_a_begun_run_keeps_its_config_and_its_corpus(corpus, run, tmp_path):
         prepare(config(corpus, batch=16), kept)
     shutil.rmtree(kept / "corpus")
     assert len(prepare(config(corpus), kept).corpus) == 16
+
+
+@pytest.fixture
+def begun(corpus, tmp_path) -> tuple[Path, Path]:
+    """A run that training has begun in, with documents of its own; its documents."""
+    copy = shutil.copy(corpus, tmp_path / "copy.jsonl")
+    prepare(config(copy), tmp_path / "run")
+    (tmp_path / "run/metrics.jsonl").write_text('{"step": 1}\n')
+    return tmp_path / "run", copy
+
+
+def facts(run: Path) -> dict:
+    return json.loads((run / "corpus/corpus.json").read_text())
+
+
+def test_files_of_other_times_are_the_same_documents(begun, monkeypatch):
+    run, documents = begun
+    before = facts(run)
+    (run / "corpus/vectors-0.npy").touch()  # gone if the corpus is written again
+    os.utime(documents, (1, 1))
+    assert len(prepare(config(documents), run).corpus) == 16
+    assert (run / "corpus/vectors-0.npy").exists()
+    after = facts(run)
+    assert after.pop("fingerprint") != before.pop("fingerprint")
+    assert after == before
+    monkeypatch.delattr(jsonl, "digest")  # the next start does not read the contents
+    assert len(prepare(config(documents), run).corpus) == 16
+
+
+def test_other_documents_of_the_same_size_are_refused(begun):
+    run, documents = begun
+    before = facts(run)
+    documents.write_text(documents.read_text().replace("gradient", "Gradient"))
+    os.utime(documents, (1, 1))
+    with pytest.raises(UserError, match="have changed since training began"):
+        prepare(config(documents), run)
+    assert facts(run) == before
+    (run / "metrics.jsonl").unlink()  # not begun: written again
+    prepare(config(documents), run)
+    assert facts(run)["contents"] != before["contents"]
+
+
+def test_an_older_run_cannot_compare_the_contents(begun):
+    run, documents = begun
+    older = facts(run)
+    del older["contents"]
+    (run / "corpus/corpus.json").write_text(json.dumps(older))
+    assert len(prepare(config(documents), run).corpus) == 16
+    os.utime(documents, (1, 1))
+    with pytest.raises(UserError, match="have changed since training began"):
+        prepare(config(documents), run)
+    assert facts(run) == older
 
 
 def test_another_way_to_cut_is_told_as_another_config(corpus, run):

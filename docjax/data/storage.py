@@ -1,6 +1,6 @@
 """How a tokenised corpus lies in its folder: flat arrays, and a line a document.
 
-    corpus.json      format, fingerprint, summary; written last
+    corpus.json      format, fingerprint, contents, summary; written last
     documents.jsonl  [id, label, split, words] of each document
     tokens.npy       the tokens of all segments, one after the other
     segments.npy     segment i is tokens[segments[i]:segments[i + 1]]
@@ -35,6 +35,7 @@ def write(
     pairs: Iterable[tuple[Document, Segments]],
     vocabulary: int,
     fingerprint: str,
+    contents: str | None,
 ) -> dict[str, Any]:
     """Writes documents and their tokens, one at a time; gives the summary."""
     kinds = dict.fromkeys(ARRAYS, np.int32) | dict.fromkeys(OFFSETS, np.int64)
@@ -60,9 +61,8 @@ def write(
                 append[name](getattr(found, name))
             row = [document.id, document.label, document.split, words]
             lines.write(json.dumps(row) + "\n")
-    facts = {"format": FORMAT, "fingerprint": fingerprint, "summary": tally.summary()}
-    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    (folder / "corpus.json").write_text(text, encoding="utf-8")
+    prints = {"fingerprint": fingerprint, "contents": contents}
+    write_facts(folder, {"format": FORMAT, **prints, "summary": tally.summary()})
     return tally.summary()
 
 
@@ -123,6 +123,14 @@ def _write_header(stream: BinaryIO, dtype: type, shape: tuple[int, ...]) -> None
     np.lib.format.write_array_header_1_0(stream, {**header, "shape": shape})
 
 
+def write_facts(folder: Path, facts: dict[str, Any]) -> None:
+    """Writes corpus.json, or leaves the old one as it was."""
+    temporary = folder / "corpus.json.tmp"
+    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(folder / "corpus.json")
+
+
 def read_facts(folder: Path) -> dict[str, Any] | None:
     """What corpus.json says; None if there is none of this format."""
     try:
@@ -130,6 +138,18 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return facts if facts.get("format") == FORMAT else None
+
+
+def agrees(
+    facts: dict[str, Any], fingerprint: str, contents: Callable[[], str | None]
+) -> bool:
+    """Whether the corpus has this fingerprint, or else that of the contents.
+
+    Older ones know none of the contents: then they are not read either.
+    """
+    if facts["fingerprint"] == fingerprint:
+        return True
+    return bool(facts.get("contents")) and facts["contents"] == contents()
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:

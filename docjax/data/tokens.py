@@ -155,28 +155,35 @@ class Corpus:
         tokenizer: Tokenizer,
         limit: int,
         fingerprint: str,
+        contents: Callable[[], str | None] = lambda: None,
     ) -> "Corpus":
         """The corpus in `folder`, written first unless its `fingerprint` is this.
 
         `documents` are read only if it is written. Processes that share the folder
-        wait for the one that writes.
+        wait for the one that writes. `contents` gives the fingerprint of the contents,
+        asked for if the other differs: a corpus of the same contents stays as it is,
+        and takes the new `fingerprint`.
         """
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.with_name(folder.name + ".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             facts = storage.read_facts(folder)
-            if facts is None or facts["fingerprint"] != fingerprint:
+            if not facts or not storage.agrees(facts, fingerprint, contents):
+                of_contents = contents()  # before the documents are read
                 partial = folder.with_name(folder.name + ".partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 partial.mkdir()
                 pairs = _segmented(documents, segments, tokenizer, limit)
                 summary = storage.write(
-                    partial, pairs, tokenizer.vocabulary, fingerprint
+                    partial, pairs, tokenizer.vocabulary, fingerprint, of_contents
                 )
                 logging.info("corpus: %s", summary)
                 shutil.rmtree(folder, ignore_errors=True)
                 partial.rename(folder)
+            elif facts["fingerprint"] != fingerprint:
+                storage.write_facts(folder, facts | {"fingerprint": fingerprint})
+                logging.info("corpus kept: the same contents in files of other times")
         return cls(folder)
 
     def __len__(self) -> int:
@@ -220,15 +227,20 @@ class Corpus:
 
 
 def fingerprint(
-    source: Callable, segments: Cut, tokenizer: Tokenizer, limit: int
+    source: Callable,
+    segments: Cut,
+    tokenizer: Tokenizer,
+    limit: int,
+    content: bool = False,
 ) -> str:
     """What a corpus on disk depends on, as one sha256.
 
     That is: the functions with their keywords, as `docjax.config.build` binds them, the
     stamp of the source (sizes and times of files, versions of packages), the tokenizer,
-    the limit, and the format.
+    the limit, and the format. With `content`, the bytes of files take the place of
+    their sizes and times: equal for copies, but all of them are read.
     """
-    parts = [_part(source), _part(segments), tokenizer.sha256, limit]
+    parts = [_part(source, content), _part(segments, content), tokenizer.sha256, limit]
     facts = json.dumps([storage.FORMAT, *parts], default=str)
     return hashlib.sha256(facts.encode()).hexdigest()
 
@@ -249,16 +261,16 @@ def _segmented(
         raise UserError("empty corpus: the source has no documents")
 
 
-def _part(value: Any) -> Any:
+def _part(value: Any, content: bool) -> Any:
     """A function and its keywords, and what its module's `stamp` adds, as JSON."""
     if isinstance(value, (list, tuple)):
-        return [_part(one) for one in value]
+        return [_part(one, content) for one in value]
     if not callable(value):
         return value
     fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})
     stamp = getattr(sys.modules[fn.__module__], "stamp", None)
     return [
         f"{fn.__module__}.{fn.__qualname__}",
-        {key: _part(keywords[key]) for key in sorted(keywords)},
-        stamp(**keywords) if stamp else None,
+        {key: _part(keywords[key], content) for key in sorted(keywords)},
+        stamp(**keywords, content=content) if stamp else None,
     ]

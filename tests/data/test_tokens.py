@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from docjax.config import UserError
+from docjax.data import storage
 from docjax.data.documents import full_text
 from docjax.data.segments import passages, sentences_of, whole
 from docjax.data.sources.jsonl import jsonl
@@ -161,6 +162,20 @@ def test_a_corpus_of_another_fingerprint_is_written_again(tokenizer, tmp_path):
     assert found.ids == [f"d{i}" for i in range(5)]
 
 
+def test_a_corpus_of_the_same_contents_takes_the_new_fingerprint(tokenizer, tmp_path):
+    def found(print_, contents, documents):
+        folder = tmp_path / "corpus"
+        cut = passages, tokenizer, 64
+        return len(Corpus.build(folder, documents, *cut, print_, lambda: contents))
+
+    assert found("one", "same", DOCUMENTS[:5]) == 5
+    assert found("two", "same", []) == 5
+    facts = storage.read_facts(tmp_path / "corpus")
+    assert (facts["fingerprint"], facts["contents"]) == ("two", "same")
+    assert not (tmp_path / "corpus/corpus.json.tmp").exists()
+    assert found("three", "other", DOCUMENTS[:6]) == 6
+
+
 def test_a_corpus_killed_while_it_is_written_is_built_anew(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.json")
     code = """if True:
@@ -245,6 +260,21 @@ def test_the_fingerprint_changes_with_everything_it_names(tokenizer, tmp_path):
     assert list(prints()) == found
     file.write_text(json.dumps({"id": "a", "text": "other words here"}))
     assert next(prints()) not in found
+
+
+def test_the_fingerprint_of_contents_knows_no_times(tokenizer, tmp_path):
+    file = tmp_path / "a.jsonl"
+    source = functools.partial(jsonl, path=str(file))
+
+    def prints(text, time):
+        file.write_text(text)
+        os.utime(file, (time, time))
+        kinds = (False, True)
+        return [fingerprint(source, passages, tokenizer, 64, kind) for kind in kinds]
+
+    before, later, other = prints("some", 1), prints("some", 2), prints("more", 1)
+    assert before[0] == other[0] != later[0]
+    assert before[1] == later[1] != other[1]
 
 
 @pytest.mark.parametrize("name", ["20news", "openstax"])

@@ -1,5 +1,6 @@
 """Documents from a folder of text files; sub-folders give label and split."""
 
+import hashlib
 import os
 import re
 from collections import Counter
@@ -55,10 +56,21 @@ def folder(
     return documents.read(files, convert, max_bad_fraction, report)
 
 
-def stamp(path: str, **keywords) -> list[tuple[str, int, int]]:
-    """What changes when the files change: name, size and time of each."""
+def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
+    """What changes when the files change: of each name, size and time, or `digest`."""
+    if content:
+        return [(str(file), digest(file)) for file in _files(Path(path))]
     found = [(file, file.lstat()) for file in _files(Path(path))]
     return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found]
+
+
+def digest(file: Path) -> str | None:
+    """The sha256 of a file's bytes; None if it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:  # whoever reads the documents says so
+        return None
 
 
 def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:

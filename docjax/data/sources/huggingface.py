@@ -58,12 +58,14 @@ def huggingface(
     return documents.read(records, convert, max_bad_fraction, report)
 
 
-def stamp(path: str, **keywords) -> list[Any]:
+def stamp(path: str, content: bool = False, **keywords) -> list[Any]:
     """What changes when local files do; a hub's dataset is told by its revision."""
     if Path(path).is_file():
+        if content:
+            return [folder_source.digest(Path(path))]
         stat = Path(path).stat()
         return [stat.st_size, stat.st_mtime_ns]
-    return folder_source.stamp(path)
+    return folder_source.stamp(path, content)
 
 
 def _table(path: str, split: str, revision: str | None) -> Any:

@@ -13,6 +13,7 @@ import zstandard
 
 from docjax.config import UserError
 from docjax.data import documents
+from docjax.data.sources.folder import digest
 from docjax.types import Document
 
 BLOCK = 1 << 16  # bytes of compressed input read at a time
@@ -30,8 +31,10 @@ def jsonl(
     return documents.read(lines, documents.parse_line, max_bad_fraction, report)
 
 
-def stamp(path: str, **keywords) -> list[tuple[str, int, int]]:
-    """What changes when the files change: name, size and time of each."""
+def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
+    """What changes when the files change: of each name, size and time, or `digest`."""
+    if content:
+        return [(file.name, digest(file)) for file in files(path)]
     found = [(file, file.stat()) for file in files(path)]
     return [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in found]
 

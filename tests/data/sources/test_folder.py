@@ -1,3 +1,4 @@
+import os
 from collections import Counter
 
 import pytest
@@ -80,9 +81,19 @@ def test_the_stamp_changes_with_the_files(files):
     assert stamp(str(files)) != before
 
 
+def test_the_stamp_of_contents_changes_with_them_alone(files):
+    file = files / "more.txt"
+    file.write_text("x")
+    before = stamp(str(files), content=True)
+    os.utime(file, (1, 1))
+    assert stamp(str(files), content=True) == before
+    file.write_text("y")
+    assert stamp(str(files), content=True) != before
+
+
 def test_a_link_to_nothing_is_a_bad_document(files):
     (files / "gone.txt").symlink_to(files / "nowhere")
-    assert stamp(str(files))
+    assert stamp(str(files)) and stamp(str(files), content=True)
     with pytest.raises(BadDocument, match=r"gone\.txt: unreadable file: No such file"):
         list(folder(str(files)))
 

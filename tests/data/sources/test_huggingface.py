@@ -1,4 +1,5 @@
 import json
+import os
 import sys
 
 import pytest
@@ -83,3 +84,14 @@ def test_the_stamp_changes_with_the_files(folder):
     assert before == stamp(path)
     (folder / "saved/more").write_text("x")
     assert stamp(path) != before
+
+
+@pytest.mark.parametrize("path", ["saved", "saved/more"])
+def test_the_stamp_of_contents_changes_with_them_alone(folder, path):
+    file, path = folder / "saved/more", str(folder / path)
+    file.write_text("x")
+    before = stamp(path, content=True)
+    os.utime(file, (1, 1))
+    assert stamp(path, content=True) == before
+    file.write_text("y")
+    assert stamp(path, content=True) != before
