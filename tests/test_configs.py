@@ -163,7 +163,7 @@ def word_step(config: dict) -> tuple:
         int_(*shape),
         int_(*shape),
         int_(32, k),
-        jax.random.key(0),
+        int_(),
     )
     assert gradient == rows
     apply = functools.partial(built.apply, method="outputs")

@@ -2,8 +2,8 @@
 
 A block holds the words of several documents one after the other, `window` places apart
 and as many before its end, so that no window reaches into another document. A document
-that is longer than a block goes on in further ones; the words drawn for it come from
-the whole of it.
+that does not fit into the rest of a block goes on in the next; the words drawn for it
+come from the whole of it.
 """
 
 import dataclasses
@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import grain
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from docjax.config import UserError
 from docjax.data.batches import round_up
 from docjax.data.tokens import Corpus
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.types import Views
 
 PAD = 0
@@ -28,14 +29,17 @@ class Blocks(NamedTuple):
     """The words of one step; the letters are those of `docjax.types`, and
 
     r  blocks; i  places of a column; n  columns of a block; p  documents of a block;
-    s  words drawn for one; b  documents of the step; y  words of all of them.
+    s  words drawn for one; k  noise words of a place; b  documents of the step;
+    y  words of all of them.
 
     The words of a block go down its columns, one column after the other.
     """
 
     words: Int[np.ndarray, "r i n"]  # 0 between documents and behind the last
-    pieces: Int[np.ndarray, "r i n"]  # which document of the block a word is of
+    estimates: Int[np.ndarray, "r i n"]  # s times a word's document, and a draw below s
     drawn: Int[np.ndarray, "r p s"]  # words of each document of a block
+    noise: Int[np.ndarray, "r i k"]
+    windows: Int[np.ndarray, " r"]  # number of the window of each block
     used: Int[np.ndarray, ""]  # blocks that hold words, the first ones
     total: Int[np.ndarray, ""]  # words of all blocks
     lengths: Int[np.ndarray, " b"]  # words of each document, if there are views
@@ -53,6 +57,8 @@ class Layout:
     window: int
     pieces: int  # p
     drawn: int  # s
+    negatives: int  # k
+    windows: int  # of which each block takes one
 
     @classmethod
     def of(
@@ -60,10 +66,10 @@ class Layout:
         lengths: Int[np.ndarray, " c"],
         batch: int,
         words: int,
-        window: int,
-        drawn: int,
+        objective: NegativeSampling,
     ) -> "Layout":
         """A layout with room for the documents that a block and a step mostly hold."""
+        window = objective.window
         column = max(COLUMN, window)
         if words < 4 * column or words % column:
             raise UserError(
@@ -71,20 +77,31 @@ class Layout:
                 f"{4 * column} at least"
             )
         taken = np.minimum(lengths, words - 2 * window) + window
-        pieces = round_up(int(1.5 * words / taken.mean()) + 8)
+        pieces = round_up(int(1.2 * words / taken.mean()) + 4)
         blocks = _few(int(1.25 * batch * (lengths.mean() + window) / words) + 1)
-        return cls(blocks, words, column, window, pieces, drawn)
+        return cls(
+            blocks,
+            words,
+            column,
+            window,
+            pieces,
+            objective.drawn,
+            objective.negatives,
+            len(objective.windows),
+        )
 
 
 def pack(
     documents: Sequence[np.ndarray],
     others: Sequence[np.ndarray],
     layout: Layout,
+    noise: Float[np.ndarray, " w"],
     generator: np.random.Generator,
 ) -> Blocks:
     """The blocks of some documents (int [words] each), in their order.
 
-    `others` are their second views, or none: then there are no views at all.
+    `others` are their second views, or none: then there are no views at all. `noise`
+    are the chances of the words to be noise, summed up.
     """
     lengths = np.array([len(one) for one in documents])
     flat = np.concatenate(documents)
@@ -93,20 +110,23 @@ def pack(
     used = int(block[-1]) + 1
     shape = max(_few(used), layout.blocks), layout.words
     words = np.full(shape, PAD, np.int32)
-    pieces = np.full(shape, layout.pieces - 1, np.int32)
+    estimates = generator.integers(layout.drawn, size=shape, dtype=np.int32)
     owner = np.searchsorted(starts, source, side="right") - 1
     at = np.repeat(block * layout.words + place, size) + _ranges(size)
     words.ravel()[at] = flat[np.repeat(source, size) + _ranges(size)]
-    pieces.ravel()[at] = np.repeat(piece, size)
+    estimates.ravel()[at] += np.repeat(piece, size).astype(np.int32) * layout.drawn
     drawn = np.full((shape[0], layout.pieces, layout.drawn), PAD, np.int32)
     chosen = generator.random((len(owner), layout.drawn)) * lengths[owner][:, None]
     drawn[block, piece] = flat[starts[owner][:, None] + chosen.astype(np.int64)]
+    chances = generator.random((shape[0], layout.column, layout.negatives))
     views, owners = _views([documents, others] if len(others) else [])
     columns = lambda array: array.reshape(len(array), -1, layout.column).swapaxes(1, 2)
     return Blocks(
         columns(words),
-        columns(pieces),
+        columns(estimates),
         drawn,
+        np.searchsorted(noise, chances).astype(np.int32),
+        generator.integers(layout.windows, size=shape[0], dtype=np.int32),
         np.array(used, np.int32),
         np.array(lengths.sum(), np.int32),
         lengths[: len(others)].astype(np.int32),
@@ -123,8 +143,7 @@ def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
         end = start + length
         while start < end:
             room = layout.words - layout.window - place
-            whole = end - start <= room
-            if piece == layout.pieces or (place and not whole):
+            if piece == layout.pieces or room < 1:
                 block, place, piece = block + 1, 0, 0
                 continue
             size = min(end - start, room)
@@ -171,6 +190,7 @@ class WordBatches:
     corpus: Corpus
     documents: np.ndarray  # int [c]
     views: Views | None
+    noise: np.ndarray  # float [w], see `pack`
     layout: Layout
     batch: int
     seed: int
@@ -192,7 +212,7 @@ class WordBatches:
         documents = [np.asarray(tokens[starts[i] : starts[i + 1]]) for i in chosen]
         others = self._others(chosen, epoch) if self.views else []
         generator = np.random.default_rng((self.seed, step))
-        return pack(documents, others, self.layout, generator), chosen
+        return pack(documents, others, self.layout, self.noise, generator), chosen
 
     @functools.cached_property
     def _starts(self) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
+from docjax.encoders.products import row_sums, settle
 
 CONTEXTS = ("left", "shrunk", "full")
 
@@ -37,8 +38,9 @@ class NegativeSampling:
     """The loss of a word: -log s(v . u) - sum over k noise words of log s(-v_n . u).
 
     u is made of the vectors of the word's context and of the mean of `sample` words of
-    its document, drawn anew for every word: an unbiased estimate of the document's
-    mean (corruption). Noise words are drawn from the word counts to the power 0.75.
+    its document: an unbiased estimate of the document's mean (corruption). Noise words
+    are drawn from the word counts to the power 0.75. All draws are those of
+    `data/blocks.py`.
 
     Attributes:
       window: words on one side.
@@ -50,7 +52,8 @@ class NegativeSampling:
         from t - window + b to t - b with b drawn from 0..window - 1, so that some words
         are predicted from their document alone. The draw is one for a block.
       combine: "mean" of the context's words and the estimate, or "sum" as in Eq. 2.
-      pool: words drawn from a document of a block, of which estimates are made.
+      pool: words drawn from a document of a block; `sample` of them in a circle are
+        one estimate, and every word takes one at random.
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
@@ -87,44 +90,46 @@ class NegativeSampling:
         self,
         rows: Rows,
         words: Int[Array, "i n"],
-        pieces: Int[Array, "i n"],
+        estimates: Int[Array, "i n"],
         noise: Int[Array, "i k"],
-        key: jax.Array,
+        window: Int[Array, ""],
     ) -> tuple[Float[Array, ""], Rows]:
         """The sum of the losses of a block's words, and its gradient.
 
         Written out: what jax.grad makes of the windows and draws takes far longer.
 
-        words: ids, 0 for padding; pieces: which document of the block each is of;
-        noise: ids of the noise words, which are no noise for themselves.
+        words: ids, 0 for padding; estimates: which of the p * s that `drawn` gives each
+        word takes; noise: ids of the noise words, which are no noise for themselves;
+        window: number of one of `windows`.
         """
         real = (words > 0).astype(jnp.float32)
-        draws, shrink = jax.random.split(key)
-        window = jax.random.randint(shrink, (), 0, len(self._windows()))
         context, counts = self._context(rows.words, real, window)
-        means, chosen = self._estimates(rows.drawn, pieces, draws)
+        means = self._estimates(rows.drawn)
         share = 1 / (counts + 1) if self.combine == "mean" else jnp.ones_like(counts)
-        u = (context + means[chosen]) * share[..., None]
+        u = (context + means[estimates]) * share[..., None]
 
-        right = (u * rows.targets) @ jnp.ones(u.shape[-1])  # faster than a sum
-        wrong = jnp.einsum("ind,ikd->ink", u, rows.noise)
-        weights = (words[..., None] != noise[:, None]) * real[..., None]
+        right = row_sums(u * rows.targets)
+        wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u)
+        weights = (words[:, None] != noise[..., None]) * real[:, None]
         loss = (jax.nn.softplus(-right) * real).sum()
         loss += (jax.nn.softplus(wrong) * weights).sum()
 
         of_right = -jax.nn.sigmoid(-right) * real
         of_wrong = jax.nn.sigmoid(wrong) * weights
-        of_u = jnp.einsum("ink,ikd->ind", of_wrong, rows.noise)
+        # The factors of both products lie as they are multiplied fastest.
+        turned = settle(of_wrong.swapaxes(1, 2))
+        of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise)
         of_u = (of_u + of_right[..., None] * rows.targets) * share[..., None]
         found = Rows(
             words=self._spread(of_u, window) * real[..., None],
-            drawn=self._return(of_u, chosen, rows.drawn.shape),
+            drawn=self._return(of_u, estimates, rows.drawn.shape),
             targets=of_right[..., None] * u,
-            noise=jnp.einsum("ink,ind->ikd", of_wrong, u),
+            noise=jnp.einsum("ikn,ind->ikd", of_wrong, u),
         )
         return loss, found
 
-    def _windows(self) -> list[tuple[int, int]]:
+    @property
+    def windows(self) -> list[tuple[int, int]]:
         """First and last place of each window that is drawn, counted from the word."""
         w = self.window
         if self.context == "full":
@@ -142,7 +147,7 @@ class NegativeSampling:
         """The sum of the vectors in each word's window, and how many they are."""
         sums = [
             lambda pair, ends=ends: tuple(_around(one, *ends) for one in pair)
-            for ends in self._windows()
+            for ends in self.windows
         ]
         context, counts = jax.lax.switch(window, sums, (words, real[..., None]))
         return context, counts[..., 0]
@@ -153,36 +158,29 @@ class NegativeSampling:
         """The gradient of the words from that of the contexts they are in."""
         sums = [
             lambda one, first=first, last=last: _around(one, -last, -first)
-            for first, last in self._windows()
+            for first, last in self.windows
         ]
         return jax.lax.switch(window, sums, gradient)
 
-    def _estimates(
-        self,
-        drawn: Float[Array, "p s d"],
-        pieces: Int[Array, "i n"],
-        key: jax.Array,
-    ) -> tuple[Float[Array, "_ d"], Int[Array, "i n"]]:
-        """Means of `sample` of the words drawn from a document, and each word's row.
+    def _estimates(self, drawn: Float[Array, "p s d"]) -> Float[Array, "_ d"]:
+        """Means of `sample` of the words drawn from a document.
 
-        For every place in the circle of a document's draws the mean of those from there
-        on; every word takes a random one.
+        One for every place in the circle of its draws: of those from there on.
         """
         p, s, d = drawn.shape
-        means = jnp.einsum("ij,pjd->pid", self._circle(s), drawn).reshape(p * s, d)
-        bits = jax.random.bits(key, pieces.shape, jnp.uint16)
-        return means, pieces * s + (bits.astype(jnp.int32) * s >> 16)
+        means = jnp.einsum("ij,pjd->pid", self._circle(s), drawn)
+        return means.reshape(p * s, d)
 
     def _return(
         self,
         gradient: Float[Array, "i n d"],
-        chosen: Int[Array, "i n"],
+        estimates: Int[Array, "i n"],
         shape: tuple[int, int, int],
     ) -> Float[Array, "p s d"]:
         """The gradient of the words drawn from that of the estimates."""
         p, s, d = shape
         flat = gradient.reshape(-1, d)
-        sums = jax.ops.segment_sum(flat, chosen.ravel(), p * s).reshape(shape)
+        sums = jax.ops.segment_sum(flat, estimates.ravel(), p * s).reshape(shape)
         return jnp.einsum("ij,pid->pjd", self._circle(s), sums)
 
     def _circle(self, s: int) -> Float[Array, "s s"]:

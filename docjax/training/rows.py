@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
+from docjax.encoders.products import row_sums
 
 Table = Float[Array, "n d"]
 
@@ -46,9 +47,8 @@ class Adagrad:
     ) -> tuple[Table, Any]:
         """The next table and statistics; `decay` scales the learning rate."""
         for rows, values in gradients:
-            # A product, for a sum along rows takes twice as long.
-            mean = jnp.full(values.shape[-1], 1 / values.shape[-1])
-            squares = squares.at[rows].add(values**2 @ mean)
+            mean = row_sums(values**2) / values.shape[-1]
+            squares = squares.at[rows].add(mean)
         rate = self.learning_rate * decay
         for rows, values in gradients:
             scale = rate * jax.lax.rsqrt(squares[rows] + self.epsilon)

@@ -56,12 +56,6 @@ class WordTrainer:
         self.head_optimizer = optax.adam(HEAD_RATE)
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
-        counts = np.bincount(
-            prepared.corpus.tokens, minlength=prepared.tokenizer.vocabulary
-        )
-        counts[blocks.PAD] = 0
-        noise = np.cumsum(counts**POWER)
-        self.noise = jnp.asarray(noise / noise[-1], jnp.float32)
 
     @property
     def epoch_steps(self) -> int:
@@ -96,39 +90,35 @@ class WordTrainer:
         self, state: State, batch: Blocks, key: jax.Array
     ) -> tuple[State, dict[str, Float[Array, ""]]]:
         """All blocks of the batch, then its contrastive loss."""
-        key = jax.random.fold_in(key, state.step)
+        del key  # blocks come with their draws
         decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
 
         def block(i, carry):
-            state, sums = carry
-            return self._block(state, batch, i, jax.random.fold_in(key, i), decay, sums)
+            state, loss = carry
+            state, of_block = self._block(state, batch, i, decay)
+            return state, loss + of_block
 
-        sums = dict(loss=0.0, square=0.0)
-        sums = jax.tree.map(jnp.float32, sums)
-        state, sums = jax.lax.fori_loop(0, batch.used, block, (state, sums))
+        begun = state, jnp.zeros([])
+        state, loss = jax.lax.fori_loop(0, batch.used, block, begun)
         words = batch.total
-        metrics = {"loss": sums["loss"] / words, "grad_norm": jnp.sqrt(sums["square"])}
+        metrics = {"loss": loss / words}
         if self.contrastive is not None:
             state, loss, found = self._contrast(state, batch, words, decay)
             metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
             metrics["loss"] += self.objective.weight * loss
         return state._replace(step=state.step + 1), metrics
 
-    def _block(self, state: State, batch: Blocks, i, key, decay, sums):
+    def _block(self, state: State, batch: Blocks, i, decay):
         """One block: the gradient of its rows, and their update."""
-        words, pieces, drawn = batch.words[i], batch.pieces[i], batch.drawn[i]
-        noise_key, key = jax.random.split(key)
-        shape = len(words), self.objective.negatives
-        chances = jax.random.uniform(noise_key, shape)
-        noise = jnp.searchsorted(self.noise, chances).astype(jnp.int32)
+        words, drawn, noise = batch.words[i], batch.drawn[i], batch.noise[i]
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
-        loss, found = self.objective.gradient(rows, words, pieces, noise, key)
+        loss, found = self.objective.gradient(
+            rows, words, batch.estimates[i], noise, batch.windows[i]
+        )
         of_words = _flat(words, found.words), _flat(drawn, found.drawn)
         of_targets = _flat(words, found.targets), _flat(noise, found.noise)
-        state = self._update(state, of_words, of_targets, decay)
-        square = sum((one**2).sum() for one in found)
-        return state, {"loss": sums["loss"] + loss, "square": sums["square"] + square}
+        return self._update(state, of_words, of_targets, decay), loss
 
     def _update(self, state: State, of_words, of_targets, decay) -> State:
         tables, statistics = dict(state.params["segment"]), state.optimizer
@@ -201,13 +191,16 @@ def _batches(
         lengths[usable],
         batch,
         prepared.config["microbatch"],
-        objective.window,
-        objective.drawn,
+        objective,
     )
+    counts = np.bincount(corpus.tokens, minlength=prepared.tokenizer.vocabulary)
+    counts[blocks.PAD] = 0
+    noise = np.cumsum(counts**POWER)
     return WordBatches(
         corpus=corpus,
         documents=usable,
         views=prepared.views if paraphrases else None,
+        noise=noise / noise[-1],
         layout=layout,
         batch=batch,
         seed=prepared.config["seed"],

@@ -1,5 +1,7 @@
 """Blocks of words: every word once, documents apart, draws from the whole document."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,13 @@ from docjax.data.blocks import Layout, WordBatches, pack
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.types import Document, Section
 
-LAYOUT = Layout(blocks=1, words=32, column=8, window=3, pieces=4, drawn=5)
+LAYOUT = Layout(
+    blocks=1, words=32, column=8, window=3, pieces=4, drawn=5, negatives=2, windows=3
+)
+NOISE = np.cumsum([0, 0.5, 0, 0.25, 0.25])
 
 
 def documents(sizes, seed=0):
@@ -19,7 +25,7 @@ def documents(sizes, seed=0):
 
 
 def packed(sizes, others=()):
-    return pack(documents(sizes), others, LAYOUT, np.random.default_rng(1))
+    return pack(documents(sizes), others, LAYOUT, NOISE, np.random.default_rng(1))
 
 
 def in_order(columns):
@@ -38,7 +44,8 @@ def test_every_word_lies_in_a_block_once_and_in_order():
 
 def test_documents_of_a_block_are_a_window_apart():
     found = packed([5, 9, 2, 40, 7, 7, 7])
-    for words, pieces in zip(*map(in_order, (found.words, found.pieces)), strict=True):
+    parts = in_order(found.words), in_order(found.estimates) // LAYOUT.drawn
+    for words, pieces in zip(*parts, strict=True):
         real = np.flatnonzero(words)
         gaps = np.diff(real)[np.diff(pieces[real]) != 0]
         assert (gaps > LAYOUT.window).all()
@@ -46,9 +53,9 @@ def test_documents_of_a_block_are_a_window_apart():
 
 
 def test_words_are_drawn_from_the_whole_of_a_long_document():
-    layout = Layout(blocks=1, words=32, column=8, window=3, pieces=4, drawn=400)
+    layout = dataclasses.replace(LAYOUT, drawn=400)
     long = np.arange(1, 101, dtype=np.int32)
-    found = pack([long], [], layout, np.random.default_rng(0))
+    found = pack([long], [], layout, NOISE, np.random.default_rng(0))
     assert found.used == 4
     for block in range(4):
         counts = np.bincount(found.drawn[block, 0], minlength=101)[1:]
@@ -59,11 +66,19 @@ def test_words_are_drawn_from_the_whole_of_a_long_document():
 
 def test_no_more_pieces_lie_in_a_block_than_the_layout_has():
     found = packed([1] * 30)
-    real = found.words > 0
-    assert found.pieces[real].max() < LAYOUT.pieces
-    assert (
-        max(np.bincount(p[r]).max() for p, r in zip(found.pieces, real) if r.any()) == 1
-    )
+    real, pieces = found.words > 0, found.estimates // LAYOUT.drawn
+    assert pieces[real].max() < LAYOUT.pieces
+    assert max(np.bincount(p[r]).max() for p, r in zip(pieces, real) if r.any()) == 1
+
+
+def test_noise_and_windows_are_drawn_by_their_chances():
+    found = packed([2000])
+    assert found.noise.shape == (len(found.words), LAYOUT.column, LAYOUT.negatives)
+    shares = np.bincount(found.noise.ravel(), minlength=5) / found.noise.size
+    np.testing.assert_allclose(shares, [0, 0.5, 0, 0.25, 0.25], atol=0.06)
+    assert set(found.windows) == {0, 1, 2}
+    turns = np.bincount(found.estimates.ravel() % LAYOUT.drawn, minlength=5)
+    np.testing.assert_allclose(turns / turns.sum(), np.full(5, 0.2), atol=0.05)
 
 
 def test_second_views_come_with_their_documents():
@@ -79,11 +94,12 @@ def test_second_views_come_with_their_documents():
 
 
 def test_a_layout_has_room_for_the_documents_that_there_are():
-    layout = Layout.of(np.full(100, 20), batch=8, words=1024, window=5, drawn=16)
+    objective = NegativeSampling(window=5)
+    layout = Layout.of(np.full(100, 20), 8, 1024, objective)
     assert layout.pieces >= 1024 // 25
     for words in (64, 1000):
         with pytest.raises(UserError, match=f"microbatch {words}: .* 32, 128 at least"):
-            Layout.of(np.full(100, 20), batch=8, words=words, window=5, drawn=16)
+            Layout.of(np.full(100, 20), 8, words, objective)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +115,7 @@ def corpus(tmp_path_factory):
 
 
 def batches(corpus, seed=0):
-    return WordBatches(corpus, np.arange(2, 12), None, LAYOUT, 4, seed)
+    return WordBatches(corpus, np.arange(2, 12), None, NOISE, LAYOUT, 4, seed)
 
 
 def test_an_epoch_reads_every_document_once_and_the_next_in_another_order(corpus):

@@ -21,24 +21,25 @@ def in_order(array):
     return np.swapaxes(array, 0, 1).reshape(-1, *array.shape[2:])
 
 
-def gradient(objective, found, words, pieces, noise, key):
+def gradient(objective, found, words, estimates, noise, window):
     """Of a block whose words are in order, as are the gradients."""
     given = found._replace(words=columns(found.words), targets=columns(found.targets))
     loss, out = jax.jit(objective.gradient)(
-        given, columns(words), columns(pieces), noise, key
+        given, columns(words), columns(estimates), noise, window
     )
     out = out._replace(words=in_order(out.words), targets=in_order(out.targets))
     return loss, out
 
 
 def block(generator, gap=3):
-    """Two documents of 5 and 7 words, `gap` places apart, in a block of 20."""
+    """Two documents of 5 and 7 words, `gap` places apart, in a block of 20; and the
+    estimates that their words take."""
     words = np.zeros(20, np.int32)
     words[:5] = generator.integers(1, 9, 5)
     words[5 + gap : 12 + gap] = generator.integers(1, 9, 7)
-    pieces = np.full(20, P - 1, np.int32)
-    pieces[:5], pieces[5 + gap : 12 + gap] = 0, 1
-    return jnp.asarray(words), jnp.asarray(pieces)
+    estimates = generator.integers(0, DRAWN, 20)
+    estimates[5 + gap :] += DRAWN
+    return jnp.asarray(words), jnp.asarray(estimates)
 
 
 def rows(generator, words):
@@ -52,19 +53,16 @@ def rows(generator, words):
     )
 
 
-def plain_loss(objective, found, words, pieces, noise, key):
-    """The definition, word by word, with the draws that the key gives."""
-    draws, shrink = jax.random.split(key)
-    b = int(jax.random.randint(shrink, (), 0, len(objective._windows())))
-    first, last = objective._windows()[b]
-    bits = jax.random.bits(draws, (COLUMN, len(words) // COLUMN), jnp.uint16)
-    turns = in_order(bits.astype(int) * DRAWN // 2**16)
+def plain_loss(objective, found, words, estimates, noise, window):
+    """The definition, word by word."""
+    first, last = objective.windows[window]
     total = 0.0
     for t in np.flatnonzero(words):
         near = [j for j in range(t + first, t + last + 1) if j != t]
         near = [j for j in near if 0 <= j < len(words) and words[j]]
-        circle = (turns[t] + np.arange(objective.sample)) % DRAWN
-        u = found.drawn[pieces[t], circle].mean(0) + found.words[near].sum(0)
+        document, turn = divmod(estimates[t], DRAWN)
+        circle = (turn + np.arange(objective.sample)) % DRAWN
+        u = found.drawn[document, circle].mean(0) + found.words[near].sum(0)
         if objective.combine == "mean":
             u = u / (len(near) + 1)
         total += np.log1p(np.exp(-u @ found.targets[t]))
@@ -81,22 +79,21 @@ def test_loss_and_gradient_are_those_of_a_plain_loop(context, combine):
         window=3, negatives=K, sample=3, context=context, combine=combine
     )
     generator = np.random.default_rng(0)
-    words, pieces = block(generator)
+    words, estimates = block(generator)
     found = rows(generator, words)
     noise = jnp.asarray(generator.integers(1, 9, (COLUMN, K)))
     exact = Rows(*(np.asarray(one, np.float64) for one in found))
-    given = np.asarray(words), np.asarray(pieces), np.asarray(noise)
-    for seed in range(4):  # windows of several sizes
-        key = jax.random.key(seed)
-        loss, slopes = gradient(objective, found, words, pieces, noise, key)
-        expected = plain_loss(objective, exact, *given, key)
+    given = np.asarray(words), np.asarray(estimates), np.asarray(noise)
+    for window in range(len(objective.windows)):
+        loss, slopes = gradient(objective, found, words, estimates, noise, window)
+        expected = plain_loss(objective, exact, *given, window)
         np.testing.assert_allclose(loss, expected, rtol=1e-5)
         for name, part in exact._asdict().items():
             way = generator.normal(size=part.shape)
             way *= (given[0] > 0)[:, None] if name == "words" else 1
             ends = [
                 plain_loss(
-                    objective, exact._replace(**{name: part + e * way}), *given, key
+                    objective, exact._replace(**{name: part + e * way}), *given, window
                 )
                 for e in (1e-5, -1e-5)
             ]
@@ -111,9 +108,8 @@ def test_the_estimate_of_a_document_is_unbiased():
     vectors = generator.normal(size=(7, 2)).astype(np.float32)  # a document's words
     tries = 4000
     drawn = jnp.asarray(vectors[generator.integers(0, 7, (tries, DRAWN))])
-    pieces = jnp.arange(tries)[None]
-    means, chosen = objective._estimates(drawn, pieces, jax.random.key(0))
-    estimates = np.asarray(means[chosen])[0]
+    means = np.asarray(objective._estimates(drawn)).reshape(tries, DRAWN, 2)
+    estimates = means[np.arange(tries), generator.integers(DRAWN, size=tries)]
     error = estimates.mean(0) - vectors.mean(0)
     deviation = np.sqrt(vectors.var(0) / 5)
     assert (np.abs(error) < 4 * deviation / np.sqrt(tries)).all()
@@ -123,13 +119,12 @@ def test_the_estimate_of_a_document_is_unbiased():
 def test_no_window_reaches_another_document_or_the_padding():
     objective = NegativeSampling(window=3, context="full")
     generator = np.random.default_rng(1)
-    words, pieces = block(generator)
+    words, estimates = block(generator)
     found, noise = rows(generator, words), jnp.full((COLUMN, K), 20)
-    key = jax.random.key(0)
-    first = np.asarray(pieces) == 0
-    _, both = gradient(objective, found, words, pieces, noise, key)
+    first = np.asarray(estimates) < DRAWN
+    _, both = gradient(objective, found, words, estimates, noise, 0)
     _, alone = gradient(
-        objective, found, jnp.where(first, words, 0), pieces, noise, key
+        objective, found, jnp.where(first, words, 0), estimates, noise, 0
     )
     np.testing.assert_array_equal(both.words[:5], alone.words[:5])
     np.testing.assert_array_equal(both.targets[:5], alone.targets[:5])
@@ -139,7 +134,7 @@ def test_no_window_reaches_another_document_or_the_padding():
 
 def test_a_word_alone_is_predicted_from_its_document():
     objective = NegativeSampling(window=2, sample=1, pool=1)
-    words, pieces = jnp.array([4] + [0] * 14), jnp.zeros(15, jnp.int32)
+    words, estimates = jnp.array([4] + [0] * 14), jnp.zeros(15, jnp.int32)
     found = Rows(
         words=jnp.zeros((15, 1)),
         drawn=jnp.full((1, 1, 1), 2.0),
@@ -147,7 +142,7 @@ def test_a_word_alone_is_predicted_from_its_document():
         noise=jnp.zeros((COLUMN, 5, 1)),
     )
     noise = jnp.full((COLUMN, 5), 9)
-    loss, _ = gradient(objective, found, words, pieces, noise, jax.random.key(0))
+    loss, _ = gradient(objective, found, words, estimates, noise, 0)
     np.testing.assert_allclose(loss, np.log1p(np.exp(-2)) + 5 * np.log(2), rtol=1e-6)
 
 
