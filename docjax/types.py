@@ -53,12 +53,13 @@ class Segment:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segments:
-    """The tokens of one document's segments, special tokens included.
+    """The tokens of a document's segments, special tokens included.
 
     tokens: all segments, one after the other; offsets: segment i is
     `tokens[offsets[i]:offsets[i + 1]]`; sections: the section of each segment;
     edges: pairs of section numbers that the user connected; vectors: of a segment
-    encoder that is not trained, computed before; number: the document's in the corpus.
+    encoder that is not trained, computed before; numbers: of each segment's document
+    in the corpus, for objectives that read several documents in one piece.
     """
 
     tokens: np.ndarray  # int32 [sum of lengths]
@@ -66,7 +67,7 @@ class Segments:
     sections: np.ndarray  # int32 [p]
     edges: np.ndarray  # int32 [e 2]
     vectors: np.ndarray | None = None  # float32 [p d]
-    number: int = -1
+    numbers: np.ndarray | None = None  # int64 [p]
 
     def __len__(self) -> int:
         return len(self.sections)
@@ -86,7 +87,7 @@ class Segments:
             self.sections[rows],
             self.edges,
             None if self.vectors is None else self.vectors[rows],
-            self.number,
+            None if self.numbers is None else self.numbers[rows],
         )
 
 

@@ -19,18 +19,19 @@ from docjax.config import UserError
 from docjax.data.batches import round_up
 from docjax.data.tokens import Corpus
 from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.types import Views
+from docjax.types import Segments
+from docjax.views.words import WordViews
 
 PAD = 0
 COLUMN = 32
+GROUP = 8
 
 
 class Blocks(NamedTuple):
     """The words of one step; the letters are those of `docjax.types`, and
 
     r  blocks; i  places of a column; n  columns of a block; p  documents of a block;
-    s  words drawn for one; k  noise words of a place; b  documents of the step;
-    y  words of all of them.
+    s  words drawn for one; k  noise words of a place.
 
     The words of a block go down its columns, one column after the other.
     """
@@ -42,9 +43,19 @@ class Blocks(NamedTuple):
     windows: Int[np.ndarray, " r"]  # number of the window of each block
     used: Int[np.ndarray, ""]  # blocks that hold words, the first ones
     total: Int[np.ndarray, ""]  # words of all blocks
-    lengths: Int[np.ndarray, " b"]  # words of each document, if there are views
-    views: Int[np.ndarray, "v y"]  # words of the documents' views, if any
-    owners: Int[np.ndarray, "v y"]  # which document a word is of, b for none
+    views: "Groups | None"  # of all documents of the step
+
+
+class Groups(NamedTuple):
+    """The words of the documents' views, `GROUP` of them together; the letters are
+
+    q  chunks; g  groups of a chunk; v  views; b  documents of the step.
+    """
+
+    words: Int[np.ndarray, "q g w"]  # 0 behind the last of a document
+    owners: Int[np.ndarray, "q g"]  # b * view + document of a group, v * b for none
+    used: Int[np.ndarray, ""]  # chunks that hold words, the first ones
+    lengths: Int[np.ndarray, "v b"]  # words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +70,7 @@ class Layout:
     drawn: int  # s
     negatives: int  # k
     windows: int  # of which each block takes one
+    chunks: int  # q, more where the documents of a step are long
 
     @classmethod
     def of(
@@ -78,7 +90,8 @@ class Layout:
             )
         taken = np.minimum(lengths, words - 2 * window) + window
         pieces = round_up(int(1.2 * words / taken.mean()) + 4)
-        blocks = _few(int(1.25 * batch * (lengths.mean() + window) / words) + 1)
+        blocks = int(1.25 * batch * (lengths.mean() + window) / words) + 1
+        chunks = int(2.5 * batch * (lengths.mean() + GROUP / 2) / words) + 1
         return cls(
             blocks,
             words,
@@ -88,27 +101,39 @@ class Layout:
             objective.drawn,
             objective.negatives,
             len(objective.windows),
+            chunks,
         )
 
 
+class Words(NamedTuple):
+    """Those of several documents, one after the other."""
+
+    tokens: Int[np.ndarray, " y"]
+    lengths: Int[np.ndarray, " b"]  # of the documents
+
+    @classmethod
+    def of(cls, segments: Segments) -> "Words":
+        """Segments of several documents, every document with one at least."""
+        first = np.flatnonzero(np.diff(segments.numbers, prepend=-1))
+        return cls(segments.tokens, np.add.reduceat(segments.lengths, first))
+
+
 def pack(
-    documents: Sequence[np.ndarray],
-    others: Sequence[np.ndarray],
+    documents: Words,
+    views: Sequence[Words],
     layout: Layout,
     noise: Float[np.ndarray, " w"],
     generator: np.random.Generator,
 ) -> Blocks:
-    """The blocks of some documents (int [words] each), in their order.
+    """The blocks of some documents, in their order; `views` of them, or none.
 
-    `others` are their second views, or none: then there are no views at all. `noise`
-    are the chances of the words to be noise, summed up.
+    `noise` are the chances of the words to be noise, summed up.
     """
-    lengths = np.array([len(one) for one in documents])
-    flat = np.concatenate(documents)
+    flat, lengths = documents
     starts = np.concatenate([[0], np.cumsum(lengths)])
     block, place, piece, source, size = _places(lengths, starts, layout)
     used = int(block[-1]) + 1
-    shape = max(_few(used), layout.blocks), layout.words
+    shape = layout.blocks if used <= layout.blocks else _few(used), layout.words
     words = np.full(shape, PAD, np.int32)
     estimates = generator.integers(layout.drawn, size=shape, dtype=np.int32)
     owner = np.searchsorted(starts, source, side="right") - 1
@@ -119,7 +144,6 @@ def pack(
     chosen = generator.random((len(owner), layout.drawn)) * lengths[owner][:, None]
     drawn[block, piece] = flat[starts[owner][:, None] + chosen.astype(np.int64)]
     chances = generator.random((shape[0], layout.column, layout.negatives))
-    views, owners = _views([documents, others] if len(others) else [])
     columns = lambda array: array.reshape(len(array), -1, layout.column).swapaxes(1, 2)
     return Blocks(
         columns(words),
@@ -129,9 +153,7 @@ def pack(
         generator.integers(layout.windows, size=shape[0], dtype=np.int32),
         np.array(used, np.int32),
         np.array(lengths.sum(), np.int32),
-        lengths[: len(others)].astype(np.int32),
-        views,
-        owners,
+        _groups(views, layout) if views else None,
     )
 
 
@@ -157,19 +179,19 @@ def _ranges(sizes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " m"]:
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
-def _views(
-    views: Sequence[Sequence[np.ndarray]],
-) -> tuple[Int[np.ndarray, "v y"], Int[np.ndarray, "v y"]]:
-    """All words of each view, and the document of each; padded at the end."""
-    flat = [np.concatenate(documents) for documents in views]
-    shape = len(views), _few(max(map(len, flat), default=0))
-    words = np.full(shape, PAD, np.int32)
-    owners = np.full(shape, len(views[0]) if views else 0, np.int32)
-    for i, documents in enumerate(views):
-        sizes = [len(one) for one in documents]
-        words[i, : len(flat[i])] = flat[i]
-        owners[i, : len(flat[i])] = np.repeat(np.arange(len(sizes)), sizes)
-    return words, owners
+def _groups(views: Sequence[Words], layout: Layout) -> Groups:
+    tokens, lengths = map(np.concatenate, zip(*views, strict=True))
+    sizes = -(-lengths // GROUP)
+    chunk = layout.words // GROUP
+    used = -(-int(sizes.sum()) // chunk)
+    chunks = layout.chunks if used <= layout.chunks else _few(used)
+    words = np.full((chunks, chunk, GROUP), PAD, np.int32)
+    owners = np.full((chunks, chunk), len(lengths), np.int32)
+    first = GROUP * (np.cumsum(sizes) - sizes)
+    words.ravel()[np.repeat(first, lengths) + _ranges(lengths)] = tokens
+    owners.ravel()[: sizes.sum()] = np.repeat(np.arange(len(lengths)), sizes)
+    by_view = lengths.reshape(len(views), -1).astype(np.int32)
+    return Groups(words, owners, np.array(used, np.int32), by_view)
 
 
 def _few(number: int) -> int:
@@ -183,13 +205,12 @@ class WordBatches:
     """The blocks of a training run, by step: the same for the same arguments.
 
     Every epoch shuffles `documents` (indices into the corpus) anew; the last step of an
-    epoch has what is left. The views of a document depend on (seed, epoch, document)
-    only.
+    epoch has what is left.
     """
 
     corpus: Corpus
     documents: np.ndarray  # int [c]
-    views: Views | None
+    views: WordViews | None
     noise: np.ndarray  # float [w], see `pack`
     layout: Layout
     batch: int
@@ -208,23 +229,13 @@ class WordBatches:
         # Grain's own shuffle takes the time of a third of a step.
         order = _shuffled(self.seed, epoch, len(self.documents))
         chosen = self.documents[order[number * self.batch :][: self.batch]]
-        starts, tokens = self._starts, self.corpus.tokens
-        documents = [np.asarray(tokens[starts[i] : starts[i + 1]]) for i in chosen]
-        others = self._others(chosen, epoch) if self.views else []
+        segments, views = self.corpus.concatenated(chosen), []
+        if self.views:
+            found = self.views(segments, np.random.default_rng((self.seed, step, 1)))
+            views = [Words.of(view) for view in found]
         generator = np.random.default_rng((self.seed, step))
-        return pack(documents, others, self.layout, self.noise, generator), chosen
-
-    @functools.cached_property
-    def _starts(self) -> np.ndarray:
-        return self.corpus.starts()
-
-    def _others(self, chosen: np.ndarray, epoch: int) -> list[np.ndarray]:
-        """The second views."""
-        found = []
-        for i in chosen:
-            generator = np.random.default_rng((self.seed, epoch, int(i)))
-            found.append(self.views(self.corpus[int(i)], generator)[1].tokens)
-        return found
+        words = Words.of(segments)
+        return pack(words, views, self.layout, self.noise, generator), chosen
 
 
 @functools.lru_cache(maxsize=2)

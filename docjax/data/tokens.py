@@ -201,7 +201,22 @@ class Corpus:
             np.array(self._arrays["sections"][start:end]),
             np.array(self._arrays["edges"][edges]),
             None if self.vectors is None else self.vectors[start:end],
-            index,
+            np.full(end - start, index),
+        )
+
+    def concatenated(self, documents: Int[np.ndarray, " b"]) -> Segments:
+        """The segments of several documents, those of one after those of another."""
+        first, after = (self._arrays["documents"][documents + end] for end in (0, 1))
+        spans = [np.arange(*span) for span in zip(first.tolist(), after.tolist())]
+        offsets = self._arrays["segments"]
+        pieces = [self.tokens[a:b] for a, b in zip(offsets[first], offsets[after])]
+        rows = np.concatenate(spans)
+        return Segments(
+            np.concatenate(pieces).astype(np.int32),
+            np.concatenate([[0], np.cumsum(self.lengths[rows])]),
+            np.array(self._arrays["sections"][rows]),
+            np.zeros((0, 2), np.int32),
+            numbers=np.repeat(documents, after - first),
         )
 
     @property

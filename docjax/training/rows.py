@@ -21,8 +21,8 @@ Table = Float[Array, "n d"]
 class Gradient(NamedTuple):
     """Of a loss, with respect to rows of a table."""
 
-    rows: Int[Array, " e"]
-    values: Float[Array, "e d"]
+    rows: Int[Array, "*e"]
+    values: Float[Array, "*v d"]  # broadcast to "*e d"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Adagrad:
         rate = self.learning_rate * decay
         for rows, values in gradients:
             scale = rate * jax.lax.rsqrt(squares[rows] + self.epsilon)
-            table = table.at[rows].add(-scale[:, None] * values)
+            table = table.at[rows].add(-scale[..., None] * values)
         return table, squares
 
 
@@ -110,7 +110,12 @@ def merged(gradients: Sequence[Gradient], size: int) -> Gradient:
 
     Those are beyond the table: write with mode="drop".
     """
-    rows, values = map(jnp.concatenate, zip(*gradients, strict=True))
+    flat = [
+        (rows.ravel(), jnp.broadcast_to(values, (*rows.shape, d)).reshape(-1, d))
+        for rows, values in gradients
+        for d in values.shape[-1:]
+    ]
+    rows, values = map(jnp.concatenate, zip(*flat, strict=True))
     order = jnp.argsort(rows)
     rows, values = rows[order], values[order]
     first = jnp.concatenate([jnp.ones(1, bool), rows[1:] != rows[:-1]])

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import blocks
-from docjax.data.blocks import Blocks, WordBatches
+from docjax.data.blocks import Blocks, Groups, WordBatches
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.words import WordAverage
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
@@ -27,6 +27,7 @@ from docjax.prepare import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient
 from docjax.training.step import State
+from docjax.views.words import WordViews
 
 POWER = 0.75  # of the word counts, for noise words
 HEAD_RATE = 1e-3  # learning rate of a predictor
@@ -103,7 +104,7 @@ class WordTrainer:
         words = batch.total
         metrics = {"loss": loss / words}
         if self.contrastive is not None:
-            state, loss, found = self._contrast(state, batch, words, decay)
+            state, loss, found = self._contrast(state, batch.views, words, decay)
             metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
             metrics["loss"] += self.objective.weight * loss
         return state._replace(step=state.step + 1), metrics
@@ -116,8 +117,8 @@ class WordTrainer:
         loss, found = self.objective.gradient(
             rows, words, batch.estimates[i], noise, batch.windows[i]
         )
-        of_words = _flat(words, found.words), _flat(drawn, found.drawn)
-        of_targets = _flat(words, found.targets), _flat(noise, found.noise)
+        of_words = Gradient(words, found.words), Gradient(drawn, found.drawn)
+        of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
         return self._update(state, of_words, of_targets, decay), loss
 
     def _update(self, state: State, of_words, of_targets, decay) -> State:
@@ -133,22 +134,37 @@ class WordTrainer:
         params = state.params | {"segment": tables}
         return state._replace(params=params, optimizer=statistics._replace(**found))
 
-    def _contrast(self, state: State, batch: Blocks, words, decay):
+    def _contrast(self, state: State, views: Groups, words, decay):
         """One update by the contrastive loss, weighted as the words are."""
-        u, head = state.params["segment"]["words"], state.params.get("head", {})
-        encoder, b = self.prepared.encoder, len(batch.lengths)
+        table, head = state.params["segment"]["words"], state.params.get("head", {})
+        shape = *views.lengths.shape, table.shape[1]
+        lengths = jnp.maximum(views.lengths, 1)[..., None]
+
+        def read(i, sums):
+            # Sums of a group first: they are many times faster than those of rows.
+            of_groups = sum(table[words] for words in views.words[i].T)
+            return sums.at[views.owners[i]].add(of_groups)
+
+        sums = jnp.zeros((lengths.size + 1, table.shape[1]))
+        sums = jax.lax.fori_loop(0, views.used, read, sums)
+        vectors = sums[:-1].reshape(shape) / lengths
 
         def loss_fn(vectors, head):
-            views = jax.vmap(functools.partial(_means, b=b))(vectors, batch.owners)
             params = {"params": {"head": head} if head else {}}
-            outputs = encoder.apply(params, views, None, method="outputs")
-            return self.contrastive(outputs)
+            apply = functools.partial(self.prepared.encoder.apply, params)
+            return self.contrastive(apply(vectors, None, method="outputs"))
 
         (loss, metrics), (found, of_head) = jax.value_and_grad(
             loss_fn, (0, 1), has_aux=True
-        )(u[batch.views], head)
-        scale = self.objective.weight * words
-        state = self._update(state, [_flat(batch.views, found * scale)], (), decay)
+        )(vectors, head)
+        found = found * self.objective.weight * words / lengths
+        of_word = jnp.pad(found.reshape(-1, table.shape[1]), ((0, 1), (0, 0)))
+
+        def update(i, state):
+            values = of_word[views.owners[i]][:, None]
+            return self._update(state, [Gradient(views.words[i], values)], (), decay)
+
+        state = jax.lax.fori_loop(0, views.used, update, state)
         if head:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)
@@ -159,22 +175,16 @@ class WordTrainer:
         return state, loss, metrics
 
 
-def _flat(rows: Array, values: Array) -> Gradient:
-    return Gradient(rows.ravel(), values.reshape(rows.size, -1))
-
-
-def _means(vectors: Float[Array, "n d"], owners: Array, b: int) -> Float[Array, "b d"]:
-    """The mean of the word vectors of each document."""
-    sums = jax.ops.segment_sum(vectors, owners, b + 1)[:b]
-    counts = jax.ops.segment_sum(jnp.ones(len(owners)), owners, b + 1)[:b]
-    return sums / jnp.maximum(counts, 1)[:, None]
-
-
 def _batches(
     prepared: Prepared, objective: NegativeSampling, paraphrases: bool
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
-    corpus, rows = prepared.corpus, prepared.trained_on
+    corpus, rows, views = prepared.corpus, prepared.trained_on, prepared.views
+    if paraphrases and not isinstance(views, WordViews):
+        raise UserError(
+            "objective negative_sampling reads views of docjax.views.words, not "
+            f"{type(views).__name__}"
+        )
     lengths = np.diff(corpus.starts())
     usable = rows[lengths[rows] > 0]
     if len(usable) < len(rows):
@@ -199,7 +209,7 @@ def _batches(
     return WordBatches(
         corpus=corpus,
         documents=usable,
-        views=prepared.views if paraphrases else None,
+        views=views if paraphrases else None,
         noise=noise / noise[-1],
         layout=layout,
         batch=batch,

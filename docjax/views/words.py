@@ -7,7 +7,7 @@ whole words of the tokenizer: with word pieces, those that are one piece.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import logging
@@ -32,9 +32,20 @@ OCCURRENCES = 16  # of a word that are tagged
 BEFORE, AFTER = 4, 2  # words that the tagger reads around it
 
 
+class WordViews:
+    """Two views: the document, and the same in other words.
+
+    Of each segment by itself, so that several documents may come in one piece.
+    """
+
+    count = 2
+    queries = ()
+    least_segments = 1
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Replaced:
-    """Two views: the document, and the same with words drawn for some of its words.
+class Replaced(WordViews):
+    """Words are drawn for some of the document's words.
 
     starts, candidates: word i may become `candidates[starts[i]:starts[i + 1]]`;
     probability: of a word that has candidates to be drawn anew; prefix: the id that
@@ -48,9 +59,6 @@ class Replaced:
     probability: float = 1.0
     prefix: int | None = None
     longest: int | None = None
-    count = 2
-    queries = ()
-    least_segments = 1
 
     def __call__(
         self, segments: Segments, generator: np.random.Generator
@@ -158,17 +166,13 @@ class Uninformative:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dropped:
+class Dropped(WordViews):
     """Tokens are left out at random; a segment keeps one at least.
 
     Of the special tokens of a transformer, too: use it with tokenizers of words.
     """
 
     probability: float = 0.3
-
-    count = 2
-    queries = ()
-    least_segments = 1
 
     def __call__(
         self, segments: Segments, generator: np.random.Generator
@@ -236,19 +240,36 @@ class Rewritten:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Found:
-    """Two views: the document, and the one that was found for it by its number."""
+class Found(WordViews):
+    """The other words are those found for the document by its number."""
 
     documents: Mapping[int, Segments]
-    count = 2
-    queries = ()
-    least_segments = 1
 
     def __call__(
         self, segments: Segments, generator: np.random.Generator
     ) -> tuple[Segments, ...]:
         del generator
-        return segments, self.documents.get(segments.number, segments)
+        numbers = segments.numbers
+        first = np.flatnonzero(np.diff(numbers, prepend=-1))
+        found = []
+        for rows in np.split(np.arange(len(numbers)), first)[1:]:
+            own = segments if len(first) == 1 else segments.take(rows)
+            found.append(self.documents.get(int(numbers[rows[0]]), own))
+        return segments, _joined(found, numbers[first]) if found else segments
+
+
+def _joined(parts: Sequence[Segments], numbers: np.ndarray) -> Segments:
+    """Documents in one piece; a single one stays what it is."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Segments(
+        np.concatenate([part.tokens for part in parts]),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([part.sections for part in parts]),
+        np.zeros((0, 2), np.int32),
+        numbers=np.repeat(numbers, [len(part) for part in parts]),
+    )
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from docjax.config import UserError
-from docjax.data.blocks import Layout, WordBatches, pack
+from docjax.data.blocks import Layout, WordBatches, Words, pack
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
@@ -14,7 +14,15 @@ from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.types import Document, Section
 
 LAYOUT = Layout(
-    blocks=1, words=32, column=8, window=3, pieces=4, drawn=5, negatives=2, windows=3
+    blocks=1,
+    words=32,
+    column=8,
+    window=3,
+    pieces=4,
+    drawn=5,
+    negatives=2,
+    windows=3,
+    chunks=1,
 )
 NOISE = np.cumsum([0, 0.5, 0, 0.25, 0.25])
 
@@ -24,8 +32,13 @@ def documents(sizes, seed=0):
     return [generator.integers(1, 50, size).astype(np.int32) for size in sizes]
 
 
-def packed(sizes, others=()):
-    return pack(documents(sizes), others, LAYOUT, NOISE, np.random.default_rng(1))
+def together(documents):
+    return Words(np.concatenate(documents), np.array([len(one) for one in documents]))
+
+
+def packed(sizes, views=(), layout=LAYOUT):
+    generator = np.random.default_rng(1)
+    return pack(together(documents(sizes)), views, layout, NOISE, generator)
 
 
 def in_order(columns):
@@ -55,7 +68,7 @@ def test_documents_of_a_block_are_a_window_apart():
 def test_words_are_drawn_from_the_whole_of_a_long_document():
     layout = dataclasses.replace(LAYOUT, drawn=400)
     long = np.arange(1, 101, dtype=np.int32)
-    found = pack([long], [], layout, NOISE, np.random.default_rng(0))
+    found = pack(together([long]), [], layout, NOISE, np.random.default_rng(0))
     assert found.used == 4
     for block in range(4):
         counts = np.bincount(found.drawn[block, 0], minlength=101)[1:]
@@ -81,16 +94,26 @@ def test_noise_and_windows_are_drawn_by_their_chances():
     np.testing.assert_allclose(turns / turns.sum(), np.full(5, 0.2), atol=0.05)
 
 
-def test_second_views_come_with_their_documents():
-    others = [np.array([7, 7, 7], np.int32), np.array([9], np.int32)]
-    found = packed([4, 2], others)
-    for document, words, owners in zip(
-        (documents([4, 2]), others), found.views, found.owners, strict=True
-    ):
-        for number in range(2):
-            np.testing.assert_array_equal(words[owners == number], document[number])
-        assert set(owners) <= {0, 1, 2}
-    assert found.lengths.tolist() == [4, 2]
+@pytest.mark.parametrize("sizes", [(4, 2), (9, 1, 8, 17, 40)])
+def test_views_come_in_groups_of_words_of_their_documents(sizes):
+    views = [documents(sizes, seed) for seed in (1, 2)]
+    found = packed(sizes, [together(view) for view in views]).views
+    assert found.lengths.tolist() == [list(sizes)] * 2
+    for number, document in enumerate(views[0] + views[1]):
+        words = found.words[found.owners == number].ravel()
+        np.testing.assert_array_equal(words[: len(document)], document)
+        assert not words[len(document) :].any()
+    assert not found.words[found.owners == 2 * len(sizes)].any()
+    assert not found.words[found.used :].any()
+
+
+def test_documents_of_several_segments_are_words_in_one_piece(corpus):
+    chosen = np.array([11, 3, 9])
+    found = corpus.concatenated(chosen)
+    assert len(found) > 3 and found.numbers.tolist() == [11, 11, 3, 9, 9]
+    expected = together([corpus[i].tokens for i in chosen.tolist()])
+    for one, other in zip(Words.of(found), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_layout_has_room_for_the_documents_that_there_are():

@@ -13,6 +13,7 @@ import pytest
 import docjax
 from configs import deca
 from docjax import config as config_lib
+from docjax.checkpoint import Checkpointer
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
 from docjax.prepare import initial_params, prepare
@@ -73,7 +74,7 @@ def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
     corpus, tmp_path, variant, monkeypatch
 ):
     expected = trained(tmp_path / "whole", config(corpus, variant))
-    put, puts = WordTrainer.put, []
+    put, save, puts = WordTrainer.put, Checkpointer.save, []
 
     def cut_off(self, batch):
         puts.append(batch)
@@ -81,7 +82,12 @@ def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
             raise KeyboardInterrupt
         return put(self, batch)
 
+    def at_once(self, *state):  # nothing is written any more once a run is cut off
+        save(self, *state)
+        self.wait()
+
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Checkpointer, "save", at_once)
         patch.setattr(WordTrainer, "put", cut_off)
         trained(tmp_path / "cut", config(corpus, variant))
     assert same(trained(tmp_path / "cut", config(corpus, variant)), expected)
@@ -113,15 +119,16 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     table = generator.normal(size=state.params["segment"]["words"].shape)
     table = jnp.asarray(table, jnp.float32).at[0].set(0)
     state.params["segment"]["words"] = table
-    after, loss, _ = trainer._contrast(state, trainer.put(batch), 100.0, 1.0)
+    views = trainer.put(batch).views
+    after, loss, _ = trainer._contrast(state, views, 100.0, 1.0)
 
-    views = [[v.tokens for v in pair] for pair in _pairs(prepared, documents)]
+    views = _views(prepared, documents)
     head = {name: state.params[name] for name in state.params if name != "segment"}
     apply = functools.partial(prepared.encoder.apply, {"params": head})
 
     def by_hand(table):
-        means = [[table[tokens].mean(0) for tokens in pair] for pair in views]
-        means = jnp.swapaxes(jnp.array(means), 0, 1)
+        means = [[table[tokens].mean(0) for tokens in view] for view in views]
+        means = jnp.array(means)
         return objective.contrastive(apply(means, method="outputs"))[0]
 
     expected, slope = jax.value_and_grad(by_hand)(table)
@@ -130,10 +137,14 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     np.testing.assert_allclose(moved, 25 * slope.at[0].set(0), atol=2e-5)
 
 
-def _pairs(prepared, documents):
-    for i in documents:
-        generator = np.random.default_rng((prepared.config["seed"], 0, int(i)))
-        yield prepared.views(prepared.corpus[int(i)], generator)
+def _views(prepared, documents, step=1):
+    """The words of each view and document, as that step draws them."""
+    generator = np.random.default_rng((prepared.config["seed"], step, 1))
+    views = prepared.views(prepared.corpus.concatenated(documents), generator)
+    return [
+        [view.take(np.flatnonzero(view.numbers == i)).tokens for i in documents]
+        for view in views
+    ]
 
 
 def test_documents_of_unknown_words_are_told_and_have_zero_vectors(
@@ -163,6 +174,7 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
     "changes, message",
     [
         ({"optimizer.fn": "docjax.training.optimizer.adamw"}, "adamw updates whole"),
+        ({"views.fn": "docjax.views.whole.Whole"}, "reads views of .*, not Whole"),
         ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
         ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
     ],
