@@ -85,7 +85,7 @@ def config(dataset: str, seed: int, flags: argparse.Namespace) -> ConfigDict:
         found.holdout = dict(fn=fn, of="train", test=0.0, validation=0.2)
         found.splits.test = "validation"
     if dataset not in CLUSTERED:
-        del found.tasks["clustering"]
+        del found.tasks["clustering"], found.tasks["clustering_raw"]
     found.evaluate_every = 10**9  # at the end only
     pairs = (pair.split("=", 1) for pair in flags.set)
     found.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})

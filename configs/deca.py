@@ -83,7 +83,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 ),
             ),
             optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.3),
-            batch=128,
+            batch=512,
             microbatch=1024,
             epochs=20,
             steps=placeholder(int),
@@ -96,6 +96,11 @@ def get_config(variant: str = "") -> ConfigDict:
                     fn="docjax.tasks.classification.linear", standardize=False
                 ),
                 clustering=dict(
+                    fn="docjax.tasks.clustering.clustering",
+                    all_documents=True,
+                    normalize=True,
+                ),
+                clustering_raw=dict(
                     fn="docjax.tasks.clustering.clustering", all_documents=True
                 ),
             ),

@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
+from sklearn.preprocessing import normalize as unit
 from threadpoolctl import threadpool_limits
 
 from docjax.config import UserError
@@ -28,6 +29,7 @@ def clustering(
     restarts: int = 10,
     seed: int = 0,
     all_documents: bool = False,
+    normalize: bool = False,
 ) -> dict[str, float]:
     """`nmi` and `purity` of the test documents' clusters, both in [0, 1].
 
@@ -37,6 +39,7 @@ def clustering(
     Args:
       clusters: how many; the number of train classes when None.
       restarts: initialisations tried; the one with the least inertia is kept.
+      normalize: vectors of length 1 first, so that documents are near by their cosine.
 
     Raises:
       UserError: for a single class, fewer train documents than clusters, or vectors
@@ -51,6 +54,8 @@ def clustering(
     if all_documents:
         labels = train.labels + test.labels
         fitted = scored = np.concatenate([train.vectors, test.vectors])
+    if normalize:
+        fitted, scored = unit(fitted), unit(scored)
     assigned = assign(fitted, scored, clusters, restarts, seed)
     nmi = normalized_mutual_info_score(labels, assigned)  # arithmetic mean
     return {"nmi": float(nmi), "purity": purity(labels, assigned)}

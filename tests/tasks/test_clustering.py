@@ -99,3 +99,20 @@ def test_a_user_is_told_what_is_wrong():
         with pytest.raises(UserError, match=message) as error:
             clustering(**arguments)
         assert "\n" not in str(error.value)
+
+
+def test_normalized_documents_are_near_by_their_cosine():
+    """Two directions, three lengths: lengths part the documents as they are."""
+    generator = np.random.default_rng(0)
+    directions = np.repeat(np.eye(2), 30, axis=0) + 0.05
+    lengths = generator.choice([0.1, 1.0, 10.0], (60, 1))
+    vectors = (directions * lengths).astype(np.float32)
+    labels = ["a"] * 30 + ["b"] * 30
+    given = (
+        Embeddings(vectors[::2], labels[::2]),
+        Embeddings(vectors[1::2], labels[1::2]),
+    )
+    for together in (False, True):
+        assert clustering(*given, all_documents=together)["nmi"] < 0.9
+        found = clustering(*given, all_documents=together, normalize=True)
+        assert found == {"nmi": 1.0, "purity": 1.0}
