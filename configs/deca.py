@@ -82,7 +82,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     symmetric=False,
                 ),
             ),
-            optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.3),
+            optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.15),
             batch=512,
             microbatch=1024,
             epochs=20,

@@ -184,6 +184,31 @@ def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
     assert losses(run) == losses(trained)
 
 
+def test_kill_9_changes_nothing_of_trained_words(tmp_path):
+    def arguments(run):
+        flags = ["--config.steps=12", "--config.checkpoint_every=1"]
+        name = "--config=configs/deca.py:smoke"
+        return [sys.executable, "-m", "docjax.main", name, f"--workdir={run}", *flags]
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = call(arguments(whole))
+    assert done.returncode == 0, done.stderr
+    for _ in range(2):
+        with subprocess.Popen(
+            arguments(killed),
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            _wait_for_checkpoint(killed, process)
+            process.send_signal(signal.SIGKILL)
+    done = call(arguments(killed))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"resumed at step \d+\n", done.stderr), done.stderr
+    assert parameters(killed) == parameters(whole)
+    assert losses(killed) == losses(whole)
+
+
 def _wait_for_checkpoint(run: Path, process: subprocess.Popen) -> None:
     """Returns when there is a newer checkpoint than at the call, or at the end."""
     before = steps(run)[-1:]

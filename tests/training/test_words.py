@@ -13,6 +13,7 @@ import pytest
 import docjax
 from configs import deca
 from docjax import config as config_lib
+from docjax import main
 from docjax.checkpoint import Checkpointer
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
@@ -187,3 +188,39 @@ def test_parts_that_do_not_fit_are_named(corpus, tmp_path, changes, message):
         message = "negative_sampling trains encoder.segment .*WordAverage, not Transf"
     with pytest.raises(UserError, match=message):
         trained(tmp_path, asked)
+
+
+def changed(corpus, path, change):
+    """The corpus with every record changed."""
+    lines = [json.loads(line) for line in corpus.read_text().splitlines()]
+    path.write_text("".join(json.dumps(change(line)) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"label": "one"}, "all 25 train documents have the label 'one'"),
+        ({"text": "中文 中文"}, "the vocabulary has 0 words, of 0 that occur"),
+        ({"text": "same same same"}, "the vocabulary has 1 words, of 1 that occur"),
+    ],
+)
+def test_a_corpus_that_cannot_be_used_is_told(corpus, tmp_path, change, message):
+    path = changed(corpus, tmp_path / "changed.jsonl", lambda line: line | change)
+    asked = config(path, tasks=deca.get_config("smoke").tasks)
+    with pytest.raises(UserError, match=message) as caught:
+        main.run(asked, tmp_path / "run", "train")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("split", [None, "train"])
+def test_a_corpus_without_test_documents_is_trained_on_and_told(
+    corpus, tmp_path, caplog, split
+):
+    change = lambda line: line | {"split": split}
+    path = changed(corpus, tmp_path / "changed.jsonl", change)
+    asked = config(path, tasks=deca.get_config("smoke").tasks)
+    with caplog.at_level(logging.WARNING):
+        main.run(asked, tmp_path / "run", "train")
+    assert "no labelled test documents: the tasks are left out" in caplog.text
+    assert docjax.load(tmp_path / "run").encode(["wa wb"]).any()
