@@ -18,9 +18,7 @@ from jaxtyping import Float, Int
 from docjax.config import UserError
 from docjax.data.batches import round_up
 from docjax.data.tokens import Corpus
-from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.types import Segments
-from docjax.views.words import WordViews
+from docjax.types import Segments, Views
 
 PAD = 0
 COLUMN = 32
@@ -78,10 +76,13 @@ class Layout:
         lengths: Int[np.ndarray, " c"],
         batch: int,
         words: int,
-        objective: NegativeSampling,
+        *,
+        window: int,
+        drawn: int,
+        negatives: int,
+        windows: int,
     ) -> "Layout":
         """A layout with room for the documents that a block and a step mostly hold."""
-        window = objective.window
         column = max(COLUMN, window)
         if words < 4 * column or words % column:
             raise UserError(
@@ -98,9 +99,9 @@ class Layout:
             column,
             window,
             pieces,
-            objective.drawn,
-            objective.negatives,
-            len(objective.windows),
+            drawn,
+            negatives,
+            windows,
             chunks,
         )
 
@@ -210,7 +211,7 @@ class WordBatches:
 
     corpus: Corpus
     documents: np.ndarray  # int [c]
-    views: WordViews | None
+    views: Views | None  # of several documents in one piece
     noise: np.ndarray  # float [w], see `pack`
     layout: Layout
     batch: int

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.config import UserError
 from docjax.encoders.dropout import dropped, kept, scale
-from docjax.encoders.products import on_cpu, row_major, settle
+from docjax.products import on_cpu, row_major, settle
 
 KERNELS = ("auto", "own", "cudnn")
 # XLA's fused attention on a CPU writes out the weights of longer rows: queries are

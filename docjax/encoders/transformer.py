@@ -16,7 +16,7 @@ from docjax.config import UserError
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
 from docjax.encoders.pooling import unit
-from docjax.encoders.products import product, settle
+from docjax.products import product, settle
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
-from docjax.encoders.products import row_sums, settle
+from docjax.products import row_sums, settle
 
 CONTEXTS = ("left", "shrunk", "full")
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
-from docjax.encoders.products import row_sums
+from docjax.products import row_sums
 
 Table = Float[Array, "n d"]
 

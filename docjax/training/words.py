@@ -201,7 +201,10 @@ def _batches(
         lengths[usable],
         batch,
         prepared.config["microbatch"],
-        objective,
+        window=objective.window,
+        drawn=objective.drawn,
+        negatives=objective.negatives,
+        windows=len(objective.windows),
     )
     counts = np.bincount(corpus.tokens, minlength=prepared.tokenizer.vocabulary)
     counts[blocks.PAD] = 0

@@ -10,7 +10,6 @@ from docjax.data.blocks import Layout, WordBatches, Words, pack
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
-from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.types import Document, Section
 
 LAYOUT = Layout(
@@ -117,12 +116,12 @@ def test_documents_of_several_segments_are_words_in_one_piece(corpus):
 
 
 def test_a_layout_has_room_for_the_documents_that_there_are():
-    objective = NegativeSampling(window=5)
-    layout = Layout.of(np.full(100, 20), 8, 1024, objective)
+    sizes = dict(window=5, drawn=16, negatives=5, windows=5)
+    layout = Layout.of(np.full(100, 20), 8, 1024, **sizes)
     assert layout.pieces >= 1024 // 25
     for words in (64, 1000):
         with pytest.raises(UserError, match=f"microbatch {words}: .* 32, 128 at least"):
-            Layout.of(np.full(100, 20), 8, words, objective)
+            Layout.of(np.full(100, 20), 8, words, **sizes)
 
 
 @pytest.fixture(scope="module")

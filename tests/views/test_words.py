@@ -17,12 +17,12 @@ from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import vocabulary
 from docjax.data.words import train_words
 from docjax.types import Document, Section, Segments
+from docjax.views.rewritten import Rewritten
 from docjax.views.words import (
     Antonyms,
     Dropped,
     Paraphrases,
     Replaced,
-    Rewritten,
     Uninformative,
     WordNet,
 )
@@ -445,6 +445,23 @@ def test_a_rewritten_text_that_is_longer_goes_on_in_further_segments(tmp_path):
     views = built.fitted(Rewritten(rewrite=lambda texts: [long, ""]))
     found = [built.read(views(document, rng())[1]) for document in built.corpus]
     assert found == [["film movie movie", "film film film", "movie"], [""]]
+
+
+def test_several_documents_may_come_in_one_piece(tmp_path):
+    built = Built(tmp_path, ["film film movie", "movie", "", "big"])
+    texts = ["", "film movie movie film film film movie", "big", "large"]
+    views = built.fitted(Rewritten(rewrite=lambda given: texts))
+    chosen = np.array([3, 1, 2, 0])
+    first, second = views(built.corpus.concatenated(chosen), rng())
+    assert_sound(second)
+    parts = [built.corpus[i] for i in chosen.tolist()]
+    for view, documents in (
+        (first, parts),
+        (second, [views(part, rng())[1] for part in parts]),
+    ):
+        for number, document in zip(chosen, documents, strict=True):
+            own = view.take(np.flatnonzero(view.numbers == number))
+            assert built.read(own) == built.read(document)
 
 
 def test_a_function_that_loses_a_text_is_told(tmp_path):
