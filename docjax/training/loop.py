@@ -174,13 +174,12 @@ class _Loop:
         self.log.close()
 
     def _check(self, step: int, found: dict, documents: np.ndarray) -> None:
-        norm = found.get("grad_norm", 0.0)
-        if metrics_lib.finite(found["loss"], norm):
+        if metrics_lib.finite(found["loss"], found["grad_norm"]):
             return
         ids = [self.prepared.corpus.ids[i] for i in documents]
         self.checkpointer.close()
         raise NotFinite(
-            f"step {step}: loss {found['loss']}, gradient norm {norm}; "
+            f"step {step}: loss {found['loss']}, gradient norm {found['grad_norm']}; "
             f"lower optimizer.learning_rate; the last checkpoint is kept; the batch's "
             f"{len(ids)} documents: {', '.join(ids)}"
         )

@@ -24,6 +24,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.words import WordAverage
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
 from docjax.prepare import Prepared
+from docjax.products import row_sums
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient
 from docjax.training.step import State
@@ -95,14 +96,14 @@ class WordTrainer:
         decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
 
         def block(i, carry):
-            state, loss = carry
+            state, sums = carry
             state, of_block = self._block(state, batch, i, decay)
-            return state, loss + of_block
+            return state, sums + of_block
 
-        begun = state, jnp.zeros([])
-        state, loss = jax.lax.fori_loop(0, batch.used, block, begun)
+        begun = state, jnp.zeros(2)
+        state, (loss, square) = jax.lax.fori_loop(0, batch.used, block, begun)
         words = batch.total
-        metrics = {"loss": loss / words}
+        metrics = {"loss": loss / words, "grad_norm": jnp.sqrt(square)}
         if self.contrastive is not None:
             state, loss, found = self._contrast(state, batch.views, words, decay)
             metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
@@ -119,7 +120,10 @@ class WordTrainer:
         )
         of_words = Gradient(words, found.words), Gradient(drawn, found.drawn)
         of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
-        return self._update(state, of_words, of_targets, decay), loss
+        # Adagrad has these sums, too: they are computed once.
+        square = sum(row_sums(one**2).sum() for one in found)
+        state = self._update(state, of_words, of_targets, decay)
+        return state, jnp.stack([loss, square])
 
     def _update(self, state: State, of_words, of_targets, decay) -> State:
         tables, statistics = dict(state.params["segment"]), state.optimizer
