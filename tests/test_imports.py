@@ -44,7 +44,8 @@ MAY_IMPORT = {
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
     "main": STAGES | LOADING | RUNS | {"evaluate", "frozen", "run_report"},
-    "cli": STAGES | LOADING | RUNS | {"augment", "evaluate", "run_report"},
+    "commands": STAGES | LOADING | RUNS | {"augment", "evaluate", "run_report"},
+    "cli": {"commands"},
 }
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}
 NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

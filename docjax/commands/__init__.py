@@ -1,0 +1,1 @@
+"""What each command of `docjax` takes and prints; the work is done elsewhere."""
