@@ -1,4 +1,4 @@
-"""A trained model as a user holds it: load, encode, explain.
+"""A trained model as a user holds it: load, encode, compare, explain.
 
 `load` takes a run directory or a Hugging Face folder or name. Nothing is unpickled,
 and no code is imported from a model folder.
@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from docjax import checkpoint
+from docjax import checkpoint, comparison
 from docjax import config as config_lib
+from docjax.comparison import Comparison, Side
 from docjax.config import UserError
 from docjax.data import batches, graphs, segments, tokens
 from docjax.data import documents as documents_lib
@@ -28,6 +29,7 @@ from docjax.inference import Inference
 from docjax.types import Document, Segment, Segments
 
 TEXTS_AT_ONCE = 256
+COUNTS = ("documents", "segments", "tokens", "segments_cut", "tokens_cut")
 
 
 class Attention(NamedTuple):
@@ -82,15 +84,13 @@ class DocumentModel:
                 f"encode takes a list of documents, not one {type(documents).__name__}: "
                 "put it into [ ]"
             )
-        stats = dict.fromkeys(
-            ("documents", "segments", "tokens", "segments_cut", "tokens_cut"), 0
-        )
+        stats = dict.fromkeys(COUNTS, 0)
         cut = (self._cut(one, stats) for one in self._tokenize(documents))
         bar = tqdm(cut, total=len(documents), disable=not show_progress_bar)
         found = list(self._inference(batch_size).encode(self.params, iter(bar)))
         vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
         if normalize_embeddings:
-            vectors = _normalize(vectors)
+            vectors = comparison.unit(vectors)
         return (vectors, stats) if return_stats else vectors
 
     def encode_queries(
@@ -101,16 +101,29 @@ class DocumentModel:
         Raises:
           UserError: for a longer query: it would be cut.
         """
-        most = self.limits["query_tokens"]
-        found = list(self._tokenize(texts, segments.whole))
-        for text, one in zip(texts, found, strict=True):
-            if len(one) > 1 or len(one.tokens) > most:
-                raise UserError(
-                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
-                    f"{most}: shorten it, or encode it as a document"
-                )
-        vectors = self._inference().queries(self.params, found)
-        return _normalize(vectors) if normalize_embeddings else vectors
+        vectors = self._inference().queries(self.params, self.read_queries(texts))
+        return comparison.unit(vectors) if normalize_embeddings else vectors
+
+    def similarity(
+        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... d"]
+    ) -> Float[np.ndarray, "_ _"]:
+        """The cosine of every vector of `a` with every one of `b`; zero has 0."""
+        return comparison.cosines(np.atleast_2d(a), np.atleast_2d(b))
+
+    def compare(
+        self, a: str | Mapping | Document, b: str | Mapping | Document
+    ) -> Comparison:
+        """How similar two documents are, and which of their sections and segments.
+
+        A model that reads a document in one piece or in pieces of its own length (word
+        averages, plain transformers) compares sentences in place of segments. What the
+        model's cap leaves out is counted, as in `encode`.
+
+        Raises:
+          UserError: for a document without text.
+        """
+        sides = self.read_pair(a, b)
+        return comparison.compare(self._inference(), self.params, *sides)
 
     def explain(self, document: str | Mapping | Document) -> Attention:
         """The graph attention over a document's segments, with their texts.
@@ -127,6 +140,35 @@ class DocumentModel:
         sections = [section.heading for section in read.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
         return Attention(weights, pieces[: len(one)], headings[: len(one)])
+
+    def read(
+        self, documents: Sequence[str | Mapping | Document], stats: dict[str, int]
+    ) -> Iterator[Segments]:
+        """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
+        return (self._cut(one, stats) for one in self._tokenize(documents))
+
+    def read_queries(self, texts: Sequence[str]) -> list[Segments]:
+        """Each query's tokens. Raises UserError for one that would be cut."""
+        most = self.limits["query_tokens"]
+        found = list(self._tokenize(texts, segments.whole))
+        for text, one in zip(texts, found, strict=True):
+            if len(one) > 1 or len(one.tokens) > most:
+                raise UserError(
+                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
+                    f"{most}: shorten it, or encode it as a document"
+                )
+        return found
+
+    def read_pair(
+        self, a: str | Mapping | Document, b: str | Mapping | Document
+    ) -> list[Side]:
+        """Two documents' tokens and texts, as `compare` reads them."""
+        return [
+            comparison.read(
+                as_document(one, number), self.segments, self.tokenizer, self.limits
+            )
+            for number, one in enumerate((a, b))
+        ]
 
     def _tokenize(
         self, items: Sequence, cut: Callable | None = None
@@ -238,8 +280,3 @@ def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:
         graph=None,
         limits=limits,
     )
-
-
-def _normalize(vectors: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)

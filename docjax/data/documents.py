@@ -55,12 +55,18 @@ def parse(record: Any, place: str) -> Document:
 
 def parse_line(line: bytes, place: str) -> Document:
     """The document in one line of JSON."""
-    text = decode(line, place)
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadDocument(place, "bad JSON", str(error)) from None
-    return parse(record, place)
+    return parse(_json(decode(line, place), place), place)
+
+
+def from_text(text: str, place: str) -> Document:
+    """A document as people give one: JSON if the text starts with {, else plain text.
+
+    `place` is its id if it has none.
+    """
+    if not text.lstrip().startswith("{"):
+        return parse({"id": place, "text": text}, place)
+    record = _json(text, place)
+    return parse({"id": place} | record if "_id" not in record else record, place)
 
 
 def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
@@ -147,6 +153,13 @@ def read(
     if report is not None:
         report.update(counts)
     _check_counts(counts, max_bad_fraction, first)
+
+
+def _json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadDocument(place, "bad JSON", str(error)) from None
 
 
 def _check_counts(

@@ -1,0 +1,173 @@
+"""A real server process: good and bad clients, its page in a browser, its end."""
+
+import asyncio
+import base64
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import docjax
+from benchmarks import serve
+from benchmarks.serve import post, send
+from docjax.explain import compare
+
+FLAGS = {"max-body": 0.25, "body-timeout": 0.5, "max-requests": 24}
+TEXTS = [
+    "The gradient of every passage flows back. " * 3,
+    "Rivers carry sand to the sea. Who has seen the wind?",
+    "Neither you nor I.",
+    "Long documents are read whole. " * 20,
+]
+
+
+@pytest.fixture(scope="module")
+def model(run) -> docjax.model.DocumentModel:
+    return docjax.load(run)
+
+
+@pytest.fixture(scope="module")
+def expected(model) -> serve.Expected:
+    return serve.Expected.of(model, TEXTS)
+
+
+@pytest.fixture(scope="module")
+def port(run):
+    with serve.server(str(run), FLAGS) as (_, port):
+        yield port
+
+
+def ask(port, path, value):
+    return asyncio.run(post(port, path, value))
+
+
+def get(port, path):
+    status, body = asyncio.run(send(port, path, b"", method="GET"))
+    return status, body.decode()
+
+
+def test_many_clients_get_right_answers_beside_bad_ones(port, expected):
+    outcome = asyncio.run(serve.load(port, expected, clients=10, seconds=2))
+    assert outcome.wrong == []
+    assert outcome.error < 1e-6 and len(outcome.seconds) > 20
+    kinds = {kind for kind, _ in outcome.statuses}
+    assert kinds == set(serve.GOOD) | set(serve.BAD)
+
+
+def test_more_requests_than_it_takes_are_told_so(port, expected):
+    assert asyncio.run(serve.burst(port, expected, 24 + 100)).wrong == []
+
+
+def test_embeddings_have_the_form_of_openai(port, model):
+    asked = {"input": TEXTS[0], "model": "run", "user": "me", "dimensions": 32}
+    status, found = ask(port, "/v1/embeddings", asked)
+    vectors, stats = model.encode([TEXTS[0]], return_stats=True)
+    tokens = {"prompt_tokens": stats["tokens"], "total_tokens": stats["tokens"]}
+    assert status == 200 and found.pop("usage") == tokens | {"tokens_cut": 0}
+    [data] = found.pop("data")
+    assert found == {"object": "list", "model": "run"}
+    np.testing.assert_allclose(data.pop("embedding"), vectors[0], atol=1e-6)
+    assert data == {"object": "embedding", "index": 0}
+
+
+def test_base64_is_little_endian_float32(port, model):
+    asked = {"input": TEXTS[:2], "encoding_format": "base64"}
+    data = ask(port, "/v1/embeddings", asked)[1]["data"]
+    found = [np.frombuffer(base64.b64decode(d["embedding"]), "<f4") for d in data]
+    np.testing.assert_allclose(found, model.encode(TEXTS[:2]), atol=1e-6)
+
+
+def test_what_the_cap_leaves_out_is_told(port, model):
+    _, stats = model.encode([TEXTS[3]], return_stats=True)
+    usage = ask(port, "/v1/embeddings", {"input": [TEXTS[3]]})[1]["usage"]
+    assert usage["tokens_cut"] == stats["tokens_cut"] > 0
+
+
+def test_documents_with_sections_are_read_as_the_model_reads_them(port, model):
+    sections = [{"heading": "One", "text": "Sand."}, {"heading": "Two", "text": "Sea."}]
+    document = {"title": "Rivers", "sections": sections}
+    found = ask(port, "/v1/embeddings", {"input": document})[1]["data"][0]
+    np.testing.assert_allclose(
+        found["embedding"], model.encode([document])[0], atol=1e-6
+    )
+    status, found = ask(port, "/compare", {"a": document, "b": TEXTS[1]})
+    right = compare.facts(model.compare(document, TEXTS[1]))
+    assert status == 200 and found["documents"][0] == right["documents"][0]
+    assert found["documents"][0]["headings"] == ["One", "Two"]
+
+
+@pytest.mark.parametrize(
+    "asked, status, message",
+    [
+        ({"input": "a", "foo": 1}, 400, "Unrecognized request argument supplied: foo"),
+        ({"input": []}, 400, "input: an empty list"),
+        ({"input": ["a"] * 257}, 400, "input: 257 documents, at most 256 a request"),
+        ({"input": ["a", ""]}, 400, "document 1: empty text"),
+        ({"input": [[1, 2]]}, 400, "document 0: wrong type"),
+        ({"input": 3}, 400, "input: it must be a text or an object"),
+        ({}, 400, "input: missing"),
+        ({"input": "a\ud800"}, 400, "invalid UTF-8"),
+        ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format: "),
+        ({"input": "a", "dimensions": 16}, 400, "the vectors have 32 dimensions"),
+        ({"input": "a", "model": "\ud800"}, 404, "'run' is"),
+        ({"input": "a " * 99, "input_type": "query"}, 400, "the model reads 32"),
+        ({"input": {"text": "a"}, "input_type": "query"}, 400, "a query is a text"),
+        (["a"], 400, "the body must be a JSON object"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(port, asked, status, message):
+    found, body = ask(port, "/v1/embeddings", asked)
+    error = body["error"]
+    assert found == status and message in error["message"]
+    assert "\n" not in error["message"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("path, status", [("/x", 404), ("/similarity", 405)])
+def test_wrong_paths_and_methods_too(port, path, status):
+    found, body = get(port, path)
+    assert found == status and '"error"' in body
+
+
+def test_health_and_counts(port):
+    assert get(port, "/healthz") == (200, '{"status": "ready"}')
+    ask(port, "/similarity", {"a": "x", "b": ["y", "z"]})
+    status, counts = get(port, "/metrics")
+    assert status == 200 and "docjax_waiting 0.0" in counts
+    assert 'docjax_requests_total{path="/similarity",status="200"}' in counts
+
+
+def test_sigterm_lets_requests_end_and_takes_no_more(run, expected):
+    with serve.server(str(run), FLAGS) as (process, port):
+        outcome = asyncio.run(serve.drain(port, process, expected))
+    assert outcome.wrong == []
+    assert outcome.statuses["drain", 200] == 8
+
+
+def test_mistakes_in_flags_are_one_line(run, port, tmp_path):
+    for model, number, message in ((run, port, "in use"), (tmp_path, 0, "no model")):
+        command = [sys.executable, "-m", "docjax.cli", "serve", str(model)]
+        found = subprocess.run(
+            [*command, "--port", str(number)],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert found.returncode == 2 and message in found.stderr.lower()
+        assert found.stderr.count("\n") == 1
+
+
+def test_the_page_compares_what_is_pasted(port, browser):
+    page, requests = browser(f"http://127.0.0.1:{port}/")
+    page.fill("[name=a]", TEXTS[0])
+    page.fill("[name=b]", '{"title": "B", "text": "<b>Sand</b> & sea. It flows."}')
+    page.click("form button")
+    page.wait_for_selector(".map path")
+    assert "<b>Sand</b> & sea" in page.inner_text(".pane >> nth=1")
+    assert page.input_value("[name=a]").strip() == TEXTS[0].strip()
+    page.fill("[name=b]", "{")
+    page.click("form button")
+    assert "bad JSON" in page.inner_text("[role=alert]")
+    assert {url.split("/")[2] for url in requests} == {f"127.0.0.1:{port}"}
