@@ -20,7 +20,7 @@ from docjax.model import DocumentModel, as_document
 from docjax.types import Document
 
 RIVER = "Rivers carry sand to the sea. The sea carries it away."
-WIND = "Who has seen the wind? Neither you nor I. Leaves hang trembling."
+WIND = "Who has seen the wind? Neither you nor me. Leaves hang trembling."
 A = {
     "id": "a",
     "title": "Water",
@@ -51,7 +51,7 @@ def model() -> DocumentModel:
     )
     encoder = DocumentEncoder(segment, GraphAttention(width=8, layers=1, heads=2))
     generator = np.random.default_rng(0)  # other than the first parameters, whose
-    draw = lambda leaf: generator.normal(0, 0.3, leaf.shape).astype(np.float32)
+    draw = lambda leaf: generator.normal(0, 1, leaf.shape).astype(np.float32)
     return DocumentModel(  # vectors are all alike
         encoder=encoder,
         params=jax.tree.map(draw, fresh_params(encoder, 0)),
@@ -88,8 +88,8 @@ def test_similarity_is_what_sentence_transformers_calls_so(model):
 @pytest.mark.parametrize("name", ["model", "words"])
 def test_the_documents_number_is_the_cosine_of_what_encode_gives(name, request):
     model = request.getfixturevalue(name)
-    found = model.compare(A, B)
-    assert abs(found.similarity - cosine(*model.encode([A, B]))) < 1e-6
+    found = model.compare(A, RIVER)
+    assert abs(found.similarity - cosine(*model.encode([A, RIVER]))) < 1e-6
     assert 0 < abs(found.similarity) < 0.999
 
 
@@ -141,7 +141,7 @@ def test_a_model_that_reads_whole_texts_compares_sentences(words):
     found = words.compare(A, B)
     assert [s.text for s in found.a.segments] == [
         *("Rivers carry sand to the sea.", "The sea carries it away."),
-        *("Who has seen the wind?", "Neither you nor I.", "Leaves hang trembling."),
+        *("Who has seen the wind?", "Neither you nor me.", "Leaves hang trembling."),
     ]
     assert found.segments.shape == (5, 8)
     for i, j in ((0, 3), (2, 0), (4, 7)):  # the same sentences
@@ -154,7 +154,7 @@ def test_a_document_of_a_title_alone_and_one_without_known_words(words):
     found = words.compare(
         {"id": "t", "title": RIVER, "text": ""}, Document("d", (), WIND)
     )
-    assert found.segments.shape == (2, 3)
+    assert found.segments.shape == (1, 1)
     found = words.compare("xyzzy plugh.", RIVER)
     assert found.similarity == 0 and not found.segments.any()
 

@@ -122,7 +122,9 @@ class Gate:
         """
         most, found, size = self.limits.body, [], 0
         too_large = Refusal(413, f"the body is larger than {most:,} bytes")
-        more = int(dict(scope["headers"]).get(b"content-length", 0)) <= SPARE * most
+        if int(dict(scope["headers"]).get(b"content-length", 0)) > SPARE * most:
+            raise too_large
+        more = True
         try:
             async with asyncio.timeout(self.limits.body_seconds):
                 while more and size <= SPARE * most:

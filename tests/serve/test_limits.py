@@ -74,17 +74,18 @@ def test_a_body_in_parts_arrives_whole():
     assert client.status == 200 and client.sent[1]["body"] == b"5"
 
 
-def test_large_bodies_are_refused_by_their_length_and_by_their_size():
+def test_large_bodies_are_refused_and_read_to_their_end_within_reason():
     async def scenario():
         gate_, app = gate()
-        told = Client([], headers=[(b"content-length", b"11")])
-        found = [await answered(gate_, told)]
-        found.append(await answered(gate_, Client([b"abcdef", b"abcdef", b"x"])))
-        return found, app.running
+        parts = [b"abcdef", b"abcdef", b"abcdef"], [b"x" * 30] * 9
+        found = [await answered(gate_, Client(one)) for one in parts]
+        told = Client([b"x"], headers=[(b"content-length", b"81")])
+        return [*found, await answered(gate_, told)], app.running
 
     clients, running = asyncio.run(scenario())
-    assert [client.status for client in clients] == [413, 413] and not running
+    assert [client.status for client in clients] == [413] * 3 and not running
     assert clients[0].message() == "the body is larger than 10 bytes"
+    assert [len(client.parts) for client in clients] == [0, 6, 1]
 
 
 def test_slow_bodies_are_not_waited_for():
