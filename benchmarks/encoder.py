@@ -35,11 +35,11 @@ from docjax.huggingface import load as huggingface
 from docjax.training import memory
 from docjax.types import Microbatch
 
-SHAPES = {  # layers, width, heads, hidden; full rows; passages
-    "minilm": ((6, 384, 12, 1536), 32, 256),
-    "roberta-base": ((12, 768, 12, 3072), 8, 256),
+SHAPES = {  # layers, width, heads, hidden; full rows; passages; of a batch in torch
+    "minilm": ((6, 384, 12, 1536), 32, 256, 32),
+    "roberta-base": ((12, 768, 12, 3072), 8, 128, 16),  # 32 take more than 24 GiB
 }
-ROWS = 32  # of a batch in torch
+ROWS = 32  # of a batch in sentence-transformers
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
 DOCUMENTS = 128
 Runs = dict[str, Callable[[], Any]]
@@ -168,7 +168,7 @@ def interleaved(title: str, runs: Runs, repeats: int, tolerance: float = 0.05) -
 
 
 def full_rows(name: str, flags: argparse.Namespace) -> None:
-    shape, rows, _ = SHAPES[name]
+    shape, rows, *_ = SHAPES[name]
     generator = np.random.default_rng(0)
     ids = generator.integers(1000, 30000, (rows, 128)).astype(np.int32)
     batch = [Microbatch(ids, np.full(rows, 128, np.int32))]
@@ -176,7 +176,7 @@ def full_rows(name: str, flags: argparse.Namespace) -> None:
 
 
 def passages(name: str, flags: argparse.Namespace) -> None:
-    shape, _, count = SHAPES[name]
+    shape, _, count, rows = SHAPES[name]
     found = some_passages(count)
     lengths = np.concatenate([one.lengths for one in found])
     padded = []
@@ -185,12 +185,12 @@ def passages(name: str, flags: argparse.Namespace) -> None:
         for one in found
         for i in range(len(one))
     ]
-    for start in range(0, len(pieces), ROWS):
-        some = pieces[start : start + ROWS]
+    for start in range(0, len(pieces), rows):
+        some = pieces[start : start + rows]
         ids = np.zeros((len(some), max(map(len, some))), np.int32)
         for row, piece in zip(ids, some, strict=True):
             row[: len(piece)] = piece
-        padded.append(Microbatch(ids, lengths[start : start + ROWS]))
+        padded.append(Microbatch(ids, lengths[start : start + rows]))
     packed, place = batches.microbatches(
         found, lambda *_: MICROBATCH, batches.bucket_widths(lengths)
     )
