@@ -35,11 +35,11 @@ from docjax.huggingface import load as huggingface
 from docjax.training import memory
 from docjax.types import Microbatch
 
-SHAPES = {  # layers, width, heads, hidden; full rows; passages; of a batch in torch
-    "minilm": ((6, 384, 12, 1536), 32, 256, 32),
-    "roberta-base": ((12, 768, 12, 3072), 8, 128, 16),  # 32 take more than 24 GiB
+SHAPES = {  # layers, width, heads, hidden; full rows; passages
+    "minilm": ((6, 384, 12, 1536), 32, 256),
+    "roberta-base": ((12, 768, 12, 3072), 8, 128),
 }
-ROWS = 32  # of a batch in sentence-transformers
+ROWS = 32  # of a batch in torch
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
 DOCUMENTS = 128
 Runs = dict[str, Callable[[], Any]]
@@ -67,23 +67,20 @@ def torch_runs(
         ids = torch.as_tensor(batch.tokens).long()
         mask = torch.arange(ids.shape[1]) < torch.as_tensor(batch.lengths)[:, None]
         inputs.append((ids, mask.long()))
-    weigh = torch.as_tensor(weights)
+    weigh = torch.as_tensor(weights).split([len(ids) for ids, _ in inputs])
 
-    def vectors() -> torch.Tensor:
-        found = []
-        for ids, mask in inputs:
-            states = model(ids, attention_mask=mask).last_hidden_state
-            summed = (states * mask[:, :, None]).sum(1)
-            found.append(summed / mask.sum(1, keepdim=True))
-        return torch.cat(found)
+    def vectors(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        states = model(ids, attention_mask=mask).last_hidden_state
+        return (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
 
     def forward() -> np.ndarray:
         with torch.inference_mode():
-            return vectors().numpy()
+            return torch.cat([vectors(*one) for one in inputs]).numpy()
 
     def backward() -> np.ndarray:
         model.zero_grad()
-        (vectors() * weigh).sum().backward()
+        for one, weight in zip(inputs, weigh, strict=True):
+            (vectors(*one) * weight).sum().backward()
         return model.encoder.layer[0].attention.self.query.weight.grad.numpy().T
 
     return {
@@ -168,7 +165,7 @@ def interleaved(title: str, runs: Runs, repeats: int, tolerance: float = 0.05) -
 
 
 def full_rows(name: str, flags: argparse.Namespace) -> None:
-    shape, rows, *_ = SHAPES[name]
+    shape, rows, _ = SHAPES[name]
     generator = np.random.default_rng(0)
     ids = generator.integers(1000, 30000, (rows, 128)).astype(np.int32)
     batch = [Microbatch(ids, np.full(rows, 128, np.int32))]
@@ -176,7 +173,7 @@ def full_rows(name: str, flags: argparse.Namespace) -> None:
 
 
 def passages(name: str, flags: argparse.Namespace) -> None:
-    shape, _, count, rows = SHAPES[name]
+    shape, _, count = SHAPES[name]
     found = some_passages(count)
     lengths = np.concatenate([one.lengths for one in found])
     padded = []
@@ -185,12 +182,12 @@ def passages(name: str, flags: argparse.Namespace) -> None:
         for one in found
         for i in range(len(one))
     ]
-    for start in range(0, len(pieces), rows):
-        some = pieces[start : start + rows]
+    for start in range(0, len(pieces), ROWS):
+        some = pieces[start : start + ROWS]
         ids = np.zeros((len(some), max(map(len, some))), np.int32)
         for row, piece in zip(ids, some, strict=True):
             row[: len(piece)] = piece
-        padded.append(Microbatch(ids, lengths[start : start + rows]))
+        padded.append(Microbatch(ids, lengths[start : start + ROWS]))
     packed, place = batches.microbatches(
         found, lambda *_: MICROBATCH, batches.bucket_widths(lengths)
     )
