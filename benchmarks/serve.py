@@ -41,8 +41,6 @@ TEXTS = 64  # documents of which requests are made
 QUERY = 4  # words of a document that make a query
 FLAGS = {"max-body": 0.25, "body-timeout": 2, "max-requests": 256, "timeout": 300}
 LARGE = b" " * (300 << 10)  # over max-body
-GOOD = {"embed": 8, "base64": 2, "query": 2, "similarity": 2, "compare": 1}
-BAD = {"oversize": 1, "chunked": 1, "malformed": 1, "empty": 1, "slow": 1, "cancel": 2}
 
 
 @dataclasses.dataclass
@@ -80,19 +78,10 @@ class Outcome:
 
 @contextlib.contextmanager
 def server(
-    model: str, flags: dict[str, float], launch: Sequence[str] = ()
+    model: str, flags: dict[str, float]
 ) -> Iterator[tuple[subprocess.Popen, int]]:
     """A server that takes requests, and its port; it is killed at the end."""
-    command = [
-        *launch,
-        sys.executable,
-        "-m",
-        "docjax.cli",
-        "serve",
-        model,
-        "--port",
-        "0",
-    ]
+    command = [sys.executable, "-m", "docjax", "serve", model, "--port=0"]
     command += [f"--{name}={value}" for name, value in flags.items()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -139,16 +128,15 @@ async def load(
     """Sends requests from `clients` clients for some time, and checks the answers."""
     outcome = Outcome()
     end = time.monotonic() + seconds
-    kinds = GOOD | BAD
 
     async def client(number: int) -> None:
         generator = random.Random(seed * 1000 + number)
         while time.monotonic() < end:
-            [kind] = generator.choices(list(kinds), kinds.values())
+            [check] = generator.choices(list(KINDS), KINDS.values())
             try:
-                await CHECKS[kind](port, expected, generator, outcome)
+                await check(port, expected, generator, outcome)
             except (OSError, ValueError, KeyError, IndexError) as error:
-                outcome.wrong.append(f"{kind}: {error!r}")
+                outcome.wrong.append(f"{check.__name__}: {error!r}")
 
     await asyncio.gather(*map(client, range(clients)))
     return outcome
@@ -242,6 +230,7 @@ async def _malformed(port, expected, generator, outcome) -> None:
         b'{"inputs": "a"}',
         b'{"input": "a", "x": 1}',
         b"\xff",
+        b"[" * 100_000,
     )
     path = generator.choice(["/v1/embeddings", "/similarity", "/compare"])
     status, body = await send(port, path, generator.choice(bodies))
@@ -256,8 +245,27 @@ async def _empty(port, expected, generator, outcome) -> None:
 
 
 async def _slow(port, expected, generator, outcome) -> None:
-    status, _ = await send(port, "/similarity", b'{"a":', "content-length: 99\r\n")
-    _status(outcome, "slow", status, 408)
+    status = (await _drip(port, b"content-length: 99\r\n\r\n{")).split()[1]
+    _status(outcome, "slow", int(status), 408)
+
+
+async def _headless(port, expected, generator, outcome) -> None:
+    if answer := await _drip(port, b"x-"):
+        outcome.wrong.append(f"headless: {answer!r}")
+    outcome.statuses["headless", 0] += 1
+
+
+async def _drip(port: int, start: bytes) -> bytes:
+    """The first line of the answer to a request that comes byte by byte, and stalls."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(b"POST /similarity HTTP/1.1\r\nhost: x\r\n" + start)
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            writer.write(b"x")
+        return await reader.readline()
+    finally:
+        writer.close()
 
 
 async def _cancel(port, expected, generator, outcome) -> None:
@@ -276,18 +284,19 @@ async def _cancel(port, expected, generator, outcome) -> None:
     outcome.statuses["cancel", 0] += 1
 
 
-CHECKS = {
-    "embed": _embed,
-    "base64": _base64,
-    "query": _query,
-    "similarity": _similarity,
-    "compare": _compare,
-    "oversize": _oversize,
-    "chunked": _chunked,
-    "malformed": _malformed,
-    "empty": _empty,
-    "slow": _slow,
-    "cancel": _cancel,
+KINDS = {  # how often each is sent
+    _embed: 8,
+    _base64: 2,
+    _query: 2,
+    _similarity: 2,
+    _compare: 1,
+    _oversize: 1,
+    _chunked: 1,
+    _malformed: 1,
+    _empty: 1,
+    _slow: 1,
+    _headless: 1,
+    _cancel: 2,
 }
 
 

@@ -41,6 +41,3 @@ def _parser() -> argparse.ArgumentParser:
         own.set_defaults(run_command=command.run)
     return parser
 
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -72,15 +72,20 @@ def chromium():
 def browser(chromium):
     """Opens a URL: gives the page, and the URLs that it asks for, itself among them.
 
-    An error in the page's script fails the test.
+    An error in the page's script and a dialog fail the test.
     """
     contexts, errors = [], []
+
+    def refuse(dialog):
+        errors.append(dialog.message)
+        dialog.dismiss()
 
     def open_page(url: str, **options):
         contexts.append(chromium.new_context(reduced_motion="reduce", **options))
         page, requests = contexts[-1].new_page(), []
         page.on("request", lambda request: requests.append(request.url))
         page.on("pageerror", lambda error: errors.append(error))
+        page.on("dialog", refuse)
         page.goto(url)
         return page, requests
 

@@ -1,5 +1,7 @@
 """Two documents compared: the numbers are cosines of what the model encodes."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -73,6 +75,18 @@ def words() -> DocumentModel:
     return DocumentModel(encoder, params, tokenizer, segments.whole, None, limits)
 
 
+@pytest.fixture(scope="module")
+def roberta(model) -> DocumentModel:
+    """The segment encoder alone, on the whole text in pieces of 24 tokens."""
+    return dataclasses.replace(
+        model,
+        encoder=DocumentEncoder(model.encoder.segment, Mean()),
+        params={"segment": model.params["segment"]},
+        segments=segments.whole,
+        graph=None,
+    )
+
+
 def cosine(a, b) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
@@ -85,7 +99,7 @@ def test_similarity_is_what_sentence_transformers_calls_so(model):
     assert not model.similarity(np.zeros((1, 5), np.float32), b).any()
 
 
-@pytest.mark.parametrize("name", ["model", "words"])
+@pytest.mark.parametrize("name", ["model", "roberta", "words"])
 def test_the_documents_number_is_the_cosine_of_what_encode_gives(name, request):
     model = request.getfixturevalue(name)
     found = model.compare(A, RIVER)

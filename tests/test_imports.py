@@ -51,6 +51,7 @@ MAY_IMPORT = {
     | RUNS
     | {"augment", "evaluate", "run_report", "serve"},
     "cli": {"commands"},
+    "__main__": {"cli"},
 }
 EXTRA = {"serve"}  # units that need the extra of their name
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}

@@ -1,7 +1,8 @@
 """`docjax compare`: how similar two documents are, and which of their passages.
 
-A and B are text files, or JSON with title and sections; `-` is standard input. The
-cosines are printed as JSON; with --html, a page shows the texts and their links.
+A and B are text files, or JSON with title and sections; `-` is standard input. Prints
+as JSON the similarity, the texts, and the strongest links of sections and segments;
+with --html, the similarity alone, and a page shows the rest.
 """
 
 import argparse
@@ -31,20 +32,14 @@ def run(flags: argparse.Namespace) -> None:
         raise UserError("A and B are both standard input: give one of them as a file")
     a, b = _read(flags.a), _read(flags.b)
     found = docjax.load(flags.model).compare(a, b)
-    shown = {"similarity": round(found.similarity, 6)}
-    if flags.html:
-        try:
-            shown["html"] = str(compare.write(flags.html, found))
-        except OSError as error:
-            raise UserError(
-                f"{flags.html}: cannot be written ({error.strerror})"
-            ) from None
-    else:
-        for kind in ("sections", "segments"):
-            shown[kind] = getattr(found, kind).round(6).tolist()
-        for cut in ("segments_cut", "tokens_cut"):
-            shown[cut] = [getattr(side, cut) for side in (found.a, found.b)]
-    print(json.dumps(shown))
+    if not flags.html:
+        print(json.dumps(compare.facts(found)))
+        return
+    try:
+        page = compare.write(flags.html, found)
+    except OSError as error:
+        raise UserError(f"{flags.html}: cannot be written ({error.strerror})") from None
+    print(json.dumps({"similarity": round(found.similarity, 6), "html": str(page)}))
 
 
 def _read(name: str) -> Document:

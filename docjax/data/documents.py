@@ -4,6 +4,7 @@ Where records come from (files, folders, packages) is the business of `sources/`
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -18,6 +19,7 @@ KEYS = (
     *("links", "edges", "query", "metadata"),
 )
 
+OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how one in JSON starts
 
 class BadDocument(UserError):
     """A record that is no document; `reason` is one of a few words to count by."""
@@ -59,14 +61,14 @@ def parse_line(line: bytes, place: str) -> Document:
 
 
 def from_text(text: str, place: str) -> Document:
-    """A document as people give one: JSON if the text starts with {, else plain text.
+    """A document as people give one: JSON if it starts as an object, else plain text.
 
     `place` is its id if it has none.
     """
-    if not text.lstrip().startswith("{"):
+    if not OBJECT.match(text):
         return parse({"id": place, "text": text}, place)
     record = _json(text, place)
-    return parse({"id": place} | record if "_id" not in record else record, place)
+    return parse({"id": record.get("_id", place), **record}, place)
 
 
 def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:

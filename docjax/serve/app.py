@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
@@ -28,13 +29,14 @@ from docjax.serve.metrics import Metrics
 from docjax.serve.service import Service
 
 TOKENS = 8192  # that are encoded together
+WANTED = "a document is a text or an object with text or sections, and no token ids"
 
 Document = str | dict[str, Any]  # a text, or an object as in a JSON-lines corpus
-Documents = Document | list[Any]  # one wrong element in it is one error, not thousands
+Documents = Document | list[Any]  # `_list` looks at the elements
 
 
 class Body(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Embed(Body):
@@ -101,7 +103,7 @@ class Server:
 
     async def embeddings(self, asked: Embed) -> Response:
         """Vectors of documents or queries, as OpenAI's API gives them."""
-        self._check(asked)
+        self._check_ready()
         if asked.model not in (None, self.name):
             raise Refusal(
                 404,
@@ -133,7 +135,7 @@ class Server:
 
     async def similarity(self, asked: Similar) -> Response:
         """The cosine of every document of `a` with every one of `b`."""
-        self._check(asked)
+        self._check_ready()
         a, b = (self._list(getattr(asked, key), key) for key in "ab")
         jobs, cut = await self._read(self.service.documents, self._list(a + b, "a"))
         vectors = np.stack(await self.batcher(jobs))
@@ -142,7 +144,7 @@ class Server:
 
     async def compare(self, asked: Compare) -> Response:
         """Two documents: their texts and the strongest links of their parts."""
-        self._check(asked)
+        self._check_ready()
         jobs, cut = await self._read(self.service.comparison, (asked.a, asked.b))
         [found] = await self.batcher(jobs)
         facts = await asyncio.to_thread(compare.facts, found)
@@ -155,9 +157,7 @@ class Server:
 
     async def counts(self) -> Response:
         """Prometheus's."""
-        return Response(
-            self.metrics.text(), media_type="text/plain; version=1.0.0; charset=utf-8"
-        )
+        return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def form(self) -> Response:
         """The page on which two texts are pasted."""
@@ -177,7 +177,7 @@ class Server:
         return HTMLResponse(shown)
 
     async def _compared(self, texts: Sequence[str]) -> Comparison:
-        self._check(None)
+        self._check_ready()
         read = lambda texts: self.service.comparison(
             [from_text(text, name) for text, name in zip(texts, compare.NAMES)]
         )
@@ -191,12 +191,9 @@ class Server:
         except UserError as error:
             raise Refusal(400, str(error)) from None
 
-    def _check(self, asked: Body | None) -> None:
-        """Raises Refusal before the model is compiled, and for unknown fields."""
+    def _check_ready(self) -> None:
         if not self.ready:
             raise Refusal(503, "the model is being compiled: try later")
-        for key in (asked and asked.model_extra) or ():
-            raise Refusal(400, f"Unrecognized request argument supplied: {key}", key)
 
     def _list(self, documents: Documents, key: str) -> list[Document]:
         found = documents if isinstance(documents, list) else [documents]
@@ -206,6 +203,8 @@ class Server:
         if len(found) > most:
             detail = f"{len(found):,} documents, at most {most:,} a request"
             raise Refusal(400, f"{key}: {detail}", key)
+        if not all(isinstance(one, (str, dict)) for one in found):
+            raise Refusal(400, f"{key}: {WANTED}", key)
         return found
 
     @contextlib.asynccontextmanager
@@ -257,15 +256,9 @@ async def _invalid(request: Request, invalid: RequestValidationError) -> Respons
     if field is None:
         detail = "the body must be a JSON object, sent as application/json"
         return error(Refusal(400, detail))
-    wanted = FIELDS.get(field, first["msg"])
+    wanted = WANTED if field in ("input", "a", "b") else first["msg"]
     missing = "missing; " if first["type"] == "missing" else ""
     return error(Refusal(400, f"{field}: {missing}{wanted}", field))
-
-
-FIELDS = dict.fromkeys(
-    ("input", "a", "b"),
-    "it must be a text or an object with the text or sections of a document",
-)
 
 
 async def _failed(request: Request, failure: Exception) -> Response:

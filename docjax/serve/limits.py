@@ -29,11 +29,11 @@ class Limits:
       seconds: a request may wait for its answer, after its body has arrived.
     """
 
-    body: int = 1 << 20
-    documents: int = 256
-    requests: int = 256
-    body_seconds: float = 10.0
-    seconds: float = 60.0
+    body: int
+    documents: int
+    requests: int
+    body_seconds: float
+    seconds: float
 
 
 class Refusal(Exception):

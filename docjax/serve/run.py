@@ -1,14 +1,37 @@
 """Runs a server until SIGTERM or SIGINT; what has begun is answered."""
 
+import asyncio
 import signal
 import socket
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from docjax.config import UserError
 from docjax.model import DocumentModel
 from docjax.serve.app import Server
 from docjax.serve.limits import Limits
+
+
+class Connection(H11Protocol):
+    """uvicorn's, closed if the head of a request does not arrive in time."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._wait(None)
+
+    def on_response_complete(self) -> None:
+        answered = self.cycle
+        super().on_response_complete()
+        self._wait(answered)
+
+    def _wait(self, last: Any) -> None:
+        self.loop.call_later(self.timeout_keep_alive, self._leave, last)
+
+    def _leave(self, last: Any) -> None:
+        if self.cycle is last:  # no request has come since
+            self.transport.close()
 
 
 def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -> None:
@@ -31,15 +54,18 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
     server = uvicorn.Server(
         uvicorn.Config(
             served.asgi,
+            http=Connection,
+            ws="none",
             log_level="warning",
             access_log=False,
             server_header=False,
+            timeout_keep_alive=limits.body_seconds,
             timeout_graceful_shutdown=int(limits.body_seconds + limits.seconds) + 5,
         )
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn stops at these, and raises them once more when it has.
-        signal.signal(number, lambda *_: None)
+        # uvicorn raises them once more when it has stopped, which must not kill it.
+        signal.signal(number, server.handle_exit)
     server.run(sockets=[listening])
     if failures:
         raise failures[0]

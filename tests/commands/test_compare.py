@@ -4,6 +4,7 @@ import io
 import json
 import sys
 
+import numpy as np
 import pytest
 
 import docjax
@@ -32,8 +33,10 @@ def test_numbers_are_printed_as_json(files, minilm, capsys):
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     expected = docjax.load(minilm).compare(RIVER, MARCH | {"id": "b"})
     assert abs(found["similarity"] - expected.similarity) < 1e-5
-    assert len(found["segments"]) == 2 and len(found["sections"]) == 1
-    assert found["segments_cut"] == found["tokens_cut"] == [0, 0]
+    highest = np.unravel_index(expected.segments.argmax(), (2, 2))
+    assert found["links"]["segments"][0][:2] == list(highest)
+    assert len(found["links"]["segments"]) == 4
+    assert [one["title"] for one in found["documents"]] == ["a.txt", "News"]
 
 
 def test_a_page_is_written_and_standard_input_is_read(

@@ -15,8 +15,8 @@ def side(title: str, sections: int, segments: int, **cut) -> Side:
     """A document of `segments` segments in each of its sections."""
     tokens = Segments(np.zeros(8, np.int32), *[np.zeros(1, np.int32)] * 3)
     return Side(
-        title=title,
-        headings=[f"{title} section {n}" for n in range(sections)],
+        title=f"{title} {ATTACK}",
+        headings=[f"{title} section {n} {ATTACK}" for n in range(sections)],
         segments=[
             Segment(f"{title} {n}.{i}: {ATTACK} " + "words " * 30, n)
             for n in range(sections)
@@ -63,6 +63,15 @@ def test_the_page_names_no_other_file_and_text_stays_text(page_file):
     assert "default-src 'none'" in html and "http-equiv" in html
     assert "src=" not in html and "<link" not in html and "url(" not in html
     assert ATTACK not in html and "alert(&#x27;x&#x27;)" in html
+
+
+def test_a_script_that_is_not_the_pages_own_does_not_run(browser, page_file, tmp_path):
+    html = page_file.read_text("utf-8")
+    changed = tmp_path / "changed.html"
+    changed.write_text(html.replace("<main>", "<main><script>alert(1)</script>"), "utf-8")
+    page, _ = browser(changed.as_uri())
+    assert page.locator("main > script:not([type])").count() == 1
+    assert page.locator(".map path").count() == sum(compare.DRAWN.values())
 
 
 def test_numbers_and_what_was_cut_are_said(page_file):
