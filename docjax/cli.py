@@ -40,4 +40,3 @@ def _parser() -> argparse.ArgumentParser:
         command.arguments(own)
         own.set_defaults(run_command=command.run)
     return parser
-

@@ -12,8 +12,12 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.data import batches, segments, tokens
+from docjax.data.documents import full_text
 from docjax.inference import Inference
 from docjax.types import Document, Section, Segment, Segments
+
+PASSAGES = 20  # that a text is cut into at least, if it has as many sentences
+WORDS = 100  # of a passage at most
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +79,8 @@ def read(
     """A document as it is compared by a model with these segments and limits.
 
     A model that reads the whole text in pieces of its own length (word averages, plain
-    transformers) has no segments to show: its documents are compared by sentences.
+    transformers) has no segments to show: its documents are compared by passages of
+    about a PASSAGES-th of their words, at most WORDS.
     """
     limit = limits["segment_tokens"]
     whole, pieces = tokens.segment_document(document, cut, tokenizer, limit)
@@ -83,7 +88,7 @@ def read(
     compared, pieces = kept, pieces[: len(kept)]
     if getattr(cut, "func", cut) is segments.whole:
         compared, pieces = tokens.segment_document(
-            document, _sentences, tokenizer, limit
+            document, _passages, tokenizer, limit
         )
     sections = document.sections or (Section("", ""),)
     numbers, places = np.unique([p.section for p in pieces], return_inverse=True)
@@ -119,17 +124,16 @@ def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
     )
 
 
-def _sentences(document: Document) -> list[Segment]:
-    """The sentences of the sections; of title and headings, if there is nothing else.
+def _passages(document: Document) -> list[Segment]:
+    """The sentences of a short text, passages of a long one.
 
-    Headings alone ("Summary") would be the strongest links of many documents.
+    Title and headings are read only if there is nothing else: "Summary" would be the
+    strongest link of many documents.
     """
-    found = [
-        Segment(" ".join(sentence.split()), number)
-        for number, section in enumerate(document.sections)
-        for sentence in segments.sentences(section.text)
-    ]
-    return found or segments.sentences_of(document)
+    texts = tuple(Section("", section.text) for section in document.sections)
+    bare = dataclasses.replace(document, title="", sections=texts)
+    words = min(WORDS, len(full_text(bare).split()) // PASSAGES)
+    return segments.passages(bare, words) or segments.sentences_of(document)
 
 
 def _sections(

@@ -116,7 +116,7 @@ class DocumentModel:
         """How similar two documents are, and which of their sections and segments.
 
         A model that reads a document in one piece or in pieces of its own length (word
-        averages, plain transformers) compares sentences in place of segments. What the
+        averages, plain transformers) compares sentences, or passages of long texts. What the
         model's cap leaves out is counted, as in `encode`.
 
         Raises:

@@ -21,6 +21,7 @@ KEYS = (
 
 OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how one in JSON starts
 
+
 class BadDocument(UserError):
     """A record that is no document; `reason` is one of a few words to count by."""
 

@@ -122,8 +122,8 @@ def _texts(found: Comparison, chosen: dict[str, list[Link]]) -> str:
     )
     panes = [_pane(*named) for named in zip(NAMES, (found.a, found.b))]
     return (
-        "<p>The stronger its colour, the more similar are the ends of a link. Point at "
-        "it to read its cosine; click it to see both.</p>"
+        "<p>The stronger its colour, the more similar are the ends of a link. Point at a "
+        "link or a marked passage to read its cosine; click it to see both ends.</p>"
         f'<div class="controls">{controls}</div><p class="shown" id="shown" role="status">&nbsp;</p>'
         f'<div class="compare">{panes[0]}<svg class="map" aria-hidden="true"></svg>'
         f"{panes[1]}</div>"
@@ -177,7 +177,7 @@ def _row(found: Comparison, kind: str, number: int, link: Link) -> str:
 def _words(side: Side, kind: str, number: int) -> str:
     """The beginning of a segment, or the name of a section."""
     if kind == "sections":
-        return side.headings[number] or f"section {number + 1}"
+        return side.headings[number] or "(no heading)"
     words = side.segments[number].text.split()
     return " ".join(words[:WORDS]) + (" …" if len(words) > WORDS else "")
 
@@ -198,6 +198,8 @@ STYLE = """
 .pane:focus-visible,button:focus-visible { outline:2px solid var(--accent); }
 .pane h3 { margin:.7rem 0; } .pane h4 { margin:1rem 0 .3rem; }
 .pane p { margin:0; padding:.18rem .35rem; border-radius:4px; }
+.pane p.linked { cursor:pointer;
+  box-shadow:-3px 0 color-mix(in srgb,var(--accent) calc(var(--share)*100%),transparent); }
 .pane p.on { background:var(--mark); }
 .pane div.on { box-shadow:-4px 0 var(--chosen); }
 .map { width:100%; height:100%; overflow:visible; }
@@ -276,11 +278,19 @@ SCRIPT = """
     const high = links[kind][0][2], low = links[kind][Math.max(count, 1) - 1][2];
     for (let number = count - 1; number >= 0; number--) {  // the strongest on top
       const share = high > low ? (links[kind][number][2] - low) / (high - low) : 1;
+      const opacity = (0.15 + 0.85 * share).toFixed(3);
       const path = make("path", { d: shape(kind, number), "data-kind": kind,
-        "data-link": number, opacity: (0.15 + 0.85 * share).toFixed(3) });
-      path.onpointerenter = () => show(kind, number);
-      path.onpointerleave = () => (chosen ? show(...chosen) : clear());
-      path.onclick = () => go(kind, number);
+        "data-link": number, opacity });
+      const passages = kind === "segments" ? ends(kind, number) : [];
+      passages.forEach((passage) => {
+        passage.classList.add("linked");
+        passage.style.setProperty("--share", opacity);
+      });
+      [path, ...passages].forEach((element) => {
+        element.onpointerenter = () => show(kind, number);
+        element.onpointerleave = () => (chosen ? show(...chosen) : clear());
+        element.onclick = () => getSelection().isCollapsed && go(kind, number);
+      });
     }
   };
   const follow = () => map.querySelectorAll("rect").forEach((rect, side) => {
@@ -289,6 +299,10 @@ SCRIPT = """
   });
   const draw = () => {
     map.replaceChildren();
+    all(".linked").forEach((passage) => {
+      passage.classList.remove("linked");
+      passage.onpointerenter = passage.onpointerleave = passage.onclick = null;
+    });
     sliders.forEach(drawn);
     panes.forEach((_, side) => make("rect", { x: side ? map.clientWidth - 4 : 0,
       width: 4 }));  // what of each text is in sight

@@ -68,7 +68,9 @@ def test_the_page_names_no_other_file_and_text_stays_text(page_file):
 def test_a_script_that_is_not_the_pages_own_does_not_run(browser, page_file, tmp_path):
     html = page_file.read_text("utf-8")
     changed = tmp_path / "changed.html"
-    changed.write_text(html.replace("<main>", "<main><script>alert(1)</script>"), "utf-8")
+    changed.write_text(
+        html.replace("<main>", "<main><script>alert(1)</script>"), "utf-8"
+    )
     page, _ = browser(changed.as_uri())
     assert page.locator("main > script:not([type])").count() == 1
     assert page.locator(".map path").count() == sum(compare.DRAWN.values())

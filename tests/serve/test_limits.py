@@ -6,7 +6,7 @@ import json
 from docjax.serve.limits import Gate, Limits
 from docjax.serve.metrics import Metrics
 
-LIMITS = Limits(body=10, documents=2, requests=2, body_seconds=0.05, seconds=9)
+LIMITS = Limits(body=10, documents=2, requests=2, body_seconds=0.05, seconds=9.0)
 
 
 class Client:
