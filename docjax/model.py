@@ -85,8 +85,8 @@ class DocumentModel:
                 "put it into [ ]"
             )
         stats = dict.fromkeys(COUNTS, 0)
-        cut = (self._cut(one, stats) for one in self._tokenize(documents))
-        bar = tqdm(cut, total=len(documents), disable=not show_progress_bar)
+        read = self.read(documents, stats)
+        bar = tqdm(read, total=len(documents), disable=not show_progress_bar)
         found = list(self._inference(batch_size).encode(self.params, iter(bar)))
         vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
         if normalize_embeddings:
@@ -116,8 +116,8 @@ class DocumentModel:
         """How similar two documents are, and which of their sections and segments.
 
         A model that reads a document in one piece or in pieces of its own length (word
-        averages, plain transformers) compares sentences, or passages of long texts. What the
-        model's cap leaves out is counted, as in `encode`.
+        averages, plain transformers) compares sentences, and passages of long texts.
+        What the model's cap leaves out is counted, as in `encode`.
 
         Raises:
           UserError: for a document without text.

@@ -18,7 +18,7 @@ from docjax.explain import page
 LINKS = {"sections": 50, "segments": 200}  # that a page holds
 DRAWN = {"sections": 3, "segments": 20}  # at first
 LISTED = {"sections": 5, "segments": 20}  # in the table
-WORDS = 24  # of a segment in the table
+WORDS = 16  # of a segment in the table
 NAMES = "A", "B"
 Link = tuple[int, int, float]  # row, column, cosine
 

@@ -41,7 +41,8 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
       UserError: if the address cannot be had.
     """
     listening = _listen(host, port)
-    url = f"http://{host}:{listening.getsockname()[1]}"
+    place = f"[{host}]" if ":" in host else host
+    url = f"http://{place}:{listening.getsockname()[1]}"
     failures: list[BaseException] = []
 
     def failed(error: BaseException) -> None:
@@ -78,5 +79,6 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
+        listening.close()
         raise UserError(f"{host}:{port} cannot be listened at ({error})") from None
     return listening

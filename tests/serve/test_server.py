@@ -33,9 +33,15 @@ def expected(model) -> serve.Expected:
 
 
 @pytest.fixture(scope="module")
-def port(run):
-    with serve.server(str(run), FLAGS) as (_, port):
-        yield port
+def server(run):
+    """A process that takes requests at a port."""
+    with serve.server(str(run), FLAGS) as started:
+        yield started
+
+
+@pytest.fixture
+def port(server) -> int:
+    return server[1]
 
 
 def ask(port, path, value):
@@ -139,13 +145,6 @@ def test_health_and_counts(port):
     assert 'docjax_requests_total{path="/similarity",status="200"}' in counts
 
 
-def test_sigterm_lets_requests_end_and_takes_no_more(run, expected):
-    with serve.server(str(run), FLAGS) as (process, port):
-        outcome = asyncio.run(serve.drain(port, process, expected))
-    assert outcome.wrong == []
-    assert outcome.statuses["drain", 200] == 8
-
-
 def test_an_address_in_use_is_told_in_one_line(run, port, capsys):
     assert cli.main(["serve", str(run), "--port", str(port)]) == 2
     err = capsys.readouterr().err
@@ -179,3 +178,10 @@ def test_the_page_compares_what_is_pasted(port, browser):
     page.click("form button")
     assert "bad JSON" in page.inner_text("[role=alert]")
     assert {url.split("/")[2] for url in requests} == {f"127.0.0.1:{port}"}
+
+
+def test_sigterm_lets_requests_end_and_takes_no_more(server, expected):
+    process, port = server  # the last test: it ends the server of all others
+    outcome = asyncio.run(serve.drain(port, process, expected))
+    assert outcome.wrong == []
+    assert outcome.statuses["drain", 200] == 8
