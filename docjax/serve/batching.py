@@ -10,6 +10,8 @@ from typing import Any
 from docjax.serve.limits import Refusal
 from docjax.serve.metrics import Metrics
 
+TURNS = 8  # of requests, in one batch
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
@@ -26,7 +28,7 @@ Request = collections.deque[tuple[Job, asyncio.Future]]
 class Batcher:
     """Runs jobs in one thread; while some are run, others come and wait.
 
-    Of all requests that wait, one job each is taken in turn, so that a short request
+    Requests that wait take turns of a TURNS-th of `tokens`, so that a short request
     does not wait for all of a long one. What is taken together has at most `tokens`
     tokens, or is one larger job.
     """
@@ -100,16 +102,16 @@ class Batcher:
         total = 0
         while self.waiting:
             request = self.waiting.popleft()
-            while request and request[0][1].done():  # nobody waits for it
+            turn = total + self.tokens / TURNS
+            while request and total < turn:
+                job, future = request[0]
+                if not future.done():  # else nobody waits for it
+                    if found and total + job.tokens > self.tokens:
+                        self.waiting.appendleft(request)  # the first of the next batch
+                        return found
+                    found.append((job, future))
+                    total += job.tokens
                 request.popleft()
-            if not request:
-                continue
-            tokens = request[0][0].tokens
-            if found and total + tokens > self.tokens:
-                self.waiting.appendleft(request)  # the first of the next batch
-                break
-            found.append(request.popleft())
-            total += tokens
             if request:
                 self.waiting.append(request)
         return found

@@ -71,6 +71,19 @@ def test_what_waits_is_run_together_in_turn_up_to_the_tokens():
     assert run(scenario) == [["first"], ["a", "x", "y", "b"], ["z", "c", "d"]]
 
 
+def test_small_jobs_of_a_request_are_run_in_one_turn():
+    async def scenario(batcher, worker):
+        requests = [await begun(batcher, worker)]
+        for names in ("a b c d e f", "x y"):
+            requests.append(asyncio.create_task(batcher(jobs(names, tokens=2))))
+        await asyncio.sleep(0.01)
+        worker.go.set()
+        await asyncio.gather(*requests)
+        return worker.batches
+
+    assert run(scenario) == [["first"], ["a", "b", "c", "x", "y", "d", "e", "f"]]
+
+
 def test_a_job_larger_than_the_tokens_is_run_alone():
     async def scenario(batcher, worker):
         requests = [await begun(batcher, worker)]
