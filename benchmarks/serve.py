@@ -123,14 +123,14 @@ async def post(port: int, path: str, value: Any) -> tuple[int, Any]:
 
 
 async def load(
-    port: int, expected: Expected, clients: int, seconds: float, seed: int = 0
+    port: int, expected: Expected, clients: int, seconds: float
 ) -> Outcome:
     """Sends requests from `clients` clients for some time, and checks the answers."""
     outcome = Outcome()
     end = time.monotonic() + seconds
 
     async def client(number: int) -> None:
-        generator = random.Random(seed * 1000 + number)
+        generator = random.Random(number)
         while time.monotonic() < end:
             [check] = generator.choices(list(KINDS), KINDS.values())
             try:

@@ -196,9 +196,9 @@ STYLE = """
 .shown { margin:.5rem 0; font-size:.92rem; min-height:1.5em; overflow:hidden;
   white-space:nowrap; text-overflow:ellipsis; font-variant-numeric:tabular-nums; }
 .compare { display:grid; grid-template-columns:minmax(0,1fr) 11rem minmax(0,1fr); }
-.pane { position:relative; max-height:min(75vh,46rem); overflow-y:auto; overflow-wrap:anywhere; padding:0 .9rem;
-  background:var(--card); border:1px solid var(--line); border-radius:6px;
-  font-size:.93rem; line-height:1.5; }
+.pane { position:relative; max-height:min(75vh,46rem); overflow-y:auto;
+  overflow-wrap:anywhere; padding:0 .9rem .5rem; background:var(--card);
+  border:1px solid var(--line); border-radius:6px; font-size:.93rem; line-height:1.5; }
 .pane:focus-visible,button:focus-visible { outline:2px solid var(--accent); }
 .pane h3 { margin:.7rem 0; } .pane h4 { margin:1rem 0 .3rem; }
 .pane p { margin:0; padding:.18rem .35rem; border-radius:4px; }
@@ -281,7 +281,7 @@ SCRIPT = """
     const high = links[kind][0][2], low = links[kind][Math.max(count, 1) - 1][2];
     for (let number = count - 1; number >= 0; number--) {  // the strongest on top
       const share = high > low ? (links[kind][number][2] - low) / (high - low) : 1;
-      const opacity = (0.15 + 0.85 * share).toFixed(3);
+      const opacity = (0.25 + 0.75 * share).toFixed(3);
       const path = make("path", { d: shape(kind, number), "data-kind": kind,
         "data-link": number, opacity });
       const passages = kind === "segments" ? ends(kind, number) : [];
