@@ -57,9 +57,12 @@ def wordnet(nltk_data):
     return WordNet(nltk_data)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """Debian's Chromium without a window."""
+    """Debian's Chromium without a window.
+
+    While it runs, so does an event loop: such tests have a file of their own.
+    """
     playwright = pytest.importorskip("playwright.sync_api")
     found = shutil.which("chromium")
     if not found:

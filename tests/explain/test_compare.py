@@ -130,6 +130,17 @@ def test_hover_tells_the_weight_and_a_click_moves_to_the_passages(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_marked_passage_leads_to_the_other_end_of_its_strongest_link(
+    browser, page_file, found
+):
+    page, _ = browser(page_file.as_uri())
+    row, column, weight = compare.strongest(found.segments, 1)[0]
+    page.locator(f".pane >> nth=0 >> .linked[data-segments='{row}']").click()
+    assert page.inner_text("#shown").startswith(f"{weight:.3f} · A ")
+    other = page.locator(".pane >> nth=1 >> .on")
+    assert other.get_attribute("data-segments") == str(column)
+
+
 def test_a_control_chooses_how_many_links_are_drawn(browser, page_file):
     page, _ = browser(page_file.as_uri())
     slider = page.locator("[data-kind=segments][type=range]")

@@ -1,4 +1,4 @@
-"""A small run to serve, whose parameters are the first ones."""
+"""A small run, whose parameters are the first ones, and a process that serves it."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import serve
 from configs import graph_roberta
 from docjax import checkpoint
 from docjax.prepare import initial_params, prepare
 
+FLAGS = {"max-body": 0.25, "body-timeout": 0.5, "max-requests": 24}
 SENTENCES = (
     "The gradient of every passage flows back through the graph.",
     "Rivers carry sand to the sea, and the sea carries it away!",
@@ -35,3 +37,15 @@ def run(tmp_path_factory) -> Path:
     saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
     saved.close()
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def server(run):
+    """A process that takes requests at a port."""
+    with serve.server(str(run), FLAGS) as started:
+        yield started
+
+
+@pytest.fixture
+def port(server) -> int:
+    return server[1]

@@ -1,8 +1,7 @@
-"""A real server process: good and bad clients, its page in a browser, its end."""
+"""A real server process: good and bad clients, and its end."""
 
 import asyncio
 import base64
-import json
 
 import numpy as np
 import pytest
@@ -12,8 +11,10 @@ from benchmarks import serve
 from benchmarks.serve import post, send
 from docjax import cli
 from docjax.explain import compare
+from docjax.serve.app import Server
+from docjax.serve.limits import Limits
 
-FLAGS = {"max-body": 0.25, "body-timeout": 0.5, "max-requests": 24}
+LIMITS = Limits(body=999, documents=9, requests=9, body_seconds=9.0, seconds=9.0)
 TEXTS = [
     "The gradient of every passage flows back. " * 3,
     "Rivers carry sand to the sea. Who has seen the wind?",
@@ -32,18 +33,6 @@ def expected(model) -> serve.Expected:
     return serve.Expected.of(model, TEXTS)
 
 
-@pytest.fixture(scope="module")
-def server(run):
-    """A process that takes requests at a port."""
-    with serve.server(str(run), FLAGS) as started:
-        yield started
-
-
-@pytest.fixture
-def port(server) -> int:
-    return server[1]
-
-
 def ask(port, path, value):
     return asyncio.run(post(port, path, value))
 
@@ -54,9 +43,11 @@ def get(port, path):
 
 
 def test_many_clients_get_right_answers_beside_bad_ones(port, expected):
-    outcome = asyncio.run(serve.load(port, expected, clients=10, seconds=2))
+    outcome = asyncio.run(
+        serve.load(port, expected, clients=len(serve.KINDS), seconds=2)
+    )
     assert outcome.wrong == []
-    assert outcome.error < 1e-6 and len(outcome.seconds) > 20
+    assert 0 < outcome.error < 1e-6
     kinds = {kind for kind, _ in outcome.statuses}
     assert kinds == {check.__name__[1:] for check in serve.KINDS}
 
@@ -137,8 +128,30 @@ def test_wrong_paths_and_methods_too(port, path, status):
     assert found == status and '"error"' in body
 
 
+@pytest.mark.parametrize(
+    "path, body", [("/healthz", b""), ("/compare", b'{"a": "x", "b": "y"}')]
+)
+def test_before_the_model_is_compiled_there_is_no_answer(model, path, body):
+    parts = [dict(type="http.request", body=body, more_body=False)]
+    sent = []
+
+    async def receive():
+        return parts.pop() if parts else await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    server = Server(model, "run", LIMITS, lambda: None, lambda error: None)
+    scope = dict(type="http", path=path, query_string=b"")
+    scope["method"] = "POST" if body else "GET"
+    scope["headers"] = [(b"content-type", b"application/json")]
+    asyncio.run(server.asgi(scope, receive, send))
+    assert sent[0]["status"] == 503
+
+
 def test_health_and_counts(port):
     assert get(port, "/healthz") == (200, '{"status": "ready"}')
+    assert get(port, "/openapi.json")[0] == 200
     ask(port, "/similarity", {"a": "x", "b": ["y", "z"]})
     status, counts = get(port, "/metrics")
     assert status == 200 and "docjax_waiting 0.0" in counts
@@ -149,35 +162,6 @@ def test_an_address_in_use_is_told_in_one_line(run, port, capsys):
     assert cli.main(["serve", str(run), "--port", str(port)]) == 2
     err = capsys.readouterr().err
     assert f"127.0.0.1:{port} cannot be listened at" in err and err.count("\n") == 1
-
-
-def test_what_is_pasted_is_never_run(port, browser):
-    attack = "</textarea></p><script>alert(1)</script><img src=x onerror=alert(2)>"
-    page, requests = browser(f"http://127.0.0.1:{port}/")
-    for text in (attack, json.dumps({"title": attack, "text": attack})):
-        page.fill("[name=a]", text)
-        page.fill("[name=b]", json.dumps({"id": attack, "text": "Sand."}))
-        page.click("form button")
-        page.wait_for_selector(".map path")
-        assert page.input_value("[name=a]") == text
-    page.fill("[name=b]", json.dumps({"id": "b", "text": 3, attack: 1}))
-    page.click("form button")
-    page.wait_for_selector("[role=alert]")
-    assert page.locator("main img").count() == 0 and len(set(requests)) == 1
-
-
-def test_the_page_compares_what_is_pasted(port, browser):
-    page, requests = browser(f"http://127.0.0.1:{port}/")
-    page.fill("[name=a]", TEXTS[0])
-    page.fill("[name=b]", '{"title": "B", "text": "<b>Sand</b> & sea. It flows."}')
-    page.click("form button")
-    page.wait_for_selector(".map path")
-    assert "<b>Sand</b> & sea" in page.inner_text(".pane >> nth=1")
-    assert page.input_value("[name=a]").strip() == TEXTS[0].strip()
-    page.fill("[name=b]", '{"')
-    page.click("form button")
-    assert "bad JSON" in page.inner_text("[role=alert]")
-    assert {url.split("/")[2] for url in requests} == {f"127.0.0.1:{port}"}
 
 
 def test_sigterm_lets_requests_end_and_takes_no_more(server, expected):
