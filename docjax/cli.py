@@ -40,3 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         command.arguments(own)
         own.set_defaults(run_command=command.run)
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -136,15 +136,17 @@ def _drawn(found: Comparison, chosen: dict[str, list[Link]], kind: str) -> list[
 
 def _pane(name: str, side: Side) -> str:
     """One document's text: sections in order, in each its segments."""
-    inside = ""
-    for number, heading in enumerate(side.headings):
-        passages = "".join(
+    passages = [""] * len(side.headings)
+    for i, segment in enumerate(side.segments):
+        passages[segment.section] += (
             f'<p data-segments="{i}">{page.text(segment.text)}</p>'
-            for i, segment in enumerate(side.segments)
-            if segment.section == number
         )
-        head = f"<h4>{page.text(heading)}</h4>" if heading else ""
-        inside += f'<div data-sections="{number}">{head}{passages}</div>'
+    inside = "".join(
+        f'<div data-sections="{i}">'
+        + (f"<h4>{page.text(heading)}</h4>" if heading else "")
+        + f"{inner}</div>"
+        for i, (heading, inner) in enumerate(zip(side.headings, passages))
+    )
     title = name if side.title == name else f"{name}: {side.title}"
     return (
         f'<div class="pane" tabindex="0" role="region" aria-label="document {name}">'
