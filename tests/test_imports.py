@@ -20,6 +20,7 @@ FREE = {"docjax", "config", "processes", "products", "types"}  # for every unit
 STAGES = {"data", "views", "encoders", "objectives"}
 LOADING = {"checkpoint", "huggingface", "inference"}
 RUNS = {"explain", "model", "prepare", "tasks", "training"}
+USES = {"encode", "evaluate_model", "retrieval", "search"}
 MAY_IMPORT = {
     "docjax": {"model"},
     "config": set(),
@@ -39,12 +40,17 @@ MAY_IMPORT = {
     "prepare": STAGES | LOADING | {"fields"},
     "frozen": STAGES | LOADING | {"prepare"},
     "augment": {"data", "views"},
-    "tasks": STAGES,
+    "retrieval": {"data"},
+    "tasks": STAGES | {"retrieval"},
+    "shards": {"data"},
+    "encode": {"data", "model", "shards"},
+    "search": {"data", "encode", "model", "retrieval"},
+    "evaluate_model": {"data", "encode", "model", "retrieval", "search", "tasks"},
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
     "main": STAGES | LOADING | RUNS | {"evaluate", "frozen", "run_report"},
-    "commands": STAGES | LOADING | RUNS | {"augment", "evaluate", "run_report"},
+    "commands": STAGES | LOADING | RUNS | USES | {"augment", "evaluate", "run_report"},
     "cli": {"commands"},
 }
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}
