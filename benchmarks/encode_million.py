@@ -26,6 +26,7 @@ import torch
 import transformers
 
 FEW = 10_000
+SHARD = 4096  # documents, as in docjax/encode.py: what is imported here counts below
 WORDS = (10, 30)
 
 
@@ -61,7 +62,10 @@ def start(model: Path, documents: Path, output: Path) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> tuple[float, int]:
-    """Seconds until it ends, and the most memory it had, in MiB."""
+    """Seconds until it ends, and the most memory it had, in MiB.
+
+    Linux counts in what this process had when it started the other.
+    """
     began = time.monotonic()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -70,14 +74,19 @@ def finish(process: subprocess.Popen) -> tuple[float, int]:
     return time.monotonic() - began, usage.ru_maxrss >> 10
 
 
-def killed(process: subprocess.Popen, after: float) -> int:
-    """Kills the process after so many seconds; gives its memory."""
-    time.sleep(after)
+def killed(process: subprocess.Popen, output: Path, shards: int, wait: float) -> int:
+    """Kills the process some time after so many shards are there; gives its memory."""
+    while sealed(output) < shards and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(wait)
     process.send_signal(signal.SIGKILL)
     memory = finish(process)[1]
-    if process.returncode == 0:
-        sys.exit(f"it was done before it could be killed, after {after:.0f} s")
+    print(f"killed with {sealed(output)} shards", file=sys.stderr)
     return memory
+
+
+def sealed(output: Path) -> int:
+    return len(list(output.parent.glob(f"{output.name}.shards/[0-9]*.json")))
 
 
 def digest(output: Path) -> str:
@@ -110,14 +119,13 @@ def main() -> None:
         rate = f"{seconds:.0f} | {count / seconds:,.0f}"
         print(f"| without a stop | {count:,} | {rate} | {memory} MiB |", flush=True)
 
-    generator = random.Random()
     output = flags.folder / "killed.npy"
+    shards = -(-flags.documents // SHARD)
+    longest = found["many"][0] / shards
     memories = []
-    for number in range(flags.kills):
-        after = generator.uniform(0.02, 0.9 / flags.kills) * found["many"][0]
-        memories.append(killed(start(model, many, output), after))
-        sealed = len(list(flags.folder.glob("killed.npy.shards/*[0-9].json")))
-        print(f"killed after {after:.0f} s: {sealed} shards", file=sys.stderr)
+    for goal in sorted(random.sample(range(1, shards), flags.kills)):
+        wait = random.uniform(0, longest)
+        memories.append(killed(start(model, many, output), output, goal, wait))
     seconds, memory = finish(start(model, many, output))
     memories.append(memory)
     print(
