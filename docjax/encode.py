@@ -132,7 +132,11 @@ def encode_once(
 
 
 def write_array(pairs: Iterable[tuple[str, np.ndarray]], output: Path) -> None:
-    """Writes OUT and OUT.ids.jsonl; what was there is replaced at the end."""
+    """Writes OUT and OUT.ids.jsonl. Raises UserError if OUT is there already."""
+    if output.exists():
+        raise UserError(
+            f"{output} is there already: name another --output, or delete it"
+        )
     pairs = iter(pairs)
     first = next(pairs)
     with _written(output):

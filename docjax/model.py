@@ -257,10 +257,12 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 def _similarity(objective: Mapping[str, Any], allow: Sequence[str]) -> str:
     """The `similarity` of an objective, or of the contrastive one that it holds."""
     objective = objective.get("contrastive") or objective
-    asked = inspect.signature(config_lib.resolve(objective["fn"], allow)).parameters
-    if "similarity" not in asked:
+    try:
+        fn = config_lib.resolve(objective["fn"], allow)
+    except UserError:  # a user's own, which encoding does without
         return "cosine"
-    return objective.get("similarity", asked["similarity"].default)
+    asked = inspect.signature(fn).parameters.get("similarity")
+    return objective.get("similarity", asked.default) if asked else "cosine"
 
 
 def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:

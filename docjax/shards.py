@@ -127,7 +127,12 @@ class Shards:
         numbers = range(len(plan["documents"]))
         missing = [n for n in numbers if not self._path(n, "json").exists()]
         if missing:
-            logging.warning("%d of %d shards are missing", len(missing), len(numbers))
+            logging.warning(
+                "this part is done; %d of %d shards are still missing, and the process "
+                "that writes the last one joins all",
+                len(missing),
+                len(numbers),
+            )
             return None
         counts: Counter = Counter()
         width = self._good(0)[0].shape[1]
@@ -157,7 +162,7 @@ class Shards:
         wrong = None
         if facts.get("format") != FORMAT:
             wrong = "by another version of docjax"
-        elif facts["model"] != self._model:
+        elif facts.get("model") != self._model:
             wrong = "with another model"
         elif not storage.agrees(facts, self._fingerprint(), self._contents):
             wrong = "of other documents"

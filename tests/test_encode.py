@@ -282,6 +282,8 @@ def test_documents_come_from_standard_input_and_go_to_standard_output(
     ids = output.with_name("out.npy.ids.jsonl")
     assert ids.read_bytes() == expected[1]
     given()
+    again = run(capsys, tiny, "-", "--output", output)
+    assert again[0] == 2 and "is there already" in again[2]
     code, out, err = run(capsys, tiny, "-", "--output", "-")
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and [one["id"] for one in records][:2] == ["d0", "d1"]

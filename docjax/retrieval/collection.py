@@ -1,7 +1,7 @@
 """A retrieval collection in BEIR's layout: corpus, queries, and who answers what.
 
 corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
-qrels/SPLIT.tsv               query-id, corpus-id, score; a header line
+qrels/SPLIT.tsv               query-id, corpus-id, score, perhaps under a header
 """
 
 from collections.abc import Iterator
@@ -72,7 +72,9 @@ def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
     """The gains of a file, of queries that have any."""
     found: Qrels = {}
     lines = file.read_text("utf-8").splitlines()
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines, start=1):
+        if number == 1 and not line[-1:].isdigit():
+            continue  # a header
         try:
             query, document, score = line.split("\t")
             gain = int(score)

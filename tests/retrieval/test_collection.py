@@ -38,6 +38,11 @@ def test_a_tuning_split_shares_no_query_with_the_test(folder):
     assert read(folder).tuning == {"t": {"c": 1}}
 
 
+def test_judgements_need_no_header(folder):
+    (folder / "qrels" / "test.tsv").write_text("q\ta\t1\nr\tb\t1\n")
+    assert read(folder).test == {"q": {"a": 1}, "r": {"b": 1}}
+
+
 def test_a_single_split_is_the_one_that_is_judged(folder):
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "all.tsv")
     assert set(read(folder).test) == {"q"}
