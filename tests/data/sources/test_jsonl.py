@@ -41,7 +41,7 @@ def test_a_hyphen_is_standard_input(monkeypatch):
     given(RAW)
     assert texts("-") == [record["text"] for record in RECORDS]
     given(RAW[:100] + b"{}")
-    with pytest.raises(BadDocument, match="standard input, line 2: bad JSON"):
+    with pytest.raises(BadDocument, match="standard input, line 3: bad JSON"):
         texts("-")
 
 
