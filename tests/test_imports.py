@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "encode": {"data", "model", "shards"},
     "search": {"data", "encode", "model", "retrieval"},
     "evaluate_model": {"data", "encode", "model", "retrieval", "search", "tasks"},
+    "sklearn": set(),
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
