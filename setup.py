@@ -45,6 +45,7 @@ EXTRAS = {
     "tensorboard": ["tensorboard>=2.19"],
     "huggingface": ["datasets>=4"],
     "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
+    "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
     "test": [
         "pytest>=9",
@@ -62,6 +63,7 @@ EXTRAS = {
         "bm25s>=0.3",
         "PyStemmer>=3",
         "ir-measures>=0.4",
+        "mteb>=2.26",
     ],
 }
 

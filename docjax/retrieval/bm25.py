@@ -1,5 +1,6 @@
 """BM25 by bm25s: English words, stemmed, without stop words."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 
@@ -53,4 +54,5 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
         raise UserError(
             f"BM25 needs {error.name}: pip install 'docjax[retrieval]'"
         ) from None
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step
     return bm25s, Stemmer
