@@ -119,12 +119,12 @@ def test_retrieval_has_the_score_of_docjax_evaluate(model, tmp_path):
 def test_batches_empty_texts_and_queries(tiny):
     model = MtebModel(tiny)
     batches = [{"text": ["a river", ""]}, {"text": ["winter", " "]}]
-    unit = dict(task_metadata=None, hf_split="test", hf_subset="default")
-    found = model.encode(batches, batch_size=1, **unit)
+    told = dict(task_metadata=None, hf_split="test", hf_subset="default")
+    found = model.encode(batches, batch_size=1, **told)
     assert not found[1::2].any()
     full = ["a river", "winter"]
     np.testing.assert_allclose(found[::2], model.model.encode(full), atol=1e-6)
-    asked = model.encode(batches, prompt_type=PromptType.query, **unit)
+    asked = model.encode(batches, prompt_type=PromptType.query, **told)
     np.testing.assert_allclose(asked[::2], model.model.encode_queries(full), atol=1e-6)
 
 
