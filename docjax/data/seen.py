@@ -4,12 +4,12 @@ import sqlite3
 
 
 class Seen:
-    """A set of names; beyond some megabytes they lie in a temporary file."""
+    """A set of names; beyond two megabytes they lie in a temporary file."""
 
     def __init__(self) -> None:
         # Whichever thread drops a half-read source closes this.
         self._names = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        for line in ("PRAGMA journal_mode = OFF", "PRAGMA cache_size = -8192", "BEGIN"):
+        for line in ("PRAGMA journal_mode = OFF", "PRAGMA cache_size = -2048", "BEGIN"):
             self._names.execute(line)
         self._names.execute("CREATE TABLE names (name BLOB PRIMARY KEY) WITHOUT ROWID")
 
