@@ -51,6 +51,8 @@ EXTRAS = {
         "uvicorn>=0.30",
         "prometheus-client>=0.21",
     ],
+    "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
+    "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
     "test": [
         "pytest>=9",
@@ -66,6 +68,10 @@ EXTRAS = {
         "datasets>=4",
         "tensorboard>=2.19",
         "playwright>=1.50",  # drives an installed Chromium
+        "bm25s>=0.3",
+        "PyStemmer>=3",
+        "ir-measures>=0.4",
+        "mteb>=2.26",
     ],
 }
 

@@ -162,6 +162,15 @@ def newest_good(folder: Path) -> int | None:
     return None
 
 
+def digest(facts: str, params: Any) -> str:
+    """A sha256 of some facts and of all parameters, their names and values."""
+    found = hashlib.sha256(facts.encode())
+    for path, leaf in jax.tree.leaves_with_path(params):
+        found.update(jax.tree_util.keystr(path).encode())
+        found.update(np.asarray(leaf).tobytes())
+    return found.hexdigest()
+
+
 def seal(folder: Path) -> None:
     """Writes the manifest: the sha256 of every file of a checkpoint."""
     text = json.dumps(_hashes(folder), indent=1, sort_keys=True)

@@ -5,7 +5,9 @@ and no code is imported from a model folder.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +50,7 @@ class DocumentModel:
       limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
         segments of a document that are read (None: all).
       labels: of a classification head, in the order of its classes.
+      similarity_fn_name: "cosine" or "dot": how training compared vectors.
     """
 
     encoder: DocumentEncoder
@@ -57,6 +60,7 @@ class DocumentModel:
     graph: graphs.Builder | None
     limits: Mapping[str, Any]
     labels: Sequence[str] = ()
+    similarity_fn_name: str = "cosine"
 
     def encode(
         self,
@@ -84,14 +88,35 @@ class DocumentModel:
                 f"encode takes a list of documents, not one {type(documents).__name__}: "
                 "put it into [ ]"
             )
-        stats = dict.fromkeys(COUNTS, 0)
-        read = self.read(documents, stats)
-        bar = tqdm(read, total=len(documents), disable=not show_progress_bar)
-        found = list(self._inference(batch_size).encode(self.params, iter(bar)))
+        stats: dict[str, int] = {}
+        bar = tqdm(documents, disable=not show_progress_bar)
+        found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
         vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
         if normalize_embeddings:
             vectors = comparison.unit(vectors)
         return (vectors, stats) if return_stats else vectors
+
+    def encode_stream(
+        self,
+        documents: Iterable[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        stats: dict[str, int] | None = None,
+    ) -> Iterator[Float[np.ndarray, " d"]]:
+        """The vectors of any number of documents, one by one, in their order.
+
+        Some thousand segments are in memory at a time.
+
+        Args:
+          stats: takes the counts that `encode` returns, as documents are read.
+
+        Raises:
+          UserError: for a document without text, when it is reached.
+        """
+        stats = {} if stats is None else stats
+        stats.update({name: 0 for name in COUNTS if name not in stats})
+        read = self.read(documents, stats)
+        return self._inference(batch_size).encode(self.params, read)
 
     def encode_queries(
         self, texts: Sequence[str], *, normalize_embeddings: bool = False
@@ -142,7 +167,7 @@ class DocumentModel:
         return Attention(weights, pieces[: len(one)], headings[: len(one)])
 
     def read(
-        self, documents: Sequence[str | Mapping | Document], stats: dict[str, int]
+        self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
     ) -> Iterator[Segments]:
         """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
         return (self._cut(one, stats) for one in self._tokenize(documents))
@@ -170,13 +195,20 @@ class DocumentModel:
             for number, one in enumerate((a, b))
         ]
 
+    def fingerprint(self) -> str:
+        """A sha256 of all that a document's vector depends on."""
+        limit = self.limits["segment_tokens"]
+        cut = tokens.fingerprint(self.graph, self.segments, self.tokenizer, limit)
+        facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
+        return checkpoint.digest(facts, self.params)
+
     def _tokenize(
-        self, items: Sequence, cut: Callable | None = None
+        self, items: Iterable, cut: Callable | None = None
     ) -> Iterator[Segments]:
-        for start in range(0, len(items), TEXTS_AT_ONCE):
-            some = items[start : start + TEXTS_AT_ONCE]
+        numbered = enumerate(items)
+        while some := list(itertools.islice(numbered, TEXTS_AT_ONCE)):
             yield from tokens.segment_documents(
-                [as_document(item, start + i) for i, item in enumerate(some)],
+                [as_document(item, number) for number, item in some],
                 cut or self.segments,
                 self.tokenizer,
                 self.limits["segment_tokens"],
@@ -261,7 +293,19 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         graph=config_lib.build(config["graph"], allow),
         limits=config["limits"],
         labels=config.get("labels", ()),
+        similarity_fn_name=_similarity(config["objective"], allow),
     )
+
+
+def _similarity(objective: Mapping[str, Any], allow: Sequence[str]) -> str:
+    """The `similarity` of an objective, or of the contrastive one that it holds."""
+    objective = objective.get("contrastive") or objective
+    try:
+        fn = config_lib.resolve(objective["fn"], allow)
+    except UserError:  # a user's own, which encoding does without
+        return "cosine"
+    asked = inspect.signature(fn).parameters.get("similarity")
+    return objective.get("similarity", asked.default) if asked else "cosine"
 
 
 def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:

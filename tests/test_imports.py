@@ -20,6 +20,7 @@ FREE = {"docjax", "config", "processes", "products", "types"}  # for every unit
 STAGES = {"data", "views", "encoders", "objectives"}
 LOADING = {"checkpoint", "huggingface", "inference"}
 RUNS = {"explain", "model", "prepare", "tasks", "training"}
+USES = {"encode", "evaluate_model", "retrieval", "search"}
 MAY_IMPORT = {
     "docjax": {"model"},
     "config": set(),
@@ -40,7 +41,14 @@ MAY_IMPORT = {
     "prepare": STAGES | LOADING | {"fields"},
     "frozen": STAGES | LOADING | {"prepare"},
     "augment": {"data", "views"},
-    "tasks": STAGES,
+    "retrieval": {"data"},
+    "tasks": STAGES | {"retrieval"},
+    "shards": {"data"},
+    "encode": {"data", "model", "shards"},
+    "search": {"data", "encode", "model", "retrieval"},
+    "evaluate_model": {"data", "encode", "model", "retrieval", "search", "tasks"},
+    "mteb": {"search"},
+    "sklearn": set(),
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
@@ -49,11 +57,12 @@ MAY_IMPORT = {
     "commands": STAGES
     | LOADING
     | RUNS
+    | USES
     | {"augment", "evaluate", "run_report", "serve"},
     "cli": {"commands"},
     "__main__": {"cli"},
 }
-EXTRA = {"serve"}  # units that need the extra of their name
+EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}
 NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

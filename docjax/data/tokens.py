@@ -255,7 +255,7 @@ class Corpus:
 
 
 def fingerprint(
-    source: Callable,
+    source: Callable | None,
     segments: Cut,
     tokenizer: Tokenizer,
     limit: int,
