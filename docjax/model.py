@@ -1,4 +1,4 @@
-"""A trained model as a user holds it: load, encode, explain.
+"""A trained model as a user holds it: load, encode, compare, explain.
 
 `load` takes a run directory or a Hugging Face folder or name. Nothing is unpickled,
 and no code is imported from a model folder.
@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from docjax import checkpoint
+from docjax import checkpoint, comparison
 from docjax import config as config_lib
+from docjax.comparison import Comparison, Side
 from docjax.config import UserError
 from docjax.data import batches, graphs, segments, tokens
 from docjax.data import documents as documents_lib
@@ -92,7 +93,7 @@ class DocumentModel:
         found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
         vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
         if normalize_embeddings:
-            vectors = _normalize(vectors)
+            vectors = comparison.unit(vectors)
         return (vectors, stats) if return_stats else vectors
 
     def encode_stream(
@@ -114,8 +115,8 @@ class DocumentModel:
         """
         stats = {} if stats is None else stats
         stats.update({name: 0 for name in COUNTS if name not in stats})
-        cut = (self._cut(one, stats) for one in self._tokenize(documents))
-        return self._inference(batch_size).encode(self.params, cut)
+        read = self.read(documents, stats)
+        return self._inference(batch_size).encode(self.params, read)
 
     def encode_queries(
         self, texts: Sequence[str], *, normalize_embeddings: bool = False
@@ -125,16 +126,29 @@ class DocumentModel:
         Raises:
           UserError: for a longer query: it would be cut.
         """
-        most = self.limits["query_tokens"]
-        found = list(self._tokenize(texts, segments.whole))
-        for text, one in zip(texts, found, strict=True):
-            if len(one) > 1 or len(one.tokens) > most:
-                raise UserError(
-                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
-                    f"{most}: shorten it, or encode it as a document"
-                )
-        vectors = self._inference().queries(self.params, found)
-        return _normalize(vectors) if normalize_embeddings else vectors
+        vectors = self._inference().queries(self.params, self.read_queries(texts))
+        return comparison.unit(vectors) if normalize_embeddings else vectors
+
+    def similarity(
+        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... d"]
+    ) -> Float[np.ndarray, "_ _"]:
+        """The cosine of every vector of `a` with every one of `b`; zero has 0."""
+        return comparison.cosines(np.atleast_2d(a), np.atleast_2d(b))
+
+    def compare(
+        self, a: str | Mapping | Document, b: str | Mapping | Document
+    ) -> Comparison:
+        """How similar two documents are, and which of their sections and segments.
+
+        A model that reads a document in one piece or in pieces of its own length (word
+        averages, plain transformers) compares sentences, and passages of long texts.
+        What the model's cap leaves out is counted, as in `encode`.
+
+        Raises:
+          UserError: for a document without text.
+        """
+        sides = self.read_pair(a, b)
+        return comparison.compare(self._inference(), self.params, *sides)
 
     def explain(self, document: str | Mapping | Document) -> Attention:
         """The graph attention over a document's segments, with their texts.
@@ -151,6 +165,35 @@ class DocumentModel:
         sections = [section.heading for section in read.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
         return Attention(weights, pieces[: len(one)], headings[: len(one)])
+
+    def read(
+        self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
+    ) -> Iterator[Segments]:
+        """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
+        return (self._cut(one, stats) for one in self._tokenize(documents))
+
+    def read_queries(self, texts: Sequence[str]) -> list[Segments]:
+        """Each query's tokens. Raises UserError for one that would be cut."""
+        most = self.limits["query_tokens"]
+        found = list(self._tokenize(texts, segments.whole))
+        for text, one in zip(texts, found, strict=True):
+            if len(one) > 1 or len(one.tokens) > most:
+                raise UserError(
+                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
+                    f"{most}: shorten it, or encode it as a document"
+                )
+        return found
+
+    def read_pair(
+        self, a: str | Mapping | Document, b: str | Mapping | Document
+    ) -> list[Side]:
+        """Two documents' tokens and texts, as `compare` reads them."""
+        return [
+            comparison.read(
+                as_document(one, number), self.segments, self.tokenizer, self.limits
+            )
+            for number, one in enumerate((a, b))
+        ]
 
     def fingerprint(self) -> str:
         """A sha256 of all that a document's vector depends on."""
@@ -281,8 +324,3 @@ def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:
         graph=None,
         limits=limits,
     )
-
-
-def _normalize(vectors: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)

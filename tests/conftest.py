@@ -79,3 +79,44 @@ def wordnet(nltk_data):
     from docjax.data.lexicons import WordNet
 
     return WordNet(nltk_data)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Debian's Chromium without a window.
+
+    While it runs, so does an event loop: such tests have a file of their own.
+    """
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = shutil.which("chromium")
+    if not found:
+        pytest.skip("no chromium: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        yield started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def browser(chromium):
+    """Opens a URL: gives the page, and the URLs that it asks for, itself among them.
+
+    An error in the page's script and a dialog fail the test.
+    """
+    contexts, errors = [], []
+
+    def refuse(dialog):
+        errors.append(dialog.message)
+        dialog.dismiss()
+
+    def open_page(url: str, **options):
+        contexts.append(chromium.new_context(reduced_motion="reduce", **options))
+        page, requests = contexts[-1].new_page(), []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(error))
+        page.on("dialog", refuse)
+        page.goto(url)
+        return page, requests
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []

@@ -32,10 +32,11 @@ MAY_IMPORT = {
     "encoders": set(),
     "objectives": set(),
     "checkpoint": set(),
-    "explain": set(),
     "huggingface": {"encoders"},
     "inference": {"data", "encoders"},
-    "model": {"data", "encoders"} | LOADING,
+    "comparison": {"data", "inference"},
+    "explain": {"comparison"},
+    "model": {"comparison", "data", "encoders"} | LOADING,
     "fields": set(),
     "prepare": STAGES | LOADING | {"fields"},
     "frozen": STAGES | LOADING | {"prepare"},
@@ -52,10 +53,16 @@ MAY_IMPORT = {
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
     "main": STAGES | LOADING | RUNS | {"evaluate", "frozen", "run_report"},
-    "commands": STAGES | LOADING | RUNS | USES | {"augment", "evaluate", "run_report"},
+    "serve": {"comparison", "data", "explain", "model"},
+    "commands": STAGES
+    | LOADING
+    | RUNS
+    | USES
+    | {"augment", "evaluate", "run_report", "serve"},
     "cli": {"commands"},
+    "__main__": {"cli"},
 }
-EXTRA = {"mteb"}  # units that need the extra of their name
+EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {"flax": {"encoders", "huggingface"}, "absl.flags": {"main"}}
 NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

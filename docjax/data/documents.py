@@ -5,6 +5,7 @@ Where records come from (files, folders, packages) is the business of `sources/`
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -19,6 +20,8 @@ KEYS = (
     *("id", "_id", "title", "text", "sections", "label", "split"),
     *("links", "edges", "query", "metadata"),
 )
+
+OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how one in JSON starts
 
 
 class BadDocument(UserError):
@@ -57,12 +60,18 @@ def parse(record: Any, place: str) -> Document:
 
 def parse_line(line: bytes, place: str) -> Document:
     """The document in one line of JSON."""
-    text = decode(line, place)
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadDocument(place, "bad JSON", str(error)) from None
-    return parse(record, place)
+    return parse(_json(decode(line, place), place), place)
+
+
+def from_text(text: str, place: str) -> Document:
+    """A document as people give one: JSON if it starts as an object, else plain text.
+
+    `place` is its id if it has none.
+    """
+    if not OBJECT.match(text):
+        return parse({"id": place, "text": text}, place)
+    record = _json(text, place)
+    return parse({"id": record.get("_id", place), **record}, place)
 
 
 def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
@@ -148,6 +157,13 @@ def read(
     if report is not None:
         report.update(counts)
     _check_counts(counts, max_bad_fraction, first)
+
+
+def _json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadDocument(place, "bad JSON", str(error)) from None
 
 
 def _check_counts(

@@ -1,10 +1,12 @@
 """The bricks of a self-contained HTML page: escaping, tables, figures, style, script.
 
 Nothing here knows what a run is; report.py chooses what the page says. A page loads
-nothing: images are data URIs, and its Content-Security-Policy forbids the network.
+nothing: images are data URIs, and its Content-Security-Policy forbids the network and
+any script but the one that is named by its hash.
 """
 
 import base64
+import hashlib
 import html
 import json
 import math
@@ -20,22 +22,36 @@ import numpy as np
 Number = int | float | np.number
 
 
-def page(title: str, body: str) -> str:
-    """A whole HTML document around `body`, which must be escaped already."""
+def page(
+    title: str,
+    body: str,
+    *,
+    style: str = "",
+    script: str | None = None,
+    forms: str = "'none'",
+) -> str:
+    """A whole HTML document around `body`, which must be escaped already.
+
+    `style` is added to the style of all pages; `script` takes the place of the
+    report's; `forms` says where the page may send forms, "'self'" or nowhere.
+    """
+    script = SCRIPT if script is None else script
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; \
+form-action {forms}; base-uri 'none'">
 <meta name="color-scheme" content="light dark">
 <title>{text(title)}</title>
-<style>{STYLE}</style>
+<style>{STYLE}{style}</style>
 </head>
 <body>
 {body}
-<script>{SCRIPT}</script>
+<script>{script}</script>
 </body>
 </html>
 """

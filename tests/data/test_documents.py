@@ -4,7 +4,14 @@ from collections import Counter
 import pytest
 
 from docjax.config import UserError
-from docjax.data.documents import BadDocument, full_text, parse, parse_line, read
+from docjax.data.documents import (
+    BadDocument,
+    from_text,
+    full_text,
+    parse,
+    parse_line,
+    read,
+)
 from docjax.types import Document, Section
 
 
@@ -163,3 +170,15 @@ def test_when_all_are_bad_their_reasons_are_told():
     with pytest.raises(UserError, match="2 bad ones were left out .2 empty text"):
         records = [("here", {"id": name, "text": ""}) for name in "ab"]
         list(read(records, parse, max_bad_fraction=1.0))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        (' {"title": "T", "text": "a"}', Document("a.txt", (Section("", "a"),), "T")),
+        ('{"_id": "1", "text": "a"}', Document("1", (Section("", "a"),))),
+        ("{{Infobox}} a", Document("a.txt", (Section("", "{{Infobox}} a"),))),
+    ],
+)
+def test_what_people_give_is_json_or_plain_text(text, expected):
+    assert from_text(text, "a.txt") == expected

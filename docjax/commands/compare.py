@@ -1,0 +1,51 @@
+"""`docjax compare`: how similar two documents are, and which of their passages.
+
+A and B are text files, or JSON with title and sections; `-` is standard input. Prints
+as JSON the similarity, the texts, and the strongest links of sections and segments;
+with --html, the similarity alone, and a page shows the rest.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import docjax
+from docjax.config import UserError
+from docjax.data import documents
+from docjax.explain import compare
+from docjax.types import Document
+
+HELP = "show why two documents are similar"
+EXAMPLE = "docjax compare runs/demo a.txt b.txt --html why.html"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, an exported folder or a hub name")
+    parser.add_argument("a", metavar="A")
+    parser.add_argument("b", metavar="B")
+    parser.add_argument("--html", type=Path, metavar="OUT.html", help="the page")
+
+
+def run(flags: argparse.Namespace) -> None:
+    if flags.a == flags.b == "-":
+        raise UserError("A and B are both standard input: give one of them as a file")
+    a, b = _read(flags.a), _read(flags.b)
+    found = docjax.load(flags.model).compare(a, b)
+    if not flags.html:
+        print(json.dumps(compare.facts(found)))
+        return
+    try:
+        page = compare.write(flags.html, found)
+    except OSError as error:
+        raise UserError(f"{flags.html}: cannot be written ({error.strerror})") from None
+    print(json.dumps({"similarity": round(found.similarity, 6), "html": str(page)}))
+
+
+def _read(name: str) -> Document:
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read ({error.strerror})") from None
+    place = "standard input" if name == "-" else name
+    return documents.from_text(documents.decode(raw, place), place)

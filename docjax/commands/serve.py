@@ -1,0 +1,48 @@
+"""`docjax serve`: a model behind HTTP, with OpenAI's embeddings and a page at `/`."""
+
+import argparse
+from pathlib import Path
+
+import docjax
+from docjax.config import UserError
+
+HELP = "answer HTTP requests for vectors and comparisons"
+EXAMPLE = "docjax serve runs/demo --port 8080"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, an exported folder or a hub name")
+    parser.add_argument("--host", default="127.0.0.1", help="%(default)s")
+    parser.add_argument(
+        "--port", type=int, default=8080, help="%(default)s; 0: a free one"
+    )
+    for name, kind, default, what in (
+        ("max-body", float, 1.0, "MiB of a request"),
+        ("max-documents", int, 256, "documents of a request"),
+        ("max-requests", int, 256, "requests that are read, wait or are answered"),
+        ("body-timeout", float, 10.0, "seconds in which a body must arrive"),
+        ("timeout", float, 60.0, "seconds that a request may wait for its answer"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=kind, default=default, help=f"{what} (%(default)s)"
+        )
+
+
+def run(flags: argparse.Namespace) -> None:
+    try:
+        from docjax.serve.limits import Limits
+        from docjax.serve.run import run as serve
+    except ImportError as error:
+        raise UserError(
+            f"serving needs the package {error.name}: pip install 'docjax[serve]'"
+        ) from None
+    limits = Limits(
+        body=int(flags.max_body * (1 << 20)),
+        documents=flags.max_documents,
+        requests=flags.max_requests,
+        body_seconds=flags.body_timeout,
+        seconds=flags.timeout,
+    )
+    folder = Path(flags.model)
+    name = folder.resolve().name if folder.exists() else flags.model
+    serve(docjax.load(flags.model), name, flags.host, flags.port, limits)

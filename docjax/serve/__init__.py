@@ -1,0 +1,1 @@
+"""The HTTP server of a model: needs the packages of docjax[serve]."""

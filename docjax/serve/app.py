@@ -1,0 +1,265 @@
+"""The paths of the server: what requests and answers look like."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+import numpy as np
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+
+from docjax.comparison import Comparison, cosines
+from docjax.config import UserError
+from docjax.data.documents import from_text
+from docjax.explain import compare
+from docjax.model import DocumentModel
+from docjax.serve import page
+from docjax.serve.batching import Batcher, Job
+from docjax.serve.limits import Gate, Limits, Refusal, error
+from docjax.serve.metrics import Metrics
+from docjax.serve.service import Service
+
+TOKENS = 8192  # that are encoded together
+WANTED = "a document is a text or an object with text or sections, and no token ids"
+
+Document = str | dict[str, Any]  # a text, or an object as in a JSON-lines corpus
+Documents = Document | list[Any]  # `_list` looks at the elements
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Embed(Body):
+    """OpenAI's request, and `input_type` for models that read queries another way."""
+
+    input: Documents
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = None
+    user: str | None = None
+    input_type: Literal["document", "query"] = "document"
+
+
+class Similar(Body):
+    a: Documents
+    b: Documents
+
+
+class Compare(Body):
+    a: Document
+    b: Document
+
+
+class Server:
+    """One model behind the paths of an ASGI application, `asgi`.
+
+    It takes requests when its model is compiled, and then calls `started`; if that
+    fails, it calls `failed` with the error.
+    """
+
+    def __init__(
+        self,
+        model: DocumentModel,
+        name: str,
+        limits: Limits,
+        started: Callable[[], Any],
+        failed: Callable[[BaseException], Any],
+    ):
+        self.name, self.limits = name, limits
+        self.started, self.failed = started, failed
+        self.ready, self.stopped = False, threading.Event()
+        self.metrics = Metrics()
+        self.service = Service(model)
+        self.batcher = Batcher(self.service.work, TOKENS, limits.seconds, self.metrics)
+        app = FastAPI(
+            title="docjax", lifespan=self._life, docs_url=None, redoc_url=None
+        )
+        for path, get, post in (
+            ("/v1/embeddings", None, self.embeddings),
+            ("/similarity", None, self.similarity),
+            ("/compare", None, self.compare),
+            ("/healthz", self.health, None),
+            ("/metrics", self.counts, None),
+            ("/", self.form, self.compared),
+        ):
+            for method, answer in (("GET", get), ("POST", post)):
+                if answer:
+                    app.add_api_route(path, answer, methods=[method])
+        app.add_exception_handler(Refusal, _refused)
+        app.add_exception_handler(HTTPException, _refused)
+        app.add_exception_handler(RequestValidationError, _invalid)
+        app.add_exception_handler(Exception, _failed)
+        self.asgi = Gate(app, limits, self.metrics)
+
+    async def embeddings(self, asked: Embed) -> Response:
+        """Vectors of documents or queries, as OpenAI's API gives them."""
+        self._check_ready()
+        if asked.model not in (None, self.name):
+            raise Refusal(
+                404,
+                f"the model {asked.model!r} is not served, {self.name!r} is",
+                "model",
+                "model_not_found",
+            )
+        if asked.dimensions not in (None, self.service.width):
+            width = self.service.width
+            raise Refusal(400, f"the vectors have {width} dimensions", "dimensions")
+        query = asked.input_type == "query"
+        read = self.service.queries if query else self.service.documents
+        jobs, cut = await self._read(read, self._list(asked.input, "input"))
+        vectors = await self.batcher(jobs)
+        form = _base64 if asked.encoding_format == "base64" else np.ndarray.tolist
+        return await asyncio.to_thread(
+            lambda: _json(
+                {
+                    "object": "list",
+                    "data": [
+                        {"object": "embedding", "index": i, "embedding": form(vector)}
+                        for i, vector in enumerate(vectors)
+                    ],
+                    "model": self.name,
+                    "usage": _usage(jobs, cut),
+                }
+            )
+        )
+
+    async def similarity(self, asked: Similar) -> Response:
+        """The cosine of every document of `a` with every one of `b`."""
+        self._check_ready()
+        a, b = (self._list(getattr(asked, key), key) for key in "ab")
+        jobs, cut = await self._read(self.service.documents, self._list(a + b, "a"))
+        vectors = np.stack(await self.batcher(jobs))
+        found = cosines(vectors[: len(a)], vectors[len(a) :]).tolist()
+        return _json({"similarity": found, "usage": _usage(jobs, cut)})
+
+    async def compare(self, asked: Compare) -> Response:
+        """Two documents: their texts and the strongest links of their parts."""
+        self._check_ready()
+        jobs, cut = await self._read(self.service.comparison, (asked.a, asked.b))
+        [found] = await self.batcher(jobs)
+        facts = await asyncio.to_thread(compare.facts, found)
+        return _json(facts | {"usage": _usage(jobs, cut)})
+
+    async def health(self) -> Response:
+        """200 when requests are taken."""
+        status = "ready" if self.ready else "compiling"
+        return _json({"status": status}, 200 if self.ready else 503)
+
+    async def counts(self) -> Response:
+        """Prometheus's."""
+        return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    async def form(self) -> Response:
+        """The page on which two texts are pasted."""
+        return HTMLResponse(page.form(self.name))
+
+    async def compared(self, request: Request) -> Response:
+        """The same page with the comparison of the texts."""
+        raw = (await request.body()).decode("utf-8", "replace")
+        fields = parse_qs(raw, keep_blank_values=True)
+        texts = [fields.get(key, [""])[0].replace("\r\n", "\n") for key in "ab"]
+        try:
+            found = await self._compared(texts)
+        except Refusal as refusal:
+            shown = page.form(self.name, texts, message=refusal.message)
+            return HTMLResponse(shown, refusal.status)
+        shown = await asyncio.to_thread(page.form, self.name, texts, found)
+        return HTMLResponse(shown)
+
+    async def _compared(self, texts: Sequence[str]) -> Comparison:
+        self._check_ready()
+        read = lambda texts: self.service.comparison(
+            [from_text(text, name) for text, name in zip(texts, compare.NAMES)]
+        )
+        jobs, _ = await self._read(read, texts)
+        return (await self.batcher(jobs))[0]
+
+    async def _read(self, read: Callable, items: Sequence) -> tuple[list[Job], int]:
+        """The jobs of a request, and how many tokens the model's cap leaves out."""
+        try:
+            return await asyncio.to_thread(read, items)
+        except UserError as error:
+            raise Refusal(400, str(error)) from None
+
+    def _check_ready(self) -> None:
+        if not self.ready:
+            raise Refusal(503, "the model is being compiled: try later")
+
+    def _list(self, documents: Documents, key: str) -> list[Document]:
+        found = documents if isinstance(documents, list) else [documents]
+        most = self.limits.documents
+        if not found:
+            raise Refusal(400, f"{key}: an empty list", key)
+        if len(found) > most:
+            detail = f"{len(found):,} documents, at most {most:,} a request"
+            raise Refusal(400, f"{key}: {detail}", key)
+        if not all(isinstance(one, (str, dict)) for one in found):
+            raise Refusal(400, f"{key}: {WANTED}", key)
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _life(self, app: FastAPI) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(self.batcher.run())]
+        tasks.append(asyncio.create_task(self._start()))
+        yield
+        self.stopped.set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.batcher.thread.shutdown()
+
+    async def _start(self) -> None:
+        try:
+            await self.batcher.in_thread(self.service.warm, self.stopped)
+        except Exception as error:  # noqa: BLE001 whoever started the server tells it
+            self.failed(error)
+            return
+        self.ready = True
+        self.started()
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value), status, media_type="application/json")
+
+
+def _base64(vector: np.ndarray) -> str:
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
+
+
+def _usage(jobs: Sequence[Job], cut: int) -> dict[str, int]:
+    tokens = sum(job.tokens for job in jobs)
+    return {"prompt_tokens": tokens, "total_tokens": tokens, "tokens_cut": cut}
+
+
+async def _refused(request: Request, refusal: Refusal | HTTPException) -> Response:
+    if isinstance(refusal, HTTPException):
+        refusal = Refusal(refusal.status_code, str(refusal.detail))
+    return error(refusal)
+
+
+async def _invalid(request: Request, invalid: RequestValidationError) -> Response:
+    """What is wrong with a body, in one line."""
+    first = invalid.errors()[0]
+    if first["type"] == "json_invalid":
+        return error(Refusal(400, f"the body is not JSON: {first['ctx']['error']}"))
+    field = next((str(part) for part in first["loc"][1:]), None)
+    if field is None:
+        detail = "the body must be a JSON object, sent as application/json"
+        return error(Refusal(400, detail))
+    wanted = WANTED if field in ("input", "a", "b") else first["msg"]
+    missing = "missing; " if first["type"] == "missing" else ""
+    return error(Refusal(400, f"{field}: {missing}{wanted}", field))
+
+
+async def _failed(request: Request, failure: Exception) -> Response:
+    return error(Refusal(500, "the server failed; its log says why"))

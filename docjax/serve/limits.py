@@ -1,0 +1,167 @@
+"""What a request may cost, and its end: size, time, number of requests, lost clients.
+
+`Gate` stands before the application: it reads the whole body before anything is done
+with it, and stops what nobody waits for any more.
+"""
+
+import asyncio
+import dataclasses
+import json
+import time
+from typing import Any
+
+from starlette.responses import Response
+
+from docjax.serve.metrics import Metrics
+
+SPARE = 8  # times the largest body: what is read of a larger one
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Of one server.
+
+    Attributes:
+      body: bytes of a request's body.
+      documents: of a request.
+      requests: that are read, wait or are answered at the same time.
+      body_seconds: a body may take to arrive.
+      seconds: a request may wait for its answer, after its body has arrived.
+    """
+
+    body: int
+    documents: int
+    requests: int
+    body_seconds: float
+    seconds: float
+
+
+class Refusal(Exception):
+    """A request that gets no answer but a status and one line.
+
+    param: the field of the request that is wrong; code: OpenAI's name of the mistake.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        param: str | None = None,
+        code: str | None = None,
+    ):
+        super().__init__(message)
+        self.status, self.message = status, message
+        self.param, self.code = param, code
+
+
+def error(refusal: Refusal) -> Response:
+    """The refusal in the form of OpenAI's errors."""
+    status, headers = refusal.status, {}
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    if status in (429, 503):
+        headers["retry-after"] = "1"
+    if status == 408:
+        headers["connection"] = "close"  # the rest of the body is not waited for
+    facts = {"message": refusal.message, "type": kind, "param": refusal.param}
+    # Escaped to ASCII, since a message may repeat half a character of the request.
+    body = json.dumps({"error": facts | {"code": refusal.code}})
+    return Response(body, status, headers, "application/json")
+
+
+class Gate:
+    """An ASGI application before another one: limits, and counts of what happened."""
+
+    def __init__(self, app: Any, limits: Limits, metrics: Metrics):
+        self.app, self.limits, self.metrics = app, limits, metrics
+        self.running = 0
+
+    async def __call__(self, scope, receive, send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        started, status = time.perf_counter(), 499  # the client left before an answer
+
+        async def counted(message):
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            if scope["method"] in ("GET", "HEAD"):
+                await self.app(scope, receive, counted)
+            else:
+                await self._admit(scope, receive, counted)
+        finally:
+            seconds = time.perf_counter() - started
+            self.metrics.request(scope["path"], status, seconds)
+
+    async def _admit(self, scope, receive, send) -> None:
+        """Answers one request, if not too many are being answered."""
+        self.running += 1
+        self.metrics.running.set(self.running)
+        try:
+            if self.running > self.limits.requests:
+                raise Refusal(
+                    429,
+                    f"{self.limits.requests} requests are being answered: try later",
+                )
+            body = await self._body(scope, receive)
+            if body is not None:
+                await self._answer(body, scope, receive, send)
+        except Refusal as refusal:
+            await error(refusal)(scope, receive, send)
+        finally:
+            self.running -= 1
+            self.metrics.running.set(self.running)
+
+    async def _body(self, scope, receive) -> bytes | None:
+        """The whole body; None if the client leaves.
+
+        One that is somewhat too large is read to its end, and thrown away: a client
+        that has not sent all of it may not hear the answer.
+        """
+        most, found, size = self.limits.body, [], 0
+        too_large = Refusal(413, f"the body is larger than {most:,} bytes")
+        if int(dict(scope["headers"]).get(b"content-length", 0)) > SPARE * most:
+            raise too_large
+        more = True
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                while more and size <= SPARE * most:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    more = message.get("more_body", False)
+                    size += len(message.get("body", b""))
+                    if size <= most:
+                        found.append(message.get("body", b""))
+        except TimeoutError:
+            seconds = self.limits.body_seconds
+            raise Refusal(
+                408, f"the body did not arrive within {seconds:g} seconds"
+            ) from None
+        if more or size > most:
+            raise too_large
+        return b"".join(found)
+
+    async def _answer(self, body: bytes, scope, receive, send) -> None:
+        """Runs the application until it has answered or the client is gone."""
+        gone = asyncio.ensure_future(receive())
+        given = False
+
+        async def replay():
+            nonlocal given
+            if given:
+                return await asyncio.shield(gone)
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        answer = asyncio.ensure_future(self.app(scope, replay, send))
+        try:
+            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                answer.result()
+        finally:
+            answer.cancel()
+            gone.cancel()
+            await asyncio.gather(answer, gone, return_exceptions=True)

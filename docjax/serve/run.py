@@ -1,0 +1,84 @@
+"""Runs a server until SIGTERM or SIGINT; what has begun is answered."""
+
+import asyncio
+import signal
+import socket
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from docjax.config import UserError
+from docjax.model import DocumentModel
+from docjax.serve.app import Server
+from docjax.serve.limits import Limits
+
+
+class Connection(H11Protocol):
+    """uvicorn's, closed if the head of a request does not arrive in time."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._wait(None)
+
+    def on_response_complete(self) -> None:
+        answered = self.cycle
+        super().on_response_complete()
+        self._wait(answered)
+
+    def _wait(self, last: Any) -> None:
+        self.loop.call_later(self.timeout_keep_alive, self._leave, last)
+
+    def _leave(self, last: Any) -> None:
+        if self.cycle is last:  # no request has come since
+            self.transport.close()
+
+
+def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -> None:
+    """Serves until it is told to stop; prints one line when it takes requests.
+
+    Raises:
+      UserError: if the address cannot be had.
+    """
+    listening = _listen(host, port)
+    place = f"[{host}]" if ":" in host else host
+    url = f"http://{place}:{listening.getsockname()[1]}"
+    failures: list[BaseException] = []
+
+    def failed(error: BaseException) -> None:
+        failures.append(error)
+        server.should_exit = True
+
+    served = Server(
+        model, name, limits, lambda: print(f"{name} at {url}", flush=True), failed
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            served.asgi,
+            http=Connection,
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=limits.body_seconds,
+            timeout_graceful_shutdown=int(limits.body_seconds + limits.seconds) + 5,
+        )
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn raises them once more when it has stopped, which must not kill it.
+        signal.signal(number, server.handle_exit)
+    server.run(sockets=[listening])
+    if failures:
+        raise failures[0]
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise UserError(f"{host}:{port} cannot be listened at ({error})") from None
+    return listening
