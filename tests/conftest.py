@@ -22,6 +22,7 @@ for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 jax.config.update("jax_num_cpu_devices", 8)
 
+SENTENCE = "The gradient of every passage flows back through the graph. "
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -59,6 +60,30 @@ def tiny(minilm, tmp_path_factory) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     shutil.copy(minilm / "tokenizer.json", folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory) -> Path:
+    """A run directory of graph-roberta whose parameters are the first ones."""
+    from configs import graph_roberta
+    from docjax.checkpoint import Checkpointer
+    from docjax.prepare import initial_params, prepare
+
+    folder = tmp_path_factory.mktemp("run")
+    corpus = folder / "corpus.jsonl"
+    lines = [{"id": name, "text": SENTENCE * 3} for name in "abcd"]
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = graph_roberta.get_config("smoke")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+    config.tokenizer.train.vocabulary = 270
+    config.encoder.segment.vocabulary = 270
+    config.segments.words = 12
+    config.limits.inference_segments = 3
+    prepared = prepare(config, folder / "run")
+    saved = Checkpointer(folder / "run" / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    return folder / "run"
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import shutil
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,54 +11,17 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import docjax
-from configs import graph_roberta
-from docjax import checkpoint
 from docjax.config import UserError
 from docjax.data.documents import parse
 from docjax.model import DocumentModel
-from docjax.prepare import initial_params, prepare
 
-ROOT = Path(__file__).resolve().parents[1]
 SENTENCE = "The gradient of every passage flows back through the graph. "
 SECTIONS = [{"heading": "One", "text": SENTENCE}, {"heading": "Two", "text": SENTENCE}]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Path:
-    """A run directory whose parameters are the first ones."""
-    folder = tmp_path_factory.mktemp("run")
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text(
-        "".join(json.dumps({"id": str(i), "text": SENTENCE * 3}) + "\n" for i in "abcd")
-    )
-    config = graph_roberta.get_config("smoke")
-    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
-    config.tokenizer.train.vocabulary = 270
-    config.encoder.segment.vocabulary = 270
-    config.segments.words = 12
-    config.limits.inference_segments = 3
-    prepared = prepare(config, folder / "run")
-    saved = checkpoint.Checkpointer(folder / "run" / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
-    saved.close()
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
 def model(run) -> DocumentModel:
     return docjax.load(run)
-
-
-def test_the_example_of_the_readme_runs(run):
-    example = re.search(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
-    )
-    found: dict = {}
-    exec(example[1].replace("runs/demo", str(run)), found)  # noqa: S102
-    assert found["vectors"].shape == (2, 32)
-    assert found["queries"].shape == (1, 32)
-    assert found["stats"]["documents"] == 2
-    assert found["attention"].weights.shape[2:] == (2, 2)
 
 
 def test_texts_dicts_and_documents_give_the_same_vectors_in_order(model):
