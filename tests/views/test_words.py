@@ -494,6 +494,15 @@ def test_an_empty_document_stays_empty(tmp_path, kind):
             assert not len(one.tokens)
 
 
+@pytest.mark.parametrize("probability", [-0.1, 1.5])
+@pytest.mark.parametrize("kind", [Dropped, Antonyms])
+def test_a_probability_is_between_0_and_1(kind, probability):
+    with pytest.raises(
+        UserError, match=f"{kind.__name__} has probability {probability}"
+    ):
+        kind(probability=probability)
+
+
 def test_antonyms_without_not_are_refused(tmp_path):
     built = Built(tmp_path, ["good bad"])
     with pytest.raises(UserError, match=r'no word "not".* \(keep\)'):
