@@ -10,10 +10,11 @@ import numpy as np
 from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import lexicons as lexicons_lib
-from docjax.data import segments, tokens
+from docjax.data import segments
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
-from docjax.data.tokens import Corpus, Tokenizer
+from docjax.data.tokenizer import Tokenizer, load_tokenizer
+from docjax.data.tokens import Corpus
 from docjax.data.words import CLEANINGS, split, word_tokenizer
 from docjax.types import Document, Section
 from docjax.views import words as views
@@ -49,7 +50,7 @@ def augmented(
         raise UserError(f"seed {seed} is not a number of at least 0")
     others = _rewritten(text, rewritten) if rewritten else []
     tokenizer = (
-        tokens.load_tokenizer(run / "tokenizer.json")
+        load_tokenizer(run / "tokenizer.json")
         if run
         else all_words(_words(" ".join([text, *others])), lexicons, paraphrases)
     )
