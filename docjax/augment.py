@@ -90,7 +90,7 @@ def _kinds(
     found: list[Any] = [views.WordNet(**least, lexicons=lexicons)]
     if paraphrases:
         found.append(views.Paraphrases(paraphrases, **least))
-    found.append(views.Antonyms(1.0, least_count=0, lexicons=lexicons))
+    found.append(views.Antonyms(1.0, **least, lexicons=lexicons))
     found.append(views.Dropped())
     if run:
         found.append(views.Uninformative(lexicons=lexicons))

@@ -50,7 +50,7 @@ class Prepared:
 
     @functools.cached_property
     def views(self) -> Views:
-        """Those that training reads, to the words of this corpus."""
+        """Those that training reads, fitted to the words of this corpus."""
         views = config_lib.build(self.config["views"])
         if not hasattr(views, "fitted"):
             return views
