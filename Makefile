@@ -25,10 +25,11 @@ lint: .venv/.test  ## ruff, its formatter, and types of the public face
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: .venv/.test  ## the speed and memory of the encoder, of encode and of the gradient cache
+bench: .venv/.bench  ## the speed of encoder, encode, gradient cache and words, and memory
 	$(BIN)/python benchmarks/encoder.py
 	$(BIN)/python -m benchmarks.encode
 	$(BIN)/python benchmarks/gradient_cache.py
+	$(BIN)/python -m benchmarks.words
 
 clean:  ## remove .venv, builds and caches; runs/ stays
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
@@ -51,3 +52,8 @@ clean:  ## remove .venv, builds and caches; runs/ stays
 	@echo "Installing docjax and its tests' oracles into .venv (a minute) ..."
 	@$(INSTALL) --editable '.[serve,test]'
 	@touch $@ .venv/.runtime
+
+.venv/.bench: .venv/.test
+	@echo "Installing what the benchmarks compare with into .venv ..."
+	@$(INSTALL) --editable '.[test,baselines]'
+	@touch $@

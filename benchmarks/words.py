@@ -1,6 +1,7 @@
 """Words a second of Doc2vecC against gensim's Word2Vec (CBOW), and what they are worth.
 
     python -m benchmarks.words --path r8.jsonl.xz --lexicons nltk_data
+    python -m benchmarks.words      # the docstrings of installed packages
 
 Both train on the same words with the same width, window, negatives and passes, in turns,
 on 1 and on 2 cores: from the words on disk or in memory to the trained vectors, batches
@@ -21,9 +22,9 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import scipy.sparse
 from absl import logging
 
+from benchmarks import baselines
 from configs import deca
 from docjax import config as config_lib
 from docjax.data.vocabulary import vocabulary
@@ -37,8 +38,9 @@ WIDTH, WINDOW, NEGATIVES = 100, 6, 5
 
 
 def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
-    config = deca.get_config("r8")
-    config.source.path = str(flags.path)
+    config = deca.get_config("r8" if flags.path else "demo")
+    if flags.path:
+        config.source.path = str(flags.path)
     config.tokenizer.train.lexicons = flags.lexicons
     config.objective.update(weight=0.0, window=WINDOW, negatives=NEGATIVES)
     config.objective.context = flags.context
@@ -69,11 +71,7 @@ def of_gensim(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
     from gensim.models import Word2Vec
 
     names = vocabulary(found.tokenizer, found.corpus).words
-    starts, tokens = found.corpus.starts(), np.asarray(found.corpus.tokens)
-    documents = [
-        [names[i] for i in tokens[starts[d] : starts[d + 1]].tolist()]
-        for d in range(len(found.corpus))
-    ]
+    documents = baselines.words_of(found)
     model = Word2Vec(
         sg=0,
         vector_size=WIDTH,
@@ -98,16 +96,12 @@ def of_gensim(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
 
 def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
     """Of the test documents, in %."""
-    tokens, starts = np.asarray(found.corpus.tokens), found.corpus.starts()
-    counts = scipy.sparse.csr_matrix(
-        (np.ones(len(tokens), np.float32), tokens, starts),
-        (len(found.corpus), len(table)),
-    )
-    means = counts @ table / np.maximum(np.diff(starts), 1)[:, None]
+    lengths = np.diff(found.corpus.starts())
+    means = baselines.counts(found) @ table / np.maximum(lengths, 1)[:, None]
     parts = {
         part: Embeddings(means[rows], [found.corpus.labels[i] for i in rows])
         for part in ("train", "test")
-        for rows in [found.rows(part)]
+        for rows in [[i for i in found.rows(part) if found.labels[i] >= 0]]
     }
     return 100 * (1 - linear(**parts, standardize=standardize)["accuracy"])
 
@@ -125,7 +119,7 @@ def child(flags: argparse.Namespace) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--path", type=Path, required=True)
+    parser.add_argument("--path", type=Path, help="default: docstrings, as :demo")
     parser.add_argument("--lexicons")
     parser.add_argument("--passes", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)

@@ -1,21 +1,24 @@
-"""A text under each of the word-level paraphrases, to be looked at side by side."""
+"""A text under each of the paraphrases, to be looked at side by side."""
 
-import re
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import lexicons as lexicons_lib
-from docjax.data import segments, tokens
-from docjax.data.tokens import Corpus, Tokenizer
-from docjax.data.words import CLEANINGS, word_tokenizer
-from docjax.types import Document, Section, Segments
+from docjax.data import segments
+from docjax.data.documents import full_text
+from docjax.data.sources.jsonl import jsonl
+from docjax.data.tokenizer import Tokenizer, load_tokenizer
+from docjax.data.tokens import Corpus
+from docjax.data.words import CLEANINGS, split, word_tokenizer
+from docjax.types import Document, Section
 from docjax.views import words as views
 
-LETTERS = CLEANINGS["letters"]
 LIMIT = 1 << 16  # words
 
 
@@ -25,30 +28,31 @@ def augmented(
     run: Path | None = None,
     lexicons: str | None = None,
     paraphrases: str | None = None,
+    rewritten: str | None = None,
     seed: int = 0,
 ) -> dict[str, str]:
     """The text's words, and what each kind of paraphrase makes of them.
 
+    A kind that has none for this text gives the words as they are, and says why.
+
     Args:
       run: whose vocabulary the replacements are taken from (DECA's dictionary
-        constraint); without one, all that the lexicons have.
+        constraint), and whose own kind is as it trains; without one, all that the
+        lexicons have.
       lexicons: the folder of NLTK's data, if not where NLTK looks.
       paraphrases: a file of word pairs (PPDB), for that kind.
+      rewritten: a file of rewritten texts (JSON lines), the one whose id is the text.
 
     Raises:
       UserError: for a missing lexicon, a text without words, or a run without corpus.
     """
-    kinds = {"WordNet": views.WordNet(least_count=0, lexicons=lexicons)}
-    if paraphrases:
-        kinds["paraphrases"] = views.Paraphrases(paraphrases, least_count=0)
-    kinds["antonyms"] = views.Antonyms(1.0, least_count=0, lexicons=lexicons)
-    if run:  # without a corpus no word is rare
-        kinds["uninformative"] = views.Uninformative(lexicons=lexicons)
-    kinds["dropped"] = views.Dropped()
+    if seed < 0:
+        raise UserError(f"seed {seed} is not a number of at least 0")
+    others = _rewritten(text, rewritten) if rewritten else []
     tokenizer = (
-        tokens.load_tokenizer(run / "tokenizer.json")
+        load_tokenizer(run / "tokenizer.json")
         if run
-        else all_words(_words(text), lexicons, paraphrases)
+        else all_words(_words(" ".join([text, *others])), lexicons, paraphrases)
     )
     document = Document("text", (Section("", text),))
     with tempfile.TemporaryDirectory() as folder:
@@ -56,13 +60,51 @@ def augmented(
             Path(folder) / "text", [document], segments.whole, tokenizer, LIMIT, ""
         )
         corpus = Corpus.open(run / "corpus") if run else own
-        found = {"words": _text(own[0], tokenizer)}
-        for name, kind in kinds.items():
-            if hasattr(kind, "fitted"):
-                kind = kind.fitted(tokenizer, corpus, lambda: [document])
-            generator = np.random.default_rng(seed)
-            found[name] = _text(kind(own[0], generator)[1], tokenizer)
+        words = _text(own[0].tokens, tokenizer)
+        found = {"words": words}
+        for name, kind in _kinds(run, lexicons, paraphrases).items():
+            try:
+                if hasattr(kind, "fitted"):
+                    kind = kind.fitted(tokenizer, corpus, lambda: [document])
+            except UserError as error:
+                found[name] = f"{words} ({error})"
+                continue
+            other = kind(own[0], np.random.default_rng(seed))[1]
+            found[name] = _text(other.tokens, tokenizer)
+    if not run:
+        found["Uninformative"] = f"{words} (without --model no word is rare)"
+    if rewritten:
+        found["Rewritten"] = (
+            _text(tokenizer.encode(others)[0], tokenizer)
+            if others
+            else f"{words} (no line of {rewritten} has the text as its id)"
+        )
     return found
+
+
+def _kinds(
+    run: Path | None, lexicons: str | None, paraphrases: str | None
+) -> dict[str, Any]:
+    """By name; that of a run as its config has it."""
+    least = {} if run else {"least_count": 0}
+    found: list[Any] = [views.WordNet(**least, lexicons=lexicons)]
+    if paraphrases:
+        found.append(views.Paraphrases(paraphrases, **least))
+    found.append(views.Antonyms(1.0, **least, lexicons=lexicons))
+    found.append(views.Dropped())
+    if run:
+        found.append(views.Uninformative(lexicons=lexicons))
+        own = dict(config_lib.load(run / "config.json")["views"])
+        if lexicons and "lexicons" in own:
+            own["lexicons"] = lexicons
+        if own["fn"].startswith(f"{views.__name__}."):
+            found.append(config_lib.build(own))
+    return {type(kind).__name__: kind for kind in found}
+
+
+def _rewritten(text: str, path: str) -> list[str]:
+    """The rewritten text in a file of them, if there is one."""
+    return [full_text(one) for one in jsonl(path) if one.id == text][:1]
 
 
 def all_words(
@@ -76,15 +118,15 @@ def all_words(
         found |= (
             wordnet.synonyms(word) | wordnet.antonyms(word) | pairs.get(word, set())
         )
-    return word_tokenizer(sorted(found), LETTERS)
+    return word_tokenizer(sorted(found), CLEANINGS["letters"])
 
 
 def _words(text: str) -> list[str]:
-    found = re.findall(LETTERS, text.lower())
+    found = split(text)
     if not found:
         raise UserError(f"the text {text[:40]!r} has no words")
     return found
 
 
-def _text(segments: Segments, tokenizer: Tokenizer) -> str:
-    return tokenizer.backend.decode(segments.tokens.tolist())
+def _text(ids: np.ndarray, tokenizer: Tokenizer) -> str:
+    return tokenizer.backend.decode(ids.tolist())

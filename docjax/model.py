@@ -23,6 +23,7 @@ from docjax.comparison import Comparison, Side
 from docjax.config import UserError
 from docjax.data import batches, graphs, segments, tokens
 from docjax.data import documents as documents_lib
+from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import DTYPES, Transformer
@@ -55,7 +56,7 @@ class DocumentModel:
 
     encoder: DocumentEncoder
     params: Any
-    tokenizer: tokens.Tokenizer
+    tokenizer: Tokenizer
     segments: Callable[[Document], list[Segment]]
     graph: graphs.Builder | None
     limits: Mapping[str, Any]
@@ -265,7 +266,13 @@ def load(
         model = _load_huggingface(path, revision)
     if dtype is None:
         return model
-    segment = model.encoder.segment.clone(dtype=dtype)
+    segment = model.encoder.segment
+    if not hasattr(segment, "dtype"):
+        if dtype == "float32":
+            return model
+        name = type(segment).__name__
+        raise UserError(f"dtype {dtype!r}: a {name} is read in float32 alone")
+    segment = segment.clone(dtype=dtype)
     return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
 
 
@@ -288,7 +295,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     return DocumentModel(
         encoder=encoder,
         params=checkpoint.restore_params(run, shapes),
-        tokenizer=tokens.load_tokenizer(run / "tokenizer.json"),
+        tokenizer=load_tokenizer(run / "tokenizer.json"),
         segments=config_lib.build(config["segments"], allow),
         graph=config_lib.build(config["graph"], allow),
         limits=config["limits"],
@@ -319,7 +326,7 @@ def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:
     return DocumentModel(
         encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
         params={"segment": jax.tree.map(jnp.asarray, found.params)},
-        tokenizer=tokens.load_tokenizer(found.folder),
+        tokenizer=load_tokenizer(found.folder),
         segments=segments.whole,
         graph=None,
         limits=limits,

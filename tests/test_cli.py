@@ -1,9 +1,13 @@
 """The `docjax` command as a user calls it."""
 
+import shlex
+from pathlib import Path
+
 import pytest
 
 from configs import deca
 from docjax import cli
+from docjax.commands import augment
 from docjax.prepare import prepare
 
 TEXT = "It offers a strong view, and prices rise"
@@ -23,12 +27,36 @@ def test_augment_shows_a_text_under_each_paraphrase(capsys, nltk_data, tmp_path)
     code, found, _ = shown(capsys, "augment", TEXT, *options)
     assert code == 0
     assert found["words"] == "it offers a strong view , and prices rise"
-    assert list(found) == ["words", "WordNet", "paraphrases", "antonyms", "dropped"]
-    assert "not weak view" in found["antonyms"]
-    assert found["paraphrases"] in [
+    names = "words WordNet Paraphrases Antonyms Dropped Uninformative"
+    assert list(found) == names.split()
+    assert "not weak view" in found["Antonyms"]
+    assert (
+        found["Uninformative"] == f"{found['words']} (without --model no word is rare)"
+    )
+    assert found["Paraphrases"] in [
         f"it offers a strong view , and {word} rise" for word in ("prices", "costs")
     ]
     assert shown(capsys, "augment", TEXT, *options)[1] == found  # the seed's
+
+
+def test_the_example_of_augment_says_which_kind_has_nothing(
+    capsys, nltk_data, monkeypatch
+):
+    monkeypatch.chdir(Path(nltk_data).parent)
+    code, found, _ = shown(capsys, *shlex.split(augment.EXAMPLE)[1:])
+    assert code == 0
+    assert found["words"] == "prices rise" != found["WordNet"]
+    assert found["Antonyms"].startswith("prices rise (no word of the vocabulary has")
+
+
+def test_augment_shows_a_rewritten_text(capsys, nltk_data, tmp_path):
+    lines = tmp_path / "back.jsonl"
+    lines.write_text('{"id": "Prices rise", "text": "What one pays goes up."}\n')
+    options = "--lexicons", nltk_data, "--rewritten", lines
+    found = shown(capsys, "augment", "Prices rise", *options)[1]
+    assert found["Rewritten"] == "what one pays goes up"
+    found = shown(capsys, "augment", "Prices fall", *options)[1]
+    assert found["Rewritten"].startswith("prices fall (no line of")
 
 
 def test_augment_with_a_run_keeps_to_its_vocabulary(capsys, nltk_data, tmp_path):
@@ -36,16 +64,33 @@ def test_augment_with_a_run_keeps_to_its_vocabulary(capsys, nltk_data, tmp_path)
     known = set((tmp_path / "tokenizer.json").read_text("utf-8").split('"'))
     options = "--lexicons", nltk_data, "--model", tmp_path
     code, found, _ = shown(capsys, "augment", "the values of a function", *options)
-    assert code == 0 and "uninformative" in found
-    words = {word for text in found.values() for word in text.split()}
+    assert code == 0
+    words = {word for text in found.values() for word in text.split(" (no ")[0].split()}
     assert words and all(f"\u2581{word}" in known for word in words)
 
 
+def test_augment_with_a_run_shows_the_paraphrases_that_it_trains_on(
+    capsys, nltk_data, tmp_path
+):
+    config = deca.get_config("smoke")
+    config.views = dict(fn="docjax.views.words.Dropped", probability=1.0)
+    prepare(config, tmp_path)
+    options = "--lexicons", nltk_data, "--model", tmp_path
+    _, found, _ = shown(capsys, "augment", "the values of a function", *options)
+    assert found["Dropped"] == "the"  # one word is left
+
+
 @pytest.mark.parametrize(
-    "text, message", [("...", "has no words"), ("good", "wordnet is not in")]
+    "text, seed, message",
+    [
+        ("...", 0, "has no words"),
+        ("good", 0, "wordnet is not in"),
+        ("good", -1, "seed -1 is not a number of at least 0"),
+    ],
 )
-def test_mistakes_are_one_line(capsys, tmp_path, text, message, nltk_data):
+def test_mistakes_are_one_line(capsys, tmp_path, text, seed, message, nltk_data):
     folder = nltk_data if text == "..." else tmp_path
-    code, found, err = shown(capsys, "augment", text, "--lexicons", folder)
+    options = "--lexicons", folder, "--seed", seed
+    code, found, err = shown(capsys, "augment", text, *options)
     assert code == 2 and not found
     assert message in err and err.count("\n") == 1

@@ -11,6 +11,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import docjax
+from configs import deca
 from docjax.config import UserError
 from docjax.data.documents import parse
 from docjax.model import DocumentModel
@@ -182,3 +183,13 @@ def test_no_model_is_one_clear_line(tmp_path):
     with pytest.raises(UserError, match=re.escape(str(tmp_path))) as error:
         docjax.load(tmp_path)
     assert "\n" not in str(error.value)
+
+
+def test_word_vectors_are_read_in_float32_alone(tmp_path):
+    prepared = prepare(deca.get_config("smoke"), tmp_path)
+    saved = checkpoint.Checkpointer(tmp_path / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    with pytest.raises(UserError, match="a WordAverage is read in float32 alone"):
+        docjax.load(tmp_path, dtype="bfloat16")
+    assert docjax.load(tmp_path, dtype="float32").encode(["a value"]).shape == (1, 16)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from configs import graph_roberta
+from configs import deca, deca_bert, graph_roberta
 from docjax import checkpoint, main
+from docjax import prepare as prepare_lib
 from docjax.config import UserError
 from docjax.data.sources import jsonl
 from docjax.prepare import initial_params, prepare
@@ -178,3 +179,39 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
 def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):
     with pytest.raises(UserError, match="--workdir .*: File exists"):
         prepare(config(corpus), corpus)
+
+
+@pytest.mark.parametrize("objective", ["vectors", "words"])
+def test_predictions_are_no_negatives(objective, tmp_path):
+    found = (deca if objective == "words" else deca_bert).get_config("smoke,simsiam")
+    infonce = dict(fn="docjax.objectives.infonce.infonce")
+    if objective == "words":
+        found.objective.contrastive = infonce
+    else:
+        found.objective = infonce
+    with pytest.raises(UserError, match="pooling.Predictor is for simsiam"):
+        prepare(found, tmp_path / "run")
+
+
+@pytest.mark.parametrize("transductive", [False, True])
+def test_documents_of_another_split_are_trained_on_if_it_is_transductive(
+    tmp_path, monkeypatch, transductive
+):
+    said = []
+    monkeypatch.setattr(
+        prepare_lib.logging, "warning", lambda text, *of: said.append(text % of)
+    )
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": s, "text": SENTENCE, "split": s} for s in ("train", "other")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    prepared = prepare(config(path, transductive=transductive), tmp_path / "run")
+    assert len(prepared.trained_on) == 1 + transductive
+    what = "in no task" if transductive else "not used"
+    assert f"1 documents are in the split 'other': {what}; set --config.splits" in said
+
+
+def test_vectors_of_words_without_width_are_refused(tmp_path):
+    found = deca.get_config("smoke")
+    found.encoder.segment.width = 0
+    with pytest.raises(UserError, match="encoder.segment.width 0"):
+        initial_params(prepare(found, tmp_path / "run"))

@@ -11,9 +11,12 @@ EXAMPLE = "docjax augment 'Prices rise' --lexicons nltk_data"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text")
-    parser.add_argument("--model", type=Path, help="a run: its vocabulary only")
+    parser.add_argument("--model", type=Path, help="a run: its vocabulary, its kind")
     parser.add_argument("--lexicons", help="the folder of NLTK's data")
     parser.add_argument("--paraphrases", help="a file of word pairs, as PPDB's")
+    parser.add_argument(
+        "--rewritten", help="JSON lines: the one whose id is the text has another text"
+    )
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -23,6 +26,7 @@ def run(flags: argparse.Namespace) -> None:
         run=flags.model,
         lexicons=flags.lexicons,
         paraphrases=flags.paraphrases,
+        rewritten=flags.rewritten,
         seed=flags.seed,
     )
     for name, text in found.items():

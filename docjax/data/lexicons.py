@@ -9,9 +9,10 @@ import gzip
 import lzma
 import warnings
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import nltk
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -21,14 +22,30 @@ from docjax.config import UserError
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 DAMAGED = (zlib.error, lzma.LZMAError)
+TAGGER = "averaged_perceptron_tagger_eng"
+# NLTK's downloader leaves some as .zip, where a folder is found by its last slash.
+RESOURCES = {
+    "stopwords": "corpora/stopwords/english",
+    "wordnet": "corpora/wordnet/",
+    TAGGER: f"taggers/{TAGGER}/",
+}
 ADJECTIVES_AND_VERBS = ("JJ", "VB")  # how the tags of the Penn Treebank begin
+
+
+def check(folder: str | None, *names: str) -> None:
+    """Raises UserError unless these of RESOURCES are there."""
+    for name in names:
+        _read(name, folder, lambda path: path)
 
 
 def stop_words(folder: str | None = None) -> frozenset[str]:
     """NLTK's 179 English stop words."""
-    path = _find("stopwords", "corpora/stopwords/english", folder)
-    with path.open("utf-8") as file:
-        return frozenset(file.read().split())
+
+    def read(path: Any) -> frozenset[str]:
+        with path.open("utf-8") as file:
+            return frozenset(file.read().split())
+
+    return _read("stopwords", folder, read)
 
 
 class WordNet:
@@ -62,10 +79,8 @@ class Tagger:
     """Parts of speech, by NLTK's averaged perceptron."""
 
     def __init__(self, folder: str | None = None):
-        name = "averaged_perceptron_tagger_eng"
-        path = _find(name, f"taggers/{name}/", folder)
         self._tagger = PerceptronTagger(load=False)
-        self._tagger.load_from_json(loc=path)
+        _read(TAGGER, folder, lambda path: self._tagger.load_from_json(loc=path))
 
     def is_adjective_or_verb(self, words: Sequence[str]) -> list[bool]:
         """For each word of a text in its order."""
@@ -109,25 +124,26 @@ def _single(names: Iterable[str]) -> set[str]:
 @functools.cache
 def _wordnet(folder: str | None) -> Any:
     """NLTK's reader, which takes seconds to begin."""
-    path = _find("wordnet", "corpora/wordnet/", folder)
     with warnings.catch_warnings():  # of other languages, which are not read
         warnings.simplefilter("ignore", UserWarning)
-        return WordNetCorpusReader(path, None)
+        return _read("wordnet", folder, lambda path: WordNetCorpusReader(path, None))
 
 
-@functools.cache
-def _find(name: str, resource: str, folder: str | None) -> Any:
-    """Where NLTK finds a resource; `folder` is searched alone if it is given.
+def _read(name: str, folder: str | None, read: Callable[[Any], Any]) -> Any:
+    """What `read` makes of the place where NLTK finds one of RESOURCES.
 
-    NLTK's downloader leaves some as .zip, where a folder is found by its last slash.
+    `folder` is searched alone if it is given.
     """
-    if folder is not None and folder not in nltk.data.path:
-        nltk.data.path.insert(0, folder)  # NLTK reads from nowhere else
+    if folder is not None:
+        folder = str(Path(folder).absolute())  # NLTK's tagger knows no other
+        if folder not in nltk.data.path:
+            nltk.data.path.insert(0, folder)  # NLTK reads from nowhere else
+    resource = RESOURCES[name]
     try:
-        return nltk.data.find(resource, [folder] if folder else None)
-    except LookupError:
+        return read(nltk.data.find(resource, [folder] if folder else None))
+    except (LookupError, OSError, ValueError, BadZipFile):
         where = folder or ", ".join(nltk.data.path)
         raise UserError(
-            f"NLTK's {name} is not in {where}: get it with `python -m nltk.downloader "
-            f"{name}`, or name the folder that holds {resource}"
+            f"NLTK's {name} is not in {where}, or damaged: get it with `python -m "
+            f"nltk.downloader {name}`, or name the folder that holds {resource}"
         ) from None

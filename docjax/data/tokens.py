@@ -21,24 +21,8 @@ from jaxtyping import Float, Int
 
 from docjax.config import UserError
 from docjax.data import storage
-from docjax.data.tokenizer import (
-    Tokenizer,
-    check_fits,
-    load_tokenizer,
-    train_tokenizer,
-)
+from docjax.data.tokenizer import Tokenizer
 from docjax.types import Document, Segment, Segments
-
-__all__ = [
-    "Corpus",
-    "Tokenizer",
-    "check_fits",
-    "fingerprint",
-    "load_tokenizer",
-    "segment_document",
-    "segment_documents",
-    "train_tokenizer",
-]
 
 Cut = Callable[[Document], list[Segment]]
 DOCUMENTS_AT_ONCE = 256

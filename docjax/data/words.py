@@ -5,10 +5,11 @@ breaks of HTML are spaces. Words outside the vocabulary are dropped, so that a d
 is the list of its known words.
 """
 
+import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
@@ -19,6 +20,8 @@ from docjax.data.tokenizer import Tokenizer
 
 PAD = "<pad>"  # id 0, in no text
 BREAK = "<br />"
+# What \s stands for in a tokenizer; in Python's re also for control characters.
+SPACES = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 MARK = "\u2581"  # before every word: a letter alone is no word
 
 CLEANINGS = {
@@ -54,10 +57,9 @@ def train_words(
     """
     if cleaning not in CLEANINGS:
         raise UserError(f"cleaning {cleaning!r} is none of {', '.join(CLEANINGS)}")
-    find = re.compile(CLEANINGS[cleaning]).findall
-    found = (find(text.replace(BREAK, " ").lower()) for text in texts)
-    counts = Counter(itertools.chain.from_iterable(found))
     dropped = read_stop_words(lexicons) if stop_words else frozenset()
+    found = (split(text, cleaning) for text in texts)
+    counts = Counter(itertools.chain.from_iterable(found))
     words = [
         word
         for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -69,6 +71,17 @@ def train_words(
             f"least 2 are needed; lower least_count ({least_count}) or give more texts"
         )
     return word_tokenizer(words, CLEANINGS[cleaning])
+
+
+def split(text: str, cleaning: str = "letters") -> list[str]:
+    """The words of a text as `word_tokenizer` splits it, at a quarter of the time."""
+    # Python alone has a sigma of its own for the end of a word.
+    return _find(cleaning)(text.replace(BREAK, " ").replace("Σ", "σ").lower())
+
+
+@functools.cache
+def _find(cleaning: str) -> Callable[[str], list[str]]:
+    return re.compile(CLEANINGS[cleaning].replace(r"\s", SPACES)).findall
 
 
 def word_tokenizer(words: Iterable[str], pattern: str) -> Tokenizer:

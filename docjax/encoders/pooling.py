@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.products import unit
+
 
 class Mean(nn.Module):
     """The mean of the segment vectors, weighted by their tokens.
@@ -29,31 +31,6 @@ class Mean(nn.Module):
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
         """Query vectors: one segment's own."""
         return unit(vectors) if self.normalize else vectors
-
-
-class Sum(nn.Module):
-    """The sum of the segment vectors (BERT-ST of DECA sums those of sentences)."""
-
-    @nn.compact
-    def __call__(
-        self,
-        vectors: Float[Array, "*s p d"],
-        lengths: Int[Array, "*s p"],
-        adjacency=None,
-        edges=None,
-    ) -> Float[Array, "*s d"]:
-        del adjacency, edges
-        return jnp.einsum("...p,...pd->...d", (lengths > 0) * 1.0, vectors)
-
-    def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
-        """Query vectors: one segment's own."""
-        return vectors
-
-
-def unit(vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
-    """Vectors of length 1; zero stays zero."""
-    square = (vectors**2).sum(-1, keepdims=True)
-    return vectors / jnp.sqrt(jnp.maximum(square, 1e-24))
 
 
 class Classifier(nn.Module):

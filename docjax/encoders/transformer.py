@@ -15,8 +15,7 @@ from jaxtyping import Array, Float, Int, Key
 from docjax.config import UserError
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
-from docjax.encoders.pooling import unit
-from docjax.products import product, settle
+from docjax.products import product, settle, unit
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:

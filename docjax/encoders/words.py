@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.config import UserError
+
 
 class WordAverage(nn.Module):
     """The mean of the word vectors of a segment; without words, zero.
@@ -20,6 +22,10 @@ class WordAverage(nn.Module):
     width: int = 100
 
     def setup(self) -> None:
+        if self.width < 1:
+            raise UserError(
+                f"encoder.segment.width {self.width}: give one of at least 1"
+            )
         shape = (self.vocabulary, self.width)
         self.words = self.param("words", _uniform, shape)
         self.targets = self.param("targets", nn.initializers.zeros, shape)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from docjax.config import UserError
+from docjax.products import unit
 
 
 def infonce(
@@ -46,8 +47,7 @@ def infonce(
     _check(len(vectors), similarity, temperature, reduction)
     vectors = vectors.astype(jnp.float32)
     if similarity == "cosine":
-        square = (vectors**2).sum(-1, keepdims=True)
-        vectors = vectors / jnp.sqrt(jnp.maximum(square, 1e-24))  # zero stays zero
+        vectors = unit(vectors)
     rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
     logits = rows @ candidates.T / temperature
     losses, accuracy, negatives = _direction(logits, mask, include_positive)

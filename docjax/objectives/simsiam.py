@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.config import UserError
+from docjax.products import unit
 
 
 def simsiam(
@@ -43,17 +44,11 @@ def simsiam(
     else:
         pairs = (left_said, stop(right)), (right_said, stop(left))
     loss = -sum(_cosine(*pair).mean() for pair in pairs) / 2
-    spread = _unit(left).std(axis=0).mean() * jnp.sqrt(left.shape[-1])
+    spread = unit(left).std(axis=0).mean() * jnp.sqrt(left.shape[-1])
     return loss, {"spread": spread}
 
 
 def _cosine(
     left: Float[Array, "b d"], right: Float[Array, "b d"]
 ) -> Float[Array, " b"]:
-    return (_unit(left) * _unit(right)).sum(-1)
-
-
-def _unit(vectors: Float[Array, "b d"]) -> Float[Array, "b d"]:
-    """Vectors of length 1; zero stays zero."""
-    square = (vectors**2).sum(-1, keepdims=True)
-    return vectors / jnp.sqrt(jnp.maximum(square, 1e-24))
+    return (unit(left) * unit(right)).sum(-1)

@@ -5,6 +5,7 @@ The labels are read twice only: to count the classes, and to score the clusters.
 
 import logging
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -62,16 +63,16 @@ def clustering(
 
 
 def assign(
-    train: np.ndarray, test: np.ndarray, clusters: int, restarts: int, seed: int
+    train: Any, test: Any, clusters: int, restarts: int, seed: int
 ) -> np.ndarray:
-    """The cluster number of each test vector: int [c]."""
+    """The cluster number of each test vector: int [c]; vectors may be sparse."""
     if clusters < 1 or restarts < 1:
         raise UserError(
             f"clusters={clusters} and restarts={restarts} must be at least 1"
         )
-    if len(train) < clusters:
+    if train.shape[0] < clusters:
         raise UserError(
-            f"{len(train)} train documents cannot make {clusters} clusters: "
+            f"{train.shape[0]} train documents cannot make {clusters} clusters: "
             "give more documents or set clusters lower"
         )
     kmeans = KMeans(clusters, n_init=restarts, random_state=seed)

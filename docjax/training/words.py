@@ -189,7 +189,8 @@ def _batches(
     prepared: Prepared, objective: NegativeSampling, paraphrases: bool
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
-    corpus, rows, views = prepared.corpus, prepared.trained_on, prepared.views
+    corpus, rows = prepared.corpus, prepared.trained_on
+    views = prepared.views if paraphrases else None
     if paraphrases and not isinstance(views, WordViews):
         raise UserError(
             "objective negative_sampling reads views of docjax.views.words or rewritten, "
@@ -222,7 +223,7 @@ def _batches(
     return WordBatches(
         corpus=corpus,
         documents=usable,
-        views=views if paraphrases else None,
+        views=views,
         noise=noise / noise[-1],
         layout=layout,
         batch=batch,

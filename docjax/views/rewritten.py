@@ -1,96 +1,127 @@
 """A document and a rewritten text of it, such as its translation back (DECA, 3.3)."""
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from absl import logging
+from jaxtyping import Int
 
 from docjax.config import UserError
 from docjax.data.documents import full_text
 from docjax.data.segments import whole
-from docjax.data.sources.jsonl import jsonl
-from docjax.data.tokens import (
-    DOCUMENTS_AT_ONCE,
-    Corpus,
-    Tokenizer,
-    segment_documents,
-)
-from docjax.types import Document, Section, Segments
+from docjax.data.sources.jsonl import files, jsonl
+from docjax.data.tokenizer import Tokenizer
+from docjax.data.tokens import DOCUMENTS_AT_ONCE, Corpus, fingerprint
+from docjax.types import Document, Segments
 from docjax.views.words import Source, WordViews
+
+
+def write(
+    path: str | Path,
+    documents: Iterable[Document],
+    rewrite: Callable[[list[str]], list[str]],
+) -> None:
+    """Writes the file that `Rewritten` reads: what `rewrite` makes of the full texts.
+
+    It gets some hundred texts at a time. What is in the file already is not asked for
+    again, so that the same call goes on where it was stopped. An empty text is left out.
+    """
+    with open(path, "a+b") as file:
+        file.seek(0)
+        lines = [line for line in file if line.endswith(b"\n")]  # not a half one
+        file.truncate(sum(map(len, lines)))
+        known = {json.loads(line)["id"] for line in lines}
+        for some in _batches(one for one in documents if one.id not in known):
+            texts = rewrite([full_text(one) for one in some])
+            if len(texts) != len(some):
+                raise UserError(
+                    f"rewrite gave {len(texts)} texts for {len(some)}: one each is needed"
+                )
+            for document, text in zip(some, texts, strict=True):
+                if text.strip():
+                    record = json.dumps({"id": document.id, "text": text})
+                    file.write(f"{record}\n".encode())
+            file.flush()
 
 
 @dataclasses.dataclass(frozen=True)
 class Rewritten:
     """The document and a rewritten text of it, such as its translation back.
 
-    Attributes:
-      path: JSON lines with `id` and `text`, the rewritten texts by document; or
-      rewrite: a function from a list of texts to a list of texts.
+    path: JSON lines with `id` and `text`, the rewritten texts by document; `write`
+    makes them with a function. They are tokenised once, into a corpus beside that of
+    the documents.
     """
 
     path: str | None = None
-    rewrite: Callable[[list[str]], list[str]] | None = None
+
+    def check(self) -> None:
+        if self.path is None:
+            raise UserError("Rewritten needs a file of texts: --config.views.path")
+        files(self.path)
 
     def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> "Found":
-        if (self.path is None) == (self.rewrite is None):
-            raise UserError("Rewritten needs path or rewrite, one of them")
-        limit, numbers = corpus.summary()["longest"], {}
-        for number, identifier in enumerate(corpus.ids):
-            numbers[identifier] = number
-        found = {}
-        for some in _batches(self._texts(source)):
-            cut = segment_documents(some, whole, tokenizer, limit)
-            found |= {
-                numbers[document.id]: one
-                for document, one in zip(some, cut, strict=True)
-                if document.id in numbers
-            }
-        missing = len(corpus) - len(found)
+        self.check()
+        limit = corpus.summary()["longest"]
+        texts = functools.partial(jsonl, path=self.path)
+        found = Corpus.build(
+            corpus.folder.with_name("rewritten"),
+            texts(),
+            whole,
+            tokenizer,
+            limit,
+            fingerprint(texts, whole, tokenizer, limit),
+        )
+        rows = {identifier: row for row, identifier in enumerate(found.ids)}
+        chosen = np.array([rows.get(one, -1) for one in corpus.ids])
+        missing = int((chosen < 0).sum())
         if missing:
             logging.warning(
                 "%d of %d documents have no rewritten text: they stay as they are",
                 missing,
                 len(corpus),
             )
-        return Found(found)
-
-    def _texts(self, source: Source) -> Iterator[Document]:
-        """The documents with their rewritten texts."""
-        if self.path is not None:
-            yield from jsonl(self.path)
-            return
-        for some in _batches(source()):
-            texts = self.rewrite([full_text(document) for document in some])
-            if len(texts) != len(some):
-                raise UserError(
-                    f"rewrite gave {len(texts)} texts for {len(some)}: one each is needed"
-                )
-            for document, text in zip(some, texts, strict=True):
-                yield Document(document.id, (Section("", text),))
+        return Found(found, chosen)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Found(WordViews):
-    """The other words are those found for the document by its number."""
+    """The other words are those of the text found for the document.
 
-    documents: Mapping[int, Segments]
+    rows: of each document in the corpus, where its text lies in `texts`, or -1.
+    """
+
+    texts: Corpus
+    rows: Int[np.ndarray, " c"]
 
     def __call__(
         self, segments: Segments, generator: np.random.Generator
     ) -> tuple[Segments, ...]:
         del generator
-        numbers = segments.numbers
-        first = np.flatnonzero(np.diff(numbers, prepend=-1))
-        found = []
-        for rows in np.split(np.arange(len(numbers)), first)[1:]:
-            own = segments if len(first) == 1 else segments.take(rows)
-            found.append(self.documents.get(int(numbers[rows[0]]), own))
-        return segments, _joined(found, numbers[first]) if found else segments
+        starts = np.flatnonzero(np.diff(segments.numbers, prepend=-1))
+        ends = [*starts[1:].tolist(), len(segments)]
+        found = [
+            self._of(segments, start, end) for start, end in zip(starts.tolist(), ends)
+        ]
+        return segments, _joined(found) if found else segments
+
+    def _of(self, segments: Segments, start: int, end: int) -> Segments:
+        """The rewritten text of the document with these segments, or they as they are."""
+        number = segments.numbers[start]
+        if self.rows[number] >= 0:
+            found = self.texts[int(self.rows[number])]
+            return dataclasses.replace(found, numbers=np.full(len(found), number))
+        if end - start == len(segments):
+            return segments
+        return segments.take(np.arange(start, end))
 
 
-def _joined(parts: Sequence[Segments], numbers: np.ndarray) -> Segments:
+def _joined(parts: Sequence[Segments]) -> Segments:
     """Documents in one piece; a single one stays what it is."""
     if len(parts) == 1:
         return parts[0]
@@ -100,7 +131,7 @@ def _joined(parts: Sequence[Segments], numbers: np.ndarray) -> Segments:
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate([part.sections for part in parts]),
         np.zeros((0, 2), np.int32),
-        numbers=np.repeat(numbers, [len(part) for part in parts]),
+        numbers=np.concatenate([part.numbers for part in parts]),
     )
 
 

@@ -1,22 +1,22 @@
 """A document and a paraphrase of it, word by word (DECA, section 3.3).
 
 A class says how a word may be replaced; `fitted` looks that up for all words of a
-vocabulary, once, so that a document is paraphrased by a few array operations. Words are
-whole words of the tokenizer: with word pieces, those that are one piece.
+vocabulary, once, so that a document is paraphrased by a few array operations; `check`
+says before the corpus is read what of it is missing. Words are whole words of the
+tokenizer: with word pieces, those that are one piece.
 """
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from docjax.config import UserError
 from docjax.data import lexicons
-from docjax.data.tokens import (
-    Corpus,
-    Tokenizer,
-)
+from docjax.data.tokenizer import Tokenizer
+from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.types import Document, Segments
 
@@ -54,6 +54,9 @@ class Replaced(WordViews):
     prefix: int | None = None
     longest: int | None = None
 
+    def __post_init__(self) -> None:
+        _check_probability(self)
+
     def __call__(
         self, segments: Segments, generator: np.random.Generator
     ) -> tuple[Segments, ...]:
@@ -85,6 +88,9 @@ class WordNet:
     least_count: int = 10
     lexicons: str | None = None
 
+    def check(self) -> None:
+        lexicons.check(self.lexicons, "wordnet")
+
     def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
         words = vocabulary(tokenizer, corpus)
         found = lexicons.WordNet(self.lexicons).synonyms
@@ -98,9 +104,12 @@ class Paraphrases:
     path: str | None = None
     least_count: int = 10
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+    def check(self) -> None:
         if self.path is None:
             raise UserError("Paraphrases needs a file of pairs: --config.views.path")
+
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+        self.check()
         words, pairs = vocabulary(tokenizer, corpus), lexicons.pairs(self.path)
         found = lambda word: pairs[word] | {word} if word in pairs else ()
         return _replaced(words, found, self.least_count)
@@ -117,6 +126,12 @@ class Antonyms:
     probability: float = 0.5
     least_count: int = 1
     lexicons: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_probability(self)
+
+    def check(self) -> None:
+        lexicons.check(self.lexicons, "wordnet", lexicons.TAGGER)
 
     def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
         words = vocabulary(tokenizer, corpus)
@@ -151,6 +166,9 @@ class Uninformative:
     below: int = 10
     lexicons: str | None = None
 
+    def check(self) -> None:
+        lexicons.check(self.lexicons, "wordnet")
+
     def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
         words = vocabulary(tokenizer, corpus)
         synonyms = lexicons.WordNet(self.lexicons).synonyms
@@ -168,6 +186,9 @@ class Dropped(WordViews):
 
     probability: float = 0.3
 
+    def __post_init__(self) -> None:
+        _check_probability(self)
+
     def __call__(
         self, segments: Segments, generator: np.random.Generator
     ) -> tuple[Segments, ...]:
@@ -181,6 +202,14 @@ class Dropped(WordViews):
             offsets=np.concatenate([[0], np.cumsum(_sums(kept, segments))]),
         )
         return segments, dropped
+
+
+def _check_probability(views: Any) -> None:
+    if not 0 <= views.probability <= 1:
+        raise UserError(
+            f"{type(views).__name__} has probability {views.probability}: give one from "
+            "0 to 1"
+        )
 
 
 def _replaced(

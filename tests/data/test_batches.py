@@ -11,6 +11,7 @@ import pytest
 from docjax.config import UserError
 from docjax.data import batches, graphs, segments, tokens
 from docjax.data.sources.jsonl import jsonl
+from docjax.data.tokenizer import load_tokenizer
 from docjax.types import Microbatch, Segments
 from docjax.views.halves import Halves
 from docjax.views.one_against_rest import OneAgainstRest
@@ -326,7 +327,7 @@ def test_little_of_real_passages_is_padding(name, shared, minilm, tmp_path):
         tmp_path / "corpus",
         some,
         functools.partial(segments.passages, words=100),
-        tokens.load_tokenizer(minilm),
+        load_tokenizer(minilm),
         256,
         "",
     )

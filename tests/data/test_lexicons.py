@@ -31,11 +31,9 @@ PPDB = """\
 @pytest.fixture
 def elsewhere(monkeypatch):
     """NLTK finds nothing by itself, and forgets what a test lets it find."""
-    lexicons._find.cache_clear()
     lexicons._wordnet.cache_clear()
     monkeypatch.setattr(nltk.data, "path", [])
     yield
-    lexicons._find.cache_clear()
     lexicons._wordnet.cache_clear()
 
 
@@ -82,7 +80,30 @@ def test_a_missing_lexicon_gives_one_line_that_says_how_to_get_it(
         assert "\n" not in str(error.value)
         assert f"`python -m nltk.downloader {name}`" in str(error.value)
         assert f"the folder that holds {holds}" in str(error.value)
-    assert f"is not in {tmp_path}:" in str(error.value)
+    assert f"is not in {tmp_path}, or damaged:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "read, name, damaged",
+    [
+        (lexicons.WordNet, "corpora/wordnet/none", ""),  # an empty folder
+        (lexicons.WordNet, "corpora/wordnet/lexnames", "nonsense"),
+        (lexicons.stop_words, "corpora/stopwords/english", b"\xff"),
+        (
+            lexicons.Tagger,
+            f"taggers/{lexicons.TAGGER}/{lexicons.TAGGER}.weights.json",
+            '{"bias"',
+        ),
+    ],
+)
+def test_a_damaged_lexicon_is_told_as_a_missing_one(
+    elsewhere, tmp_path, read, name, damaged
+):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
+    with pytest.raises(UserError, match="or damaged: get it with"):
+        read(str(tmp_path))
 
 
 def test_the_stop_words_of_nltk_are_179(nltk_data):
@@ -131,8 +152,9 @@ def test_words_are_in_small_letters_and_single(wordnet):
     assert all(word.islower() and "_" not in word for word in found)
 
 
-def test_a_word_is_tagged_in_its_context(nltk_data):
-    tagger = lexicons.Tagger(nltk_data)
+def test_a_word_is_tagged_in_its_context(nltk_data, monkeypatch):
+    monkeypatch.chdir(nltk_data)
+    tagger = lexicons.Tagger(".")  # a folder need not be named from the root
     text = "they love this very good film for the love of it"
     found = tagger.is_adjective_or_verb(text.split())
     chosen = [word for word, one in zip(text.split(), found, strict=True) if one]

@@ -15,12 +15,12 @@ from docjax.data import storage
 from docjax.data.documents import full_text
 from docjax.data.segments import passages, sentences_of, whole
 from docjax.data.sources.jsonl import jsonl
+from docjax.data.tokenizer import train_tokenizer
 from docjax.data.tokens import (
     Corpus,
     fingerprint,
     segment_document,
     segment_documents,
-    train_tokenizer,
 )
 from docjax.types import Document, Section
 
@@ -190,12 +190,12 @@ def test_a_corpus_killed_while_it_is_written_is_built_anew(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.json")
     code = """if True:
         import sys, time
-        from docjax.data import segments, tokens
+        from docjax.data import segments, tokenizer, tokens
         from docjax.types import Document, Section
         def documents():
             for i in range(10**9):
                 yield Document(str(i), (Section("", "some words"),))
-        tokenizer = tokens.load_tokenizer("tokenizer.json")
+        tokenizer = tokenizer.load_tokenizer("tokenizer.json")
         cut = segments.passages
         tokens.Corpus.build("corpus", documents(), cut, tokenizer, 64, "one")
     """

@@ -1,6 +1,7 @@
 """Words as tokens: what a word is, which are learnt, and that others leave no trace."""
 
 import re
+import unicodedata
 from collections import Counter
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from docjax.config import UserError
 from docjax.data.tokenizer import load_tokenizer
-from docjax.data.words import train_words
+from docjax.data.words import MARK, split, train_words
 
 TRICKY = [
     "Don't you think it's, like, GREAT?!",
@@ -92,6 +93,29 @@ def test_ids_begin_with_one_and_no_text_has_zero():
         ids = np.concatenate(tokenizer.encode(texts))
         assert set(ids) == set(range(1, tokenizer.vocabulary))
         assert tokenizer.backend.id_to_token(0) == "<pad>"
+
+
+@pytest.mark.parametrize("cleaning", ["letters", "reviews"])
+def test_what_is_learnt_of_any_script_is_found_again(cleaning):
+    others = ("Cn", "Co", "Cs", "Lo")  # no characters; letters without small ones
+    texts = [
+        f"A{one}Σ {one}a"
+        for one in map(chr, range(0x20000))
+        if unicodedata.category(one) not in others and one != MARK
+    ]
+    tokenizer = learnt(texts, cleaning=cleaning)
+    ids = np.concatenate(tokenizer.encode(texts))
+    assert set(ids) == set(range(1, tokenizer.vocabulary))
+    assert len(ids) == sum(len(split(text, cleaning)) for text in texts)
+
+
+def test_a_missing_list_of_stop_words_is_told_before_texts_are_read(tmp_path):
+    def texts():
+        pytest.fail("a text was read")
+        yield
+
+    with pytest.raises(UserError, match="stopwords is not in"):
+        train_words(texts(), lexicons=str(tmp_path))
 
 
 def test_a_text_has_no_special_tokens():

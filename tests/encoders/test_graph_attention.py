@@ -58,7 +58,7 @@ def elu(x):
 
 
 def layer_by_hand(params, nodes, adjacency, heads, merge="concat"):
-    """methods: o_i = sum_j alpha_ji g_j for each head, then skip and bias."""
+    """Each node: o_i = sum_j alpha_ji g_j for each head, then skip and bias."""
     out = []
     width = params["kernel"].shape[1] // heads
     for k in range(heads):
@@ -253,7 +253,7 @@ def test_under_the_section_graph_the_order_matters():
 
 
 def test_without_weights_only_the_skip_connection_is_left():
-    """methods: W = 0, bias 0 and identity skip give act(input)."""
+    """With W = 0, bias 0 and identity skip it is act(input)."""
     module, given = GraphAttention(width=WIDTH), inputs()
     params = random_params(module, *dense(given))
     for name in ("layer_0", "layer_1"):

@@ -27,7 +27,7 @@ def some_mask(views: int = 2) -> np.ndarray:
 def by_hand(
     given, similarity, temperature, symmetric, include_positive, reduction, mask
 ) -> float:
-    """methods 1.4 and 8, row by row in double precision."""
+    """The loss as it is printed, row by row in double precision."""
     given = np.asarray(given, np.float64)
     if similarity == "cosine":
         given = given / np.linalg.norm(given, axis=-1, keepdims=True)

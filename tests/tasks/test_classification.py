@@ -50,6 +50,17 @@ def test_the_scale_of_the_vectors_does_not_matter():
     assert large["accuracy"] > 0.7
 
 
+def test_features_as_they_are_weigh_by_their_scale():
+    """A wide feature without use drowns a narrow one that tells the classes apart."""
+    generator = np.random.default_rng(0)
+    labels = list("ab") * 100
+    narrow = 1e-4 * (np.array(labels) == "a") + 1e-6 * generator.normal(size=200)
+    wide = 10 * generator.normal(size=200)
+    both = Embeddings(np.stack([narrow, wide], 1).astype(np.float32), labels)
+    assert linear(both, both)["accuracy"] == 1
+    assert linear(both, both, standardize=False)["accuracy"] < 0.8
+
+
 def test_a_dimension_that_never_changes_does_no_harm():
     train, test = gaussians(200, 0), gaussians(300, 1)
     constant = [e._replace(vectors=e.vectors.copy()) for e in (train, test)]

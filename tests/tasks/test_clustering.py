@@ -116,3 +116,13 @@ def test_normalized_documents_are_near_by_their_cosine():
         assert clustering(*given, all_documents=together)["nmi"] < 0.9
         found = clustering(*given, all_documents=together, normalize=True)
         assert found == {"nmi": 1.0, "purity": 1.0}
+
+
+def test_all_documents_are_clustered_together_if_asked_for():
+    """Test documents lie far out, in the direction of the train documents' class."""
+    train, corners = blobs("aabb"), blobs("aabb", seed=1)
+    aside = np.roll(corners.vectors, 2, axis=1)
+    test = Embeddings(5 * corners.vectors + aside, corners.labels)
+    assert clustering(train, test)["nmi"] == pytest.approx(1)  # each joins its own
+    # Together, one class far out is a cluster, and all others are near the middle.
+    assert clustering(train, test, all_documents=True)["purity"] == 6 / 8

@@ -293,3 +293,18 @@ def test_a_corpus_without_test_documents_is_trained_on_and_told(
         main.run(asked, tmp_path / "run", "train")
     assert "no labelled test documents: the tasks are left out" in caplog.text
     assert docjax.load(tmp_path / "run").encode(["wa wb"]).any()
+
+
+def test_lexicons_are_read_only_to_train_on_paraphrases(corpus, tmp_path, caplog):
+    """Without them Doc2vecC is trained, and a trained run is evaluated."""
+    missing = {"views.lexicons": str(tmp_path), "tokenizer.train.stop_words": False}
+    missing |= {"batch": 8, "steps": 1, "epochs": None, "encoder.segment.width": 4}
+    asked = deca.get_config("r8")
+    asked.source.path = str(corpus)
+    asked.update_from_flattened_dict(missing)
+    with pytest.raises(UserError, match="wordnet is not in"):
+        main.run(asked, tmp_path / "deca", "train")
+    assert not (tmp_path / "deca").exists()  # nothing was read before
+    asked.objective.weight = 0.0
+    for mode in ("train", "evaluate"):
+        assert main.run(asked, tmp_path / "doc2vecc", mode)

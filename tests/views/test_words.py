@@ -17,7 +17,7 @@ from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import vocabulary
 from docjax.data.words import train_words
 from docjax.types import Document, Section, Segments
-from docjax.views.rewritten import Rewritten
+from docjax.views.rewritten import Rewritten, write
 from docjax.views.words import (
     Antonyms,
     Dropped,
@@ -446,33 +446,42 @@ def test_documents_without_rewritten_text_stay_and_are_counted(tmp_path, monkeyp
     assert [words[1:] for words in warned] == [(3, 4)]
 
 
-def test_a_function_rewrites_the_full_texts_in_batches(tmp_path):
-    texts = [f"film {i}" for i in range(300)]
-    built, sizes = Built(tmp_path, texts), []
+def test_a_function_writes_the_file_in_batches_and_goes_on(tmp_path):
+    built, sizes = Built(tmp_path, [f"film {i}" for i in range(600)]), []
 
     def rewrite(texts: list[str]) -> list[str]:
         sizes.append(len(texts))
+        if len(sizes) == 2:
+            raise KeyboardInterrupt
         return [" ".join(text.split()[::-1]) for text in texts]
 
-    views = built.fitted(Rewritten(rewrite=rewrite))
+    path = str(tmp_path / "back.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        write(path, built.documents, rewrite)
+    with open(path, "a") as file:
+        file.write('{"id": "d256", "te')  # cut off
+    write(path, built.documents, rewrite)
+    assert sizes == [256, 256, 256, 88]
+    views = built.fitted(Rewritten(path))
     for i, document in enumerate(built.corpus):
         assert built.read(views(document, rng())[1]) == [f"{i} film"]
-    assert sizes == [256, 44]
 
 
 def test_a_rewritten_text_that_is_longer_goes_on_in_further_segments(tmp_path):
     built = Built(tmp_path, ["film film movie", "movie"])
-    long = "film movie movie film film film movie"
-    views = built.fitted(Rewritten(rewrite=lambda texts: [long, ""]))
+    path = tmp_path / "back.jsonl"
+    views = built.fitted(
+        Rewritten(write_lines(path, d0="film movie movie film film film movie"))
+    )
     found = [built.read(views(document, rng())[1]) for document in built.corpus]
-    assert found == [["film movie movie", "film film film", "movie"], [""]]
+    assert found == [["film movie movie", "film film film", "movie"], ["movie"]]
 
 
 def test_several_documents_may_come_in_one_piece(tmp_path):
     built = Built(tmp_path, ["film film movie", "movie", "", "big"])
-    texts = ["", "film movie movie film film film movie", "big", "large"]
-    views = built.fitted(Rewritten(rewrite=lambda given: texts))
-    chosen = np.array([3, 1, 2, 0])
+    path, long = tmp_path / "back.jsonl", "film movie movie film film film movie"
+    views = built.fitted(Rewritten(write_lines(path, d3="large", d1=long, d2="big")))
+    chosen = np.array([3, 1, 0, 2])
     first, second = views(built.corpus.concatenated(chosen), rng())
     assert_sound(second)
     parts = [built.corpus[i] for i in chosen.tolist()]
@@ -486,14 +495,25 @@ def test_several_documents_may_come_in_one_piece(tmp_path):
 
 
 def test_a_function_that_loses_a_text_is_told(tmp_path):
+    documents = Built(tmp_path, FILMS).documents
     with pytest.raises(UserError, match="rewrite gave 3 texts for 4"):
-        Built(tmp_path, FILMS).fitted(Rewritten(rewrite=lambda texts: texts[1:]))
+        write(tmp_path / "back.jsonl", documents, lambda texts: texts[1:])
 
 
-@pytest.mark.parametrize("given", [{}, dict(path="a.jsonl", rewrite=list)])
-def test_rewritten_documents_come_from_a_file_or_a_function(tmp_path, given):
-    with pytest.raises(UserError, match="needs path or rewrite, one of them"):
-        Built(tmp_path, FILMS).fitted(Rewritten(**given))
+def test_a_text_that_is_rewritten_to_nothing_stays_as_it_is(tmp_path):
+    built, path = Built(tmp_path, ["film", "movie"]), tmp_path / "back.jsonl"
+    write(path, built.documents, lambda texts: ["", "big movie"])
+    views = built.fitted(Rewritten(str(path)))
+    found = [built.read(views(document, rng())[1]) for document in built.corpus]
+    assert found == [["film"], ["movie"]]
+
+
+@pytest.mark.parametrize(
+    "path, message", [(None, "needs a file of texts"), ("none.jsonl", "no such file")]
+)
+def test_rewritten_documents_come_from_a_file(path, message):
+    with pytest.raises(UserError, match=message):
+        Rewritten(path).check()
 
 
 @pytest.mark.parametrize(
@@ -503,16 +523,27 @@ def test_rewritten_documents_come_from_a_file_or_a_function(tmp_path, given):
         Antonyms(),
         Uninformative(below=3),
         Dropped(),
-        Rewritten(rewrite=list),
+        Rewritten("back.jsonl"),
     ],
 )
-def test_an_empty_document_stays_empty(tmp_path, kind):
+def test_an_empty_document_stays_empty(tmp_path, kind, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "back.jsonl", d0="film")
     built = Built(tmp_path, [*FILMS, *OPINIONS])
     views = kind if isinstance(kind, Dropped) else built.fitted(kind)
     for document in (built.corpus[2], built.corpus[2].take(np.array([], int))):
         for one in views(document, rng()):
             assert_sound(one)
             assert not len(one.tokens)
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.5])
+@pytest.mark.parametrize("kind", [Dropped, Antonyms])
+def test_a_probability_is_between_0_and_1(kind, probability):
+    with pytest.raises(
+        UserError, match=f"{kind.__name__} has probability {probability}"
+    ):
+        kind(probability=probability)
 
 
 def test_antonyms_without_not_are_refused(tmp_path):
