@@ -12,9 +12,11 @@ from sentence_transformers import SentenceTransformer
 
 import docjax
 from configs import deca
+from docjax import checkpoint
 from docjax.config import UserError
 from docjax.data.documents import parse
 from docjax.model import DocumentModel
+from docjax.prepare import initial_params, prepare
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
 SECTIONS = [{"heading": "One", "text": SENTENCE}, {"heading": "Two", "text": SENTENCE}]
