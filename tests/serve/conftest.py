@@ -1,5 +1,6 @@
 """A small run, whose parameters are the first ones, and a process that serves it."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -40,10 +41,24 @@ def run(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(run):
+def serving(run):
+    """Gives a process that takes requests and its port: the one before if it lives."""
+    started = []
+    with contextlib.ExitStack() as stack:
+
+        def living():
+            if not started or started[-1][0].poll() is not None:
+                one = serve.server(str(run), FLAGS)
+                started.append(stack.enter_context(one))
+            return started[-1]
+
+        yield living
+
+
+@pytest.fixture
+def server(serving):
     """A process that takes requests at a port."""
-    with serve.server(str(run), FLAGS) as started:
-        yield started
+    return serving()
 
 
 @pytest.fixture
