@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from docjax.config import UserError
 
@@ -47,6 +54,13 @@ class Tokenizer:
         encoded = self.backend.encode(text, add_special_tokens=False)
         starts = [start for start, _ in encoded.offsets]
         return np.array(encoded.ids, np.int32), np.array(starts, np.int64)
+
+    def lowercased(self) -> "Tokenizer":
+        """This tokenizer, of texts in small letters."""
+        backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
+        then = [backend.normalizer] if backend.normalizer else []
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *then])
+        return Tokenizer(backend)
 
     def save(self, path: Path) -> None:
         """Writes one file, conventionally called tokenizer.json."""
