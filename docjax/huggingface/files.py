@@ -6,7 +6,7 @@ Weights come from safetensors alone: nothing is unpickled. What the tensors mean
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import safetensors
 
 from docjax.config import UserError
 
+MOST_JSON = 1 << 24  # bytes; an index of shards has some hundred thousand
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 
 
@@ -58,10 +59,15 @@ def read_json(path: Path, kind: type = dict) -> Any:
       UserError: for a missing file, or one with something else in it.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            raw = file.read(MOST_JSON + 1)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; is this a model folder?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    if len(raw) > MOST_JSON:
+        raise UserError(f"{path}: longer than {MOST_JSON:,} bytes: no model's config")
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, kind):
         raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
@@ -69,11 +75,11 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 
 @contextlib.contextmanager
-def tensors(folder: Path) -> Iterator[dict[str, Any]]:
-    """All tensors of a folder by name, opened but not yet read."""
+def tensors(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """All tensors of some safetensors files by name, opened but not yet read."""
     with contextlib.ExitStack() as stack:
         found = {}
-        for path in _weight_files(folder):
+        for path in paths:
             try:
                 file = stack.enter_context(safetensors.safe_open(path, framework="np"))
             except (safetensors.SafetensorError, OSError) as error:
@@ -82,12 +88,21 @@ def tensors(folder: Path) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weights(folder: Path) -> list[Path]:
+    """The safetensors files of a folder.
+
+    Raises:
+      UserError: if there are none, or not all that their index names.
+    """
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.exists():
         return [whole]
     if index.exists():
-        parts = {folder / part for part in read_json(index)["weight_map"].values()}
+        names = read_json(index).get("weight_map")
+        names = list(names.values()) if isinstance(names, dict) else [None]
+        if not all(isinstance(n, str) and Path(n).name == n for n in names):
+            raise UserError(f"{index}: weight_map does not name files of this folder")
+        parts = {folder / name for name in names}
         missing = sorted(part.name for part in parts if not part.exists())
         if missing:
             raise UserError(f"{index}: {', '.join(missing)} missing; copy them too")

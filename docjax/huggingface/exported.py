@@ -1,0 +1,194 @@
+"""The parts of an exported folder that docjax reads back, and how they are written.
+
+    docjax.json           encoder, segments, graph and limits, as a config has them
+    model.safetensors     the segment encoder, under the names of its library
+    document.safetensors  all other parameters, under our own paths
+    manifest.json         the sha256 of every file
+
+`docjax.export` adds what other libraries read. A new segment encoder gets its names in
+`segment_names`; without, its parameters lie in document.safetensors too.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import flax.linen as nn
+import jax
+import numpy as np
+import safetensors.numpy
+
+from docjax import config as config_lib
+from docjax import manifest
+from docjax.config import UserError
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.transformer import Transformer
+from docjax.encoders.words import WordAverage
+from docjax.huggingface import files, names
+
+FACTS = "docjax.json"
+FORMAT = 1
+WEIGHTS, REST = "model.safetensors", "document.safetensors"
+FIELDS = ("encoder", "segments", "graph", "limits", "labels")
+LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
+NOT_READ = (".py", ".md")  # by docjax: may be missing, as after a download
+LAYERS = 1000  # more than any encoder has; each takes time to build
+
+
+def segment_names(segment: nn.Module) -> dict[str, str]:
+    """Parameter path of a segment encoder -> name in model.safetensors."""
+    if isinstance(segment, Transformer):
+        return names.table(segment.layers)
+    if isinstance(segment, WordAverage):
+        return {"words": "embedding.weight"}  # of sentence-transformers
+    return {}
+
+
+def write(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Writes docjax.json."""
+    config_lib.save({"format": FORMAT} | dict(facts), folder / FACTS)
+
+
+def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
+    """Writes model.safetensors and document.safetensors, those of them not empty."""
+    table = _table(encoder)
+    parts: dict[str, dict[str, np.ndarray]] = {WEIGHTS: {}, REST: {}}
+    for path, array in names.flatten(params).items():
+        tensor = np.asarray(array, np.float32)
+        if path in table:
+            tensor = names.swap(path, tensor)
+        part = parts[WEIGHTS if path in table else REST]
+        part[table.get(path, path)] = np.ascontiguousarray(tensor)
+    for name, tensors in parts.items():
+        if tensors:
+            form = {"format": "pt"}  # what transformers asks for
+            safetensors.numpy.save_file(tensors, folder / name, form)
+            (folder / name).chmod(0o644)  # it is written for its owner alone
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """docjax.json, after all files were found as the manifest has them.
+
+    Raises:
+      UserError: for a file that is damaged, missing or not of the export, and for
+        facts that are none.
+    """
+    _verify(folder)
+    path = folder / FACTS
+    facts = files.read_json(path)
+    if facts.get("format") != FORMAT:
+        raise UserError(
+            f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
+            "export the model again, or take the docjax that wrote it"
+        )
+    missing = [name for name in FIELDS if name not in facts]
+    if missing:
+        raise UserError(f"{path}: {', '.join(missing)} missing")
+    _check_limits(facts["limits"], path)
+    return facts
+
+
+def pooling(folder: Path) -> tuple[str, bool]:
+    """Pooling of the segment encoder, and whether its vectors have length 1."""
+    encoder = config_lib.build(read(folder)["encoder"], ("docjax.encoders.",))
+    segment = getattr(encoder, "segment", None)
+    if not isinstance(segment, Transformer):
+        raise UserError(f"{folder}: its segment encoder is no transformer")
+    return segment.pooling, segment.normalize
+
+
+def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
+    """The parameters of an encoder, nested, float32.
+
+    Raises:
+      UserError: if the tensors are not those of the encoder.
+    """
+    if not isinstance(encoder, DocumentEncoder):
+        raise UserError(f"{folder / FACTS}: encoder is no DocumentEncoder")
+    table = _table(encoder)
+    with files.tensors(_weights(folder)) as tensors:
+        _check_sizes(folder, config_lib.node(encoder), tensors)
+        shapes = _shapes(folder, encoder)
+        found = {path: table.get(path, path) for path in shapes}
+        odd = set(found.values()) ^ set(tensors)
+        if odd:
+            raise UserError(
+                f"{folder}: {FACTS} asks for {len(found)} tensors, the files hold "
+                f"{len(tensors)}: {names.some(sorted(odd))}"
+            )
+        for path, name in found.items():
+            got, want = tuple(tensors[name].get_shape()), shapes[path]
+            if path in table and names.swapped(path):
+                want = want[::-1]
+            if got != want:
+                raise UserError(
+                    f"{folder}: {name} has shape {list(got)}, {FACTS} asks for "
+                    f"{list(want)}"
+                )
+        return names.nest({path: _read(tensors, path, table) for path in found})
+
+
+def _read(tensors: Mapping[str, Any], path: str, table: Mapping[str, str]):
+    tensor = tensors[table.get(path, path)][:].astype(np.float32)
+    return np.ascontiguousarray(names.swap(path, tensor) if path in table else tensor)
+
+
+def _table(encoder: DocumentEncoder) -> dict[str, str]:
+    found = segment_names(encoder.segment)
+    return {f"segment/{path}": name for path, name in found.items()}
+
+
+def _weights(folder: Path) -> list[Path]:
+    return [folder / name for name in (WEIGHTS, REST) if (folder / name).exists()]
+
+
+def _verify(folder: Path) -> None:
+    """Raises UserError if the files are not those that were exported."""
+    try:
+        found = manifest.compare(folder)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(
+            f"{folder / manifest.MANIFEST}: not readable ({error}), so the model "
+            "cannot be verified; export it again"
+        ) from None
+    missing = [name for name in found.missing if not name.endswith(NOT_READ)]
+    for faulty, fault in (
+        (found.differing, "differs from what was exported: it is damaged or changed"),
+        (missing, "is missing"),
+        (found.unknown, "is no file of the export: take it out of this folder"),
+    ):
+        if faulty:
+            raise UserError(f"{folder / faulty[0]} {fault}")
+
+
+def _check_limits(limits: Any, path: Path) -> None:
+    found = limits if isinstance(limits, dict) else {}
+    for name in LIMITS:
+        value = found.get(name, 0)
+        optional = value is None and name == "inference_segments"
+        if not optional and (type(value) is not int or value < 1):
+            raise UserError(f"{path}: limits.{name} {value!r} is no number from 1")
+
+
+def _check_sizes(folder: Path, node: Any, tensors: Mapping[str, Any]) -> None:
+    """Raises UserError for sizes that the files cannot have, before any is used."""
+    most = sum(math.prod(tensor.get_shape()) for tensor in tensors.values())
+    for name, value in names.flatten(node).items():
+        bound = LAYERS if name.endswith("layers") else most
+        if type(value) is int and not 0 <= value <= bound:
+            raise UserError(
+                f"{folder / FACTS}: encoder.{name.replace('/', '.')} is {value}, but "
+                f"the files hold {most} numbers, and an encoder at most {LAYERS} layers"
+            )
+
+
+def _shapes(folder: Path, encoder: DocumentEncoder) -> dict[str, tuple[int, ...]]:
+    try:
+        tree = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    except UserError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{folder / FACTS}: no such encoder ({reason})") from None
+    return {path: leaf.shape for path, leaf in names.flatten(tree).items()}
