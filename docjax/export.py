@@ -110,10 +110,8 @@ def _similarity(run: Path | None) -> str:
 def _samples(run: Path | None) -> list[Document]:
     """Documents of the run, else docstrings; at the end all of them as a long one."""
     corpus = run / "corpus" if run else None
-    if corpus and corpus.is_dir():
-        found = list(_read_back(corpus))
-    else:
-        found = list(itertools.islice(pydocs(("optax",)), SAMPLE))
+    found = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
+    found = found or list(itertools.islice(pydocs(("optax",)), SAMPLE))
     words = " ".join(full_text(one) for one in found).split()
     long = " ".join((words * (LONG // len(words) + 1))[:LONG])
     return [*found, Document("long", (Section("", long),))]

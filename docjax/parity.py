@@ -63,14 +63,17 @@ def sentence_transformers_vectors(
     """The document vectors that sentence-transformers gives, on the CPU."""
     from sentence_transformers import SentenceTransformer
 
+    stock = is_stock(folder)
     try:
         with _quiet():
             model = SentenceTransformer(
-                str(folder), device="cpu", trust_remote_code=True, local_files_only=True
+                str(folder),
+                device="cpu",
+                trust_remote_code=not stock,
+                local_files_only=True,
             )
     except ValueError as error:
         raise UserError(f"sentence-transformers: {error}") from None
-    stock = is_stock(folder)
     items = [full_text(one) if stock else _item(one) for one in documents]
     return model.encode(items, batch_size=ROWS, show_progress_bar=False)
 

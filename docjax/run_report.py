@@ -59,7 +59,7 @@ def write(evaluation: Evaluation, params: Any) -> Path:
             tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
             attention=_or_none(_attention, evaluation, figures_dir, params, shown),
             words=_nearest_words(evaluation, params),
-            export=_export(prepared.run / "export"),
+            export=_or_none(_export, prepared.run / "export"),
             commands={"This run was made with": shlex.join(["python", *_command()])},
         ),
     )

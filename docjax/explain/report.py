@@ -305,9 +305,9 @@ def _export(report: Report) -> str:
         for name, value in found.differences.items()
     }
     sizes = {name: page.text(size) for name, size in found.files.items()}
+    trust = ", trust_remote_code=True" if "docjax_module.py" in found.files else ""
     load = (
-        f'docjax.load("{found.folder}")\n'
-        f'SentenceTransformer("{found.folder}", trust_remote_code=True)'
+        f'docjax.load("{found.folder}")\nSentenceTransformer("{found.folder}"{trust})'
     )
     if "transformers" in found.differences:
         load += f'\nAutoModel.from_pretrained("{found.folder}")  # segments alone'

@@ -1,7 +1,7 @@
 """Weights of a Hugging Face folder or hub name as parameters of our Transformer.
 
 Read from safetensors only: nothing is unpickled, and no code of the folder is imported.
-The way back is in `export.py`.
+The way back is in `exported.py`.
 """
 
 import dataclasses

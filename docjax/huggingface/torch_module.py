@@ -260,7 +260,10 @@ class GraphAttention(nn.Module):
         given = torch.einsum("jhk,hk->hj", sent, sender)
         taken = torch.einsum("ihk,hk->hi", sent, receiver)
         scores = F.leaky_relu(given[:, None, :] + taken[:, :, None], 0.2)
-        weights = scores.masked_fill(~graph, -1e30).softmax(-1) * graph
+        weights = (
+            scores.masked_fill(~graph, torch.finfo(scores.dtype).min).softmax(-1)
+            * graph
+        )
         out = torch.einsum("hij,jhk->ihk", weights, sent)
         out = out.mean(1) if self.facts["merge"] == "mean" else out.flatten(1)
         if self.facts["residual"] == "identity":
@@ -297,6 +300,7 @@ class LongDocuments(nn.Module):
         self.document = lookup(encoder["document"], DOCUMENT_ENCODERS)(
             encoder["document"], self.params
         )
+        self.to(next(self.segment.parameters()).dtype)  # that of model_kwargs
 
     @classmethod
     def load(cls, name, subfolder="", model_kwargs=None, **kwargs):
