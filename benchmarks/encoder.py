@@ -37,7 +37,7 @@ from docjax.types import Microbatch
 
 SHAPES = {  # layers, width, heads, hidden; full rows; passages
     "minilm": ((6, 384, 12, 1536), 32, 256),
-    "roberta-base": ((12, 768, 12, 3072), 8, 256),
+    "roberta-base": ((12, 768, 12, 3072), 8, 128),
 }
 ROWS = 32  # of a batch in torch
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
@@ -67,23 +67,20 @@ def torch_runs(
         ids = torch.as_tensor(batch.tokens).long()
         mask = torch.arange(ids.shape[1]) < torch.as_tensor(batch.lengths)[:, None]
         inputs.append((ids, mask.long()))
-    weigh = torch.as_tensor(weights)
+    weigh = torch.as_tensor(weights).split([len(ids) for ids, _ in inputs])
 
-    def vectors() -> torch.Tensor:
-        found = []
-        for ids, mask in inputs:
-            states = model(ids, attention_mask=mask).last_hidden_state
-            summed = (states * mask[:, :, None]).sum(1)
-            found.append(summed / mask.sum(1, keepdim=True))
-        return torch.cat(found)
+    def vectors(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        states = model(ids, attention_mask=mask).last_hidden_state
+        return (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
 
     def forward() -> np.ndarray:
         with torch.inference_mode():
-            return vectors().numpy()
+            return torch.cat([vectors(*one) for one in inputs]).numpy()
 
     def backward() -> np.ndarray:
         model.zero_grad()
-        (vectors() * weigh).sum().backward()
+        for one, weight in zip(inputs, weigh, strict=True):
+            (vectors(*one) * weight).sum().backward()
         return model.encoder.layer[0].attention.self.query.weight.grad.numpy().T
 
     return {

@@ -137,10 +137,11 @@ def r52(config: ConfigDict) -> None:
 
 
 def mr(config: ConfigDict) -> None:
-    """Single sentences: no word is left out."""
+    """Single sentences: no word is left out, and they are read more often."""
     _table_2(config, window=10, negatives=5, sample=5)
     config.tokenizer.train.update(least_count=1, stop_words=False)
     config.views.least_count = 5
+    config.epochs = 120
 
 
 def ohsumed(config: ConfigDict) -> None:

@@ -6,6 +6,7 @@ The page itself is in `docjax.explain.report`, its figures in `docjax.explain.fi
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import graphs
 from docjax.data.documents import full_text
-from docjax.data.vocabulary import vocabulary
+from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.encoders.words import WordAverage
 from docjax.evaluate import Evaluation
 from docjax.explain import attention as attention_lib
@@ -58,7 +59,7 @@ def write(evaluation: Evaluation, params: Any) -> Path:
             curves=_or_none(_curves, evaluation, figures_dir / "curves", lines),
             tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
             attention=_or_none(_attention, evaluation, figures_dir, params, shown),
-            words=_nearest_words(evaluation, params),
+            words=_words(evaluation, params),
             export=_or_none(_export, prepared.run / "export"),
             commands={"This run was made with": shlex.join(["python", *_command()])},
         ),
@@ -218,23 +219,35 @@ def _export(folder: Path) -> report.Export | None:
     )
 
 
-def _nearest_words(evaluation: Evaluation, params) -> dict[str, list[str]]:
-    """Frequent and rarer words, each with those whose vectors are nearest (cosine)."""
+def _words(evaluation: Evaluation, params) -> dict[str, list[str]]:
+    """Of a model of words, some with their nearest ones."""
     prepared = evaluation.prepared
     if not isinstance(prepared.encoder.segment, WordAverage):
         return {}
     known = vocabulary(prepared.tokenizer, prepared.corpus)
+    return nearest_words(known, params["segment"]["words"])
+
+
+def nearest_words(
+    known: Vocabulary, vectors: Any, chosen: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Words, each with those whose vectors are nearest (cosine).
+
+    Args:
+      vectors: of the words, by id.
+      chosen: of these, those that are known; without them frequent and rarer words.
+    """
     wordy = [i for i, word in enumerate(known.words) if word and word.isalpha()]
     order = sorted(wordy, key=lambda i: -known.counts[i])
-    chosen = order[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
-    table = np.asarray(params["segment"]["words"])[order]
+    names = [known.words[i] for i in order]
+    chosen = chosen or names[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
+    table = np.asarray(vectors)[order]
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
-    found = {}
-    for row, i in enumerate(order):
-        if i in chosen:
-            nearest = np.argsort(-(table @ table[row]), kind="stable")
-            near = [n for n in nearest if n != row][:NEAREST]
-            found[known.words[i]] = [known.words[order[n]] for n in near]
+    rows, found = {name: row for row, name in enumerate(names)}, {}
+    for word in filter(rows.__contains__, chosen):
+        nearest = np.argsort(-(table @ table[rows[word]]), kind="stable")
+        near = [row for row in nearest if row != rows[word]][:NEAREST]
+        found[word] = [names[row] for row in near]
     return found
 
 

@@ -41,6 +41,30 @@ img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 """
 
 
+def sectioned(
+    kind: str,
+    name: str,
+    chips: Mapping[str, Any],
+    sections: Mapping[str, tuple[str, str]],
+    footer: str,
+) -> str:
+    """A whole page of sections, with links to them at its top.
+
+    Args:
+      chips: facts to show under the name.
+      sections: anchor -> heading and content, escaped already.
+    """
+    facts = "".join(f"<li>{text(k)} <b>{text(v)}</b></li>" for k, v in chips.items())
+    links = "".join(f'<a href="#{n}">{h}</a>' for n, (h, _) in sections.items())
+    body = "".join(section(n, h, part) for n, (h, part) in sections.items())
+    return page(
+        f"{name} · docjax",
+        f'<header><div class="kind">{text(kind)}</div><h1>{text(name)}</h1>'
+        f'<ul class="chips">{facts}</ul></header>\n<nav><div>{links}</div></nav>\n'
+        f"<main>{body}</main><footer>{text(footer)}</footer>",
+    )
+
+
 def text(value: Any) -> str:
     """Any value as text of the page: numbers grouped and rounded, the rest escaped."""
     if isinstance(value, (bool, np.bool_)):

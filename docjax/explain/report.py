@@ -98,16 +98,16 @@ def write(run_dir: Path, report: Report) -> Path:
         del sections["attention"]  # a mean of words has none
     else:
         del sections["words"]
-    links = "".join(f'<a href="#{n}">{h}</a>' for n, (h, _) in sections.items())
-    body = "".join(page.section(n, h, part) for n, (h, part) in sections.items())
+    chips = {
+        part: _short(report.config[part])
+        for part in PARTS
+        if report.config.get(part) is not None
+    }
+    footer = f"Written by docjax {docjax.__version__}."
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
     path.write_text(
-        page.page(
-            f"{report.name} · docjax",
-            f"{_header(report)}<nav><div>{links}</div></nav>\n<main>{body}</main>"
-            f"<footer>Written by docjax {docjax.__version__}.</footer>",
-        ),
+        page.sectioned("docjax report", report.name, chips, sections, footer),
         encoding="utf-8",
     )
     return path
@@ -122,18 +122,6 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found | {"platform": f"{platform.system()} {platform.machine()}"}
-
-
-def _header(report: Report) -> str:
-    chips = "".join(
-        f"<li>{part} <b>{page.text(_short(report.config[part]))}</b></li>"
-        for part in PARTS
-        if report.config.get(part) is not None
-    )
-    return (
-        f'<header><div class="kind">docjax report</div><h1>{page.text(report.name)}'
-        f'</h1><ul class="chips">{chips}</ul></header>\n'
-    )
 
 
 def _short(part: Any) -> Any:

@@ -1,0 +1,207 @@
+"""How each figure of DECA's tables is measured: trained runs, libraries, BERT.
+
+What is measured once is kept beside its run, as the resolved config and the metrics:
+WORKDIR/DATASET/SYSTEM-SEED.json, r8/lambda-WEIGHT-SEED.json, r8/KIND-WAY-SEED.json. The
+names are those of deca_tables.py.
+"""
+
+import argparse
+import copy
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from absl import logging
+from ml_collections import ConfigDict
+
+from benchmarks import baselines
+from benchmarks.deca_tables import CLUSTERED
+from configs import deca
+from docjax import config as config_lib
+from docjax import main
+from docjax.augment import all_words
+from docjax.data.segments import whole
+from docjax.data.tokens import Corpus
+from docjax.data.vocabulary import vocabulary
+from docjax.prepare import Prepared, prepare
+from docjax.types import Document, Section
+
+ONCE = ("tfidf", *baselines.BERT)  # no seed changes them
+
+
+def of_system(
+    system: str, dataset: str, seed: int, flags: argparse.Namespace
+) -> dict[str, float] | None:
+    """The metrics of a system on a dataset (Tables 3 and 4)."""
+    asked = config(dataset, seed, flags)
+    run = flags.workdir / dataset / f"{system}-{seed}"
+    if system == "doc2vecc":
+        asked.objective.weight = 0.0
+    if system == "deca_ss":
+        deca.simsiam(asked)
+
+    def measure() -> dict[str, float]:
+        if system in baselines.LIBRARY:
+            return baselines.of_library(system, words(asked, run.parent))
+        if system in baselines.BERT:
+            return baselines.of_bert(system, words(asked, run.parent), flags.bert)
+        return trained(asked, run)
+
+    return measured(run, asked, measure, flags)
+
+
+def of_weight(
+    weight: float, seed: int, flags: argparse.Namespace
+) -> dict[str, float] | None:
+    """The metrics of DECA with a lambda on R8 (Figure 3)."""
+    asked, run = config("r8", seed, flags), flags.workdir / f"r8/lambda-{weight}-{seed}"
+    asked.objective.weight = weight
+    return measured(run, asked, lambda: trained(asked, run), flags)
+
+
+def of_paraphrases(
+    way: str, kind: str, seed: int, flags: argparse.Namespace
+) -> dict[str, float] | None:
+    """The metrics of paraphrases on R8 (Table 5): in the contrastive loss; appended to
+    the documents of Doc2vecC; the same, open to words outside the vocabulary."""
+    asked, run = config("r8", seed, flags), flags.workdir / f"r8/{kind}-{way}-{seed}"
+    view(asked, kind, flags)
+    if way == "contrastive":
+        return measured(run, asked, lambda: trained(asked, run), flags)
+    begun, path = copy.deepcopy(asked), run.with_suffix(".jsonl")
+    asked.source.path = str(path)
+    asked.objective.weight = 0.0
+
+    def measure() -> dict[str, float]:
+        append(path, begun, seed, flags, outside=way == "open")
+        return ended(asked, run)
+
+    return measured(run, asked, measure, flags)
+
+
+def measured(
+    run: Path,
+    asked: ConfigDict,
+    measure: Callable[[], dict[str, float]],
+    flags: argparse.Namespace,
+) -> dict[str, float] | None:
+    """What `measure` gives, kept in a file once it is known.
+
+    With `only_measured` None if it is not known.
+    """
+    path = run.with_name(f"{run.name}.json")  # a lambda has no suffix but a point
+    plain = config_lib.plain(asked)
+    if path.exists():
+        before, found = json.loads(path.read_text())
+        if before != plain:
+            raise SystemExit(f"{run} was measured with another config: --workdir")
+        return found
+    if flags.only_measured:
+        return None
+    found = measure()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([plain, found]))
+    logging.info("%s: %s", run, found)
+    return found
+
+
+def config(dataset: str, seed: int, flags: argparse.Namespace) -> ConfigDict:
+    """That of DECA on a dataset."""
+    found = deca.get_config(dataset)
+    found.seed = seed
+    name = "imdb*" if dataset == "imdb" else dataset
+    found.source.path = str(flags.data / f"{name}.jsonl.xz")
+    view(found, found.views.fn.rpartition(".")[2], flags)
+    found.tokenizer.train.lexicons = flags.lexicons
+    if flags.validate:
+        fn = "docjax.data.splits.holdout"
+        found.holdout = dict(fn=fn, of="train", test=0.0, validation=0.2)
+        found.splits.test = "validation"
+    if dataset not in CLUSTERED:
+        del found.tasks["clustering"], found.tasks["clustering_raw"]
+    found.evaluate_every = 10**9  # at the end only
+    pairs = (pair.split("=", 1) for pair in flags.set)
+    found.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
+    return found
+
+
+def view(config: ConfigDict, name: str, flags: argparse.Namespace) -> None:
+    """Sets the kind of paraphrases."""
+    before, config.views = config.views.to_dict(), None
+    rest = {key: before[key] for key in ("least_count",) if key in before}
+    fn = f"docjax.views.words.{name}"
+    where = dict(path=flags.pairs) if name == "Paraphrases" else None
+    where = where or dict(lexicons=flags.lexicons)
+    config.views = dict(fn=fn, **where, **(rest if name != "Uninformative" else {}))
+
+
+def words(asked: ConfigDict, folder: Path) -> Prepared:
+    """The words of a dataset, read once for all of its runs."""
+    plain = ConfigDict(asked.to_dict())
+    plain.objective.contrastive, plain.objective.weight = None, 0.0
+    with plain.unlocked():
+        plain.views = dict(fn="docjax.views.whole.Whole")
+    return prepare(plain, folder / "words")
+
+
+def trained(asked: ConfigDict, run: Path) -> dict[str, float]:
+    """What a run on the words of its dataset ends with."""
+    if not run.exists():
+        read = words(asked, run.parent).run
+        shutil.copytree(read, run, copy_function=os.link)
+        (run / "config.json").unlink()
+    return ended(asked, run)
+
+
+def ended(asked: ConfigDict, run: Path) -> dict[str, float]:
+    """The metrics that a run of this config ends with."""
+    metrics = main.run(asked, run, "train")
+    return {
+        name.removeprefix("eval/"): value
+        for name, value in metrics.items()
+        if name.startswith("eval/")
+    }
+
+
+def append(
+    path: Path, asked: ConfigDict, seed: int, flags: argparse.Namespace, outside: bool
+) -> None:
+    """Writes the documents' words, and after them those of a paraphrase.
+
+    If `outside`, its replacements may be words that the corpus does not have.
+    """
+    prepared, views = words(asked, path.parent), config_lib.build(asked.views)
+    tokenizer, corpus = prepared.tokenizer, prepared.corpus
+    documents = _of_vocabulary(prepared)
+    if outside:
+        known = set(vocabulary(tokenizer, corpus).ids)
+        tokenizer = all_words(known, flags.lexicons, flags.pairs)
+        folder = path.with_suffix(".corpus")
+        corpus = Corpus.build(folder, documents, whole, tokenizer, 512, "open")
+        if hasattr(views, "least_count"):
+            views = dataclasses.replace(views, least_count=0)
+    fitted = views.fitted(tokenizer, corpus, lambda: documents)
+    with open(path, "w", encoding="utf-8") as lines:
+        for i, document in enumerate(documents):
+            other = fitted(corpus[i], np.random.default_rng((seed, i)))[1]
+            added = tokenizer.backend.decode(other.tokens.tolist())
+            record = dict(id=document.id, label=document.label, split=document.split)
+            record["text"] = f"{document.sections[0].text} {added}"
+            lines.write(json.dumps(record) + "\n")
+
+
+def _of_vocabulary(prepared: Prepared) -> list[Document]:
+    """The documents with the words of the vocabulary alone."""
+    decode, corpus = prepared.tokenizer.backend.decode, prepared.corpus
+    return [
+        dataclasses.replace(
+            document,
+            title="",
+            sections=(Section("", decode(corpus[i].tokens.tolist())),),
+        )
+        for i, document in enumerate(prepared.documents())
+    ]

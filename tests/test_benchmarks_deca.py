@@ -1,0 +1,178 @@
+"""The tables and the page of DECA, from the results of an invented workdir."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import baselines, deca, deca_page, deca_runs
+from benchmarks.deca_tables import Table, interval, of_errors, spread
+
+
+def flags(workdir: Path, *given: str):
+    asked = ["--data", "data", "--lexicons", "nltk", "--pairs", "pairs.xz"]
+    return deca.parser().parse_args([*asked, "--workdir", str(workdir), *given])
+
+
+def of_run(asked, run) -> dict[str, float]:
+    """Higher errors without paraphrases and with every seed; a raw way of its own."""
+    accuracy = 0.97 + 0.01 * asked.objective.weight - 0.01 * asked.seed
+    found = {"classification/accuracy": accuracy}
+    found["classification_raw/accuracy"] = accuracy - 0.1
+    if "clustering" in asked.tasks:
+        found |= {"clustering/nmi": 0.5, "clustering_raw/nmi": 0.25}
+    return found
+
+
+@pytest.fixture
+def workdir(tmp_path, monkeypatch) -> Path:
+    """A few results of R8 and MR, kept by the program itself."""
+    sparse = {"classification/accuracy": 0.9, "clustering/nmi": 0.4}
+    with monkeypatch.context() as patch:
+        patch.setattr(deca_runs, "trained", of_run)
+        patch.setattr(deca_runs, "words", lambda *_: None)
+        patch.setattr(baselines, "of_library", lambda *_: sparse)
+        some = "--datasets r8 mr --seeds 0 1 --systems".split()
+        deca.systems(flags(tmp_path, *some, "tfidf", "doc2vecc", "deca"))
+        deca.systems(flags(tmp_path, *"--datasets r8 --systems deca --seeds 2".split()))
+        deca.weights(flags(tmp_path, "--seeds", "0", "1"))
+        deca_runs.of_paraphrases("contrastive", "WordNet", 0, flags(tmp_path))
+    return tmp_path
+
+
+def tables(workdir: Path, *given: str) -> dict[str, list[str]]:
+    """The lines of each table that is printed, by title."""
+    found = deca.tables(flags(workdir, "--only-measured", *given))
+    return {table.title: table.markdown().splitlines() for table in found}
+
+
+def test_results_have_the_names_and_the_form_that_others_read(workdir):
+    names = {str(path.relative_to(workdir)) for path in workdir.rglob("*.json")}
+    assert {"r8/tfidf-0.json", "r8/deca-2.json", "mr/doc2vecc-1.json"} <= names
+    assert {"r8/lambda-0.0-0.json", "r8/lambda-0.25-1.json"} <= names
+    assert "r8/WordNet-contrastive-0.json" in names
+    assert len(names) == 1 + 2 + 3 + 1 + 2 + 2 + 2 * len(deca.WEIGHTS) + 1
+    config, metrics = json.loads((workdir / "r8/deca-2.json").read_text())
+    assert config["seed"] == 2 and config["source"]["path"] == "data/r8.jsonl.xz"
+    assert metrics["classification/accuracy"] == pytest.approx(0.955)
+
+
+def test_tables_put_ours_beside_what_is_published_and_count_seeds(workdir):
+    given = "--datasets r8 mr r52 --systems tfidf doc2vecc deca".split()
+    found = tables(workdir, *given)
+    error, raw, difference, nmi, raw_nmi = found.values()
+    assert error[2:8] == [
+        "|  | R8 | MR | R52 | seeds |",
+        "| --- | --- | --- | --- | --- |",
+        "| TF-IDF | 5.2 / 10.00 | 25.4 / 10.00 | 12.4 / – | 1, 1, 0 |",
+        "| Doc2vecC | 3.0 / 3.50 ± 0.71 | 29.3 / 3.50 ± 0.71 | 9.6 / – | 2, 2, 0 |",
+        "| DECA (DC+SC) | 2.4 / 3.50 ± 1.00 | 28.1 / 3.00 ± 0.71 | 6.4 / – | 3, 2, 0 |",
+        "",
+    ]
+    assert raw[4].startswith("| TF-IDF | 5.2 / 10.00 |")  # it has one way
+    assert raw[5].startswith("| Doc2vecC | 3.0 / 13.50 ± 0.71 |")
+    assert difference[4:] == [
+        "| R8 | -0.50 [-0.50, -0.50] | 2 |",
+        "| MR | -0.50 [-0.50, -0.50] | 2 |",
+        "| R52 | – | 0 |",
+    ]
+    assert nmi[2] == "|  | R8 | R52 | seeds |"
+    assert nmi[6] == "| DECA (DC+SC) | 0.592 / 0.500 ± 0.000 | 0.533 / – | 3, 0 |"
+    assert raw_nmi[4].startswith("| TF-IDF | 0.358 / 0.400 |")
+    assert raw_nmi[5].startswith("| Doc2vecC | 0.517 / 0.250 ± 0.000 |")
+
+
+def test_tables_without_clusters_leave_nmi_out(workdir):
+    found = tables(workdir, "--datasets", "mr", "--systems", "tfidf")
+    assert len(found) == 2
+
+
+def test_studies_have_the_rows_of_the_paper(workdir):
+    (lines,) = tables(workdir, "--study", "lambda").values()
+    assert lines[4] == "| 0.0 | 3.50 ± 0.71 | 13.50 ± 0.71 | 0.500 ± 0.000 | " + (
+        "0.250 ± 0.000 | 2 |"
+    )
+    assert lines[-1].startswith("| 1.0 | 2.50 ± 0.71 |")
+    (lines,) = tables(workdir, "--study", "paraphrases").values()
+    assert lines[4:7] == [
+        "| DECA | 2.74 / 2.50 | 2.42 / – | 2.38 / – | 2.96 / – | 1, 0, 0, 0 |",
+        "| -Contrastive | 3.02 / – | 2.92 / – | 2.92 / – | 2.96 / – | 0 |",
+        "| -Dictionary | 3.83 / – | 3.15 / – | 2.97 / – | – | 0 |",
+    ]
+
+
+def test_only_measured_measures_nothing(tmp_path):
+    for table in deca.tables(flags(tmp_path, "--only-measured")):
+        assert not table.measured
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_of_another_config_are_refused(workdir):
+    with pytest.raises(SystemExit, match="another config"):
+        tables(workdir, "--set", "epochs=1")
+
+
+def test_spread_and_interval_say_no_more_than_the_seeds_do():
+    assert spread({}, 2) == interval([]) == "–"
+    assert spread({3: 1.0}, 2) == "1.00" and interval([1.0]) == "+1.00"
+    assert spread({0: 1.0, 1: 3.0}, 1) == "2.0 ± 1.4"
+    # Student's t, 0.975, with 2 degrees of freedom: 4.303; standard error: 1 / sqrt(3)
+    assert interval([1.0, 2.0, 3.0]) == "+2.00 [-0.48, +4.48]"
+
+
+def test_differences_are_of_the_seeds_that_both_have():
+    runs = {
+        seed: {"classification/accuracy": accuracy}
+        for seed, accuracy in enumerate((0.5, 0.6, 0.7))
+    }
+    other = {seed: runs[seed] for seed in (2, 1)} | {9: runs[0]}
+    found = of_errors({("deca", "r8"): runs, ("doc2vecc", "r8"): other})[-1]
+    assert found.columns == {
+        "difference": {"R8": "+0.00 [+0.00, +0.00]"},
+        "seeds": {"R8": "2"},
+    }
+
+
+def test_a_table_without_a_cell_has_a_dash():
+    table = Table("title", {"a": {"x": "1"}, "b": {"y": "2"}}, "corner", "note")
+    assert table.markdown().splitlines()[2:6] == [
+        "| corner | a | b |",
+        "| --- | --- | --- |",
+        "| x | 1 | – |",
+        "| y | – | 2 |",
+    ]
+
+
+def test_the_page_shows_what_is_there_and_says_what_is_missing(workdir, tmp_path):
+    folder = tmp_path / "page"
+    asked = flags(workdir, "--only-measured", "--page", str(folder))
+    path = deca_page.write(folder, deca.contents(asked))
+    html = path.read_text("utf-8")
+    for part in ("error", "nmi", "paraphrases", "lambda", "map", "words", "reproduce"):
+        assert f'<section id="{part}">' in html
+    assert "2.4 / 3.50 ± 1.00" in html and "0.592 / 0.500 ± 0.000" in html
+    assert html.count('class="missing"') == 2  # no trained models: no map, no words
+    assert html.count('src="data:image/png') == 1
+    assert "benchmarks.deca --study lambda --data data" in html
+    assert "src=" not in html.replace('src="data:', "")
+    numbers = (folder / "figures/lambda.csv").read_text("utf-8").splitlines()
+    rows = list(csv.DictReader(numbers))
+    assert len(rows) == 2 * len(deca.WEIGHTS) + 2
+    assert rows[1] == {"line": "ours", "lambda": "0", "seed": "1", "error": "4"}
+    assert rows[-1]["line"] == "DECA (DC+SC), published" and rows[-1]["error"] == "2.4"
+
+
+def test_the_page_of_nothing_is_a_list_of_what_is_missing(tmp_path):
+    asked = flags(tmp_path / "work", "--only-measured")
+    html = deca_page.write(tmp_path, deca.contents(asked)).read_text("utf-8")
+    assert html.count('class="missing"') == 9 and "<img" not in html
+
+
+def test_commands_leave_out_what_is_the_default(tmp_path):
+    asked = flags(Path("w"), "--seeds", "0", "1", "--validate", "--page", "a b")
+    assert deca.command(asked, page=None) == (
+        "python -m benchmarks.deca --data data --workdir w --lexicons nltk "
+        "--pairs pairs.xz --seeds 0 1 --validate"
+    )
+    assert deca.command(asked).endswith("--page 'a b' --validate")
