@@ -45,8 +45,8 @@ def export(
         the run's corpus, or docstrings where there is none.
 
     Raises:
-      UserError: if `out` exists, a vector differs by more than 1e-4 (nothing is left
-        then), or sentence-transformers is not installed.
+      UserError: if `out` exists or cannot be made, a vector differs by more than
+        1e-4 (nothing is left then), or sentence-transformers is not installed.
     """
     out = Path(out)
     if out.exists():
@@ -56,7 +56,10 @@ def export(
     model = model if isinstance(model, DocumentModel) else load(model)
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}") from None
     try:
         facts = _write(partial, model, run)
         manifest.seal(partial)  # or nobody would read it

@@ -282,7 +282,6 @@ def _built(config: Mapping[str, Any], allow: Sequence[str]) -> dict[str, Any]:
 
 def _load_huggingface(folder: Path) -> DocumentModel:
     found = huggingface.load(folder)
-    tokenizer = tokens.load_tokenizer(found.folder)
     segment = Transformer(**found.keywords, pooling=found.pooling)
     limits = {
         "segment_tokens": found.max_tokens,
@@ -292,7 +291,7 @@ def _load_huggingface(folder: Path) -> DocumentModel:
     return DocumentModel(
         encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
         params={"segment": jax.tree.map(jnp.asarray, found.params)},
-        tokenizer=tokenizer.lowercased() if found.lowercase else tokenizer,
+        tokenizer=tokens.load_tokenizer(found.folder, found.lowercase),
         segments=segments.whole,
         graph=None,
         limits=limits,

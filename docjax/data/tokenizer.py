@@ -69,13 +69,19 @@ class Tokenizer:
         temporary.rename(path)
 
 
-def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
+def load_tokenizer(path_or_name: str | Path, lowercase: bool = False) -> Tokenizer:
     """The tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
+
+    With `lowercase` it reads all texts in small letters.
 
     Raises:
       UserError: if there is none, or it cannot be read or reached.
     """
-    path = Path(path_or_name)
+    found = _load(Path(path_or_name))
+    return found.lowercased() if lowercase else found
+
+
+def _load(path: Path) -> Tokenizer:
     if path.is_file():
         return _read(path)
     if (path / "tokenizer.json").is_file():
@@ -84,7 +90,7 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
         raise UserError(
             f"{path}: no tokenizer there; it has none of {', '.join(FILES)}"
         )
-    return _from_transformers(str(path_or_name))
+    return _from_transformers(str(path))
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int = 8192) -> Tokenizer:
@@ -141,10 +147,9 @@ def _special_ids(backend: tokenizers.Tokenizer) -> tuple[np.ndarray, np.ndarray]
 
 def _read(file: Path) -> Tokenizer:
     try:
-        backend = tokenizers.Tokenizer.from_file(str(file))
+        return Tokenizer(tokenizers.Tokenizer.from_file(str(file)))
     except Exception as error:  # noqa: BLE001 the library raises no narrower class
         raise UserError(f"{file}: no tokenizer file ({error})") from None
-    return Tokenizer(backend)
 
 
 def _from_transformers(name: str) -> Tokenizer:

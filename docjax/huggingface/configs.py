@@ -140,7 +140,6 @@ def _check_kind(config: Mapping[str, Any], source: str) -> None:
             f"supported are {', '.join(KINDS)}"
         )
     refused = {
-        "auto_map": "the model brings its own code, which is never run",
         "is_decoder": "decoders are not supported",
         "add_cross_attention": "cross-attention is not supported",
     }

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.huggingface import configs
+from docjax.huggingface import configs, exported
 
 TRANSFORMER = "docjax.encoders.transformer.Transformer"
 WORDS = "docjax.encoders.words.WordAverage"
@@ -22,7 +22,6 @@ CODE = {  # in the folder -> in docjax, where only it is kept
     "docjax_module.py": ("docjax.huggingface", "torch_module.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),
 }
-OWN = "docjax_module.LongDocuments"
 TOKENS = {  # what transformers calls the special tokens of BERT and RoBERTa
     "pad_token": ("[PAD]", "<pad>"),
     "cls_token": ("[CLS]", "<s>"),
@@ -75,7 +74,9 @@ def write_modules(
                 "idx": i,
                 "name": str(i),
                 "path": f"{i}_{kind}" if i else "",
-                "type": f"sentence_transformers.models.{kind}" if modules else OWN,
+                "type": f"{exported.STOCK}models.{kind}"
+                if modules
+                else exported.MODULE,
             }
             for i, kind in enumerate(kinds)
         ],

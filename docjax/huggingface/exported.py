@@ -34,6 +34,8 @@ FIELDS = ("encoder", "segments", "graph", "limits", "labels")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
 NOT_READ = (".py", ".md")  # by docjax: may be missing, as after a download
 LAYERS = 1000  # more than any encoder has; each takes time to build
+TOKENS = 1 << 20  # of a segment: more than any encoder reads
+MODULE, STOCK = "docjax_module.LongDocuments", "sentence_transformers."
 
 
 def segment_names(segment: nn.Module) -> dict[str, str]:
@@ -75,6 +77,8 @@ def read(folder: Path) -> dict[str, Any]:
         facts that are none.
     """
     _verify(folder)
+    files.refuse_code(folder)
+    _check_modules(folder / "modules.json")
     path = folder / FACTS
     facts = files.read_json(path)
     if facts.get("format") != FORMAT:
@@ -162,13 +166,23 @@ def _verify(folder: Path) -> None:
             raise UserError(f"{folder / faulty[0]} {fault}")
 
 
+def _check_modules(path: Path) -> None:
+    """Raises UserError for modules that no export has; docjax itself reads none."""
+    for module in files.read_json(path, list):
+        kind = module.get("type") if isinstance(module, dict) else module
+        if not str(kind).startswith((MODULE, STOCK)):
+            raise UserError(f"{path}: module {kind} is not of an export")
+
+
 def _check_limits(limits: Any, path: Path) -> None:
     found = limits if isinstance(limits, dict) else {}
     for name in LIMITS:
         value = found.get(name, 0)
         optional = value is None and name == "inference_segments"
-        if not optional and (type(value) is not int or value < 1):
-            raise UserError(f"{path}: limits.{name} {value!r} is no number from 1")
+        if not optional and (type(value) is not int or not 0 < value <= TOKENS):
+            raise UserError(
+                f"{path}: limits.{name} {value!r} is no number from 1 to {TOKENS:,}"
+            )
 
 
 def _check_sizes(folder: Path, node: Any, tensors: Mapping[str, Any]) -> None:

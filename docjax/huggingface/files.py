@@ -26,19 +26,22 @@ def find(
 ) -> tuple[Path, str | None]:
     """The folder of a model and, if it came from the hub, its commit.
 
+    A hub name is pinned by `revision`, or written as NAME@REVISION.
+
     Raises:
       UserError: if there is no such folder, and the hub has or gives none.
     """
     folder = Path(name_or_folder)
     if folder.is_dir():
         return folder, None
+    name, _, pinned = str(name_or_folder).partition("@")
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         path = huggingface_hub.snapshot_download(
-            str(name_or_folder),
-            revision=revision,
+            name,
+            revision=revision or pinned or None,
             local_files_only=local_files_only,
             allow_patterns=DOWNLOADED,
         )
@@ -72,6 +75,19 @@ def read_json(path: Path, kind: type = dict) -> Any:
     if not isinstance(value, kind):
         raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
     return value
+
+
+def refuse_code(folder: Path) -> None:
+    """Raises UserError for a model with code of its own: without it, it is another one."""
+    code = sorted(path.name for path in folder.glob("modeling_*.py"))
+    for name in ("config.json", "tokenizer_config.json"):
+        if (folder / name).exists() and "auto_map" in read_json(folder / name):
+            code.append(f"auto_map of {name}")
+    if code:
+        raise UserError(
+            f"{folder}: the model brings its own code ({', '.join(code)}), which is "
+            "never run; take it out if the model is plain BERT or RoBERTa"
+        )
 
 
 @contextlib.contextmanager

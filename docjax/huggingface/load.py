@@ -48,11 +48,12 @@ def load(
         safetensors, and for tensors that do not fit config.json.
     """
     folder, commit = files.find(name_or_folder, revision, local_files_only)
-    _check_code(folder)
+    files.refuse_code(folder)
     if (folder / exported.FACTS).exists():
         inner, (pooling, normalize) = folder, exported.pooling(folder)
     else:
         inner, pooling, normalize = _modules(folder)
+    files.refuse_code(inner)
     source = str(inner / "config.json")
     keywords = configs.keywords(files.read_json(inner / "config.json"), source)
     asked = _optional(inner / "sentence_bert_config.json")
@@ -66,16 +67,6 @@ def load(
         folder=inner,
         revision=commit,
     )
-
-
-def _check_code(folder: Path) -> None:
-    """Raises UserError for a model that has its own code: it would be another one."""
-    code = sorted(path.name for path in folder.glob("modeling_*.py"))
-    if code:
-        raise UserError(
-            f"{folder}: the model brings its own code ({', '.join(code)}), which is "
-            "never run; take that file away if the model is plain BERT or RoBERTa"
-        )
 
 
 def _modules(folder: Path) -> tuple[Path, str, bool]:

@@ -147,16 +147,13 @@ def lookup(node, known):
 class WordAverage(nn.Module):
     def __init__(self, facts, file, model_kwargs):
         super().__init__()
-        self.words = nn.Parameter(
-            load_file(file("model.safetensors"))["embedding.weight"]
-        )
+        words = load_file(file("model.safetensors"))["embedding.weight"]
+        self.words = nn.Parameter(words)
 
     def forward(self, tokens, lengths):
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
-        weights = real / lengths.clamp(min=1)[:, None]
-        return torch.einsum(
-            "nt,ntd->nd", weights.to(self.words.dtype), self.words[tokens]
-        )
+        weights = (real / lengths.clamp(min=1)[:, None]).to(self.words.dtype)
+        return torch.einsum("nt,ntd->nd", weights, self.words[tokens])
 
     def save(self, folder):
         save_file({"embedding.weight": self.words.data}, folder / "model.safetensors")
@@ -241,9 +238,8 @@ class GraphAttention(nn.Module):
         mean = nodes.sum(0, keepdim=True) / real.sum().clamp(min=1)
         nodes = torch.cat([mean, nodes])
         for i in range(self.facts["layers"]):
-            nodes = self.layer(
-                f"document/layer_{i}", F.elu(nodes) if i else nodes, graph
-            )
+            nodes = F.elu(nodes) if i else nodes
+            nodes = self.layer(f"document/layer_{i}", nodes, graph)
         return nodes[0]
 
     def query(self, vectors):
@@ -251,26 +247,20 @@ class GraphAttention(nn.Module):
         return torch.tanh(vectors @ kernel + bias)
 
     def layer(self, path, nodes, graph):
-        sender, receiver = (
-            self.params[f"{path}/sender"],
-            self.params[f"{path}/receiver"],
-        )
+        own = lambda name: self.params[f"{path}/{name}"]
+        sender, receiver = own("sender"), own("receiver")
         heads, k = sender.shape
-        sent = (nodes @ self.params[f"{path}/kernel"]).view(-1, heads, k)
+        sent = (nodes @ own("kernel")).view(-1, heads, k)
         given = torch.einsum("jhk,hk->hj", sent, sender)
         taken = torch.einsum("ihk,hk->hi", sent, receiver)
         scores = F.leaky_relu(given[:, None, :] + taken[:, :, None], 0.2)
-        weights = (
-            scores.masked_fill(~graph, torch.finfo(scores.dtype).min).softmax(-1)
-            * graph
-        )
+        least = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~graph, least).softmax(-1) * graph
         out = torch.einsum("hij,jhk->ihk", weights, sent)
         out = out.mean(1) if self.facts["merge"] == "mean" else out.flatten(1)
-        if self.facts["residual"] == "identity":
-            out = out + nodes
-        else:
-            out = out + nodes @ self.params[f"{path}/skip/kernel"]
-        return out + self.params[f"{path}/bias"] if self.facts["bias"] else out
+        linear = self.facts["residual"] == "linear"
+        out = out + (nodes @ own("skip/kernel") if linear else nodes)
+        return out + own("bias") if self.facts["bias"] else out
 
 
 DOCUMENT_ENCODERS = {
@@ -294,12 +284,10 @@ class LongDocuments(nn.Module):
         self.prefix, self.suffix = _special(tokenizer)
         rest = file("document.safetensors")
         self.params = nn.ParameterDict(load_file(rest) if rest else {})
-        self.segment = lookup(encoder["segment"], SEGMENT_ENCODERS)(
-            encoder["segment"], file, model_kwargs
-        )
-        self.document = lookup(encoder["document"], DOCUMENT_ENCODERS)(
-            encoder["document"], self.params
-        )
+        node = encoder["segment"]
+        self.segment = lookup(node, SEGMENT_ENCODERS)(node, file, model_kwargs)
+        node = encoder["document"]
+        self.document = lookup(node, DOCUMENT_ENCODERS)(node, self.params)
         self.to(next(self.segment.parameters()).dtype)  # that of model_kwargs
 
     @classmethod
@@ -335,14 +323,11 @@ class LongDocuments(nn.Module):
         if task == "query":
             segments = [self._query(one) for one in documents]
         else:
-            segments = self._capped(
-                [self._segments(one, self.cut) for one in documents]
-            )
+            segments = [self._segments(one, self.cut) for one in documents]
+            segments = self._capped(segments)
             if self.graph:
-                graphs = [
-                    self.graph([number for _, number in some], one[2])
-                    for some, one in zip(segments, documents)
-                ]
+                pairs = zip(segments, documents)
+                graphs = [self.graph([n for _, n in s], one[2]) for s, one in pairs]
         ids = [ids for some in segments for ids, _ in some]
         lengths = torch.tensor([len(one) for one in ids])
         tokens = torch.zeros(len(ids), max(int(lengths.max()), 1), dtype=torch.long)
@@ -359,19 +344,17 @@ class LongDocuments(nn.Module):
     def forward(self, features):
         vectors = self._vectors(features["input_ids"], features["lengths"])
         if features["query"]:
-            features["sentence_embedding"] = self.document.query(vectors)
-            return features
+            found = self.document.query(vectors)
+        else:
+            found = torch.stack(self._documents(vectors, features))
+        return features | {"sentence_embedding": found}
+
+    def _documents(self, vectors, features):
         counts = features["counts"]
-        graphs = features["graphs"] or [None] * len(counts)
-        features["sentence_embedding"] = torch.stack(
-            [
-                self.document(some, lengths, None if g is None else g.to(some.device))
-                for some, lengths, g in zip(
-                    vectors.split(counts), features["lengths"].split(counts), graphs
-                )
-            ]
-        )
-        return features
+        parts = vectors.split(counts), features["lengths"].split(counts)
+        graphs = [graph.to(vectors.device) for graph in features["graphs"] or []]
+        graphs = graphs or [None] * len(counts)
+        return [self.document(*one) for one in zip(*parts, graphs)]
 
     def _segments(self, document, cut):
         """Token ids and section of each segment; the long ones go on in further ones."""
@@ -401,10 +384,8 @@ class LongDocuments(nn.Module):
         cut = [some[most:] for some in segments if most and len(some) > most]
         if cut:
             logger.warning(
-                "%d of %d documents have more than %d segments: the last %d segments "
+                "the model reads the first %d segments of a document: %d segments "
                 "(%d tokens) are not read",
-                len(cut),
-                len(segments),
                 most,
                 sum(map(len, cut)),
                 sum(len(ids) for some in cut for ids, _ in some),
@@ -414,12 +395,10 @@ class LongDocuments(nn.Module):
     def _vectors(self, tokens, lengths):
         """Segment vectors, read in order of length so that little is padding."""
         order = lengths.argsort(descending=True)
-        found = [
-            self.segment(
-                tokens[rows, : max(int(lengths[rows].max()), 1)], lengths[rows]
-            )
-            for rows in order.split(ROWS)
-        ]
+        found = []
+        for rows in order.split(ROWS):
+            longest = max(int(lengths[rows].max()), 1)
+            found.append(self.segment(tokens[rows, :longest], lengths[rows]))
         return torch.cat(found)[order.argsort()]
 
 

@@ -165,7 +165,7 @@ def change(path: Path, **values) -> None:
     "values, words",
     [
         (dict(model_type="gpt2"), "'gpt2' is not supported; supported are bert"),
-        (dict(auto_map={"AutoModel": "evil.Model"}), "auto_map is set.*never run"),
+        (dict(auto_map={"AutoModel": "evil.Model"}), "auto_map of .*never run"),
         (dict(position_embedding_type="relative_key"), "'relative_key'"),
         (dict(is_decoder=True), "decoders"),
         (dict(hidden_act="swish"), "'swish' is not supported.*gelu_new"),
@@ -380,5 +380,7 @@ def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch
     checkpoint = load("someone/small", local_files_only=True)
     assert checkpoint.revision == commit
     assert load("someone/small", commit, True).revision == commit
-    with pytest.raises(UserError, match="not had"):
-        load("someone/small", revision="v2", local_files_only=True)
+    assert load(f"someone/small@{commit}").revision == commit
+    for name, revision in (("someone/small", "v2"), ("someone/small@v2", None)):
+        with pytest.raises(UserError, match="not had"):
+            load(name, revision, local_files_only=True)
