@@ -123,16 +123,31 @@ def restore_params(run: Path, params: Any) -> Any:
 
     Those of the best step if the run selected one, of the newest good one otherwise;
     each process has all of them, on whatever devices the run was trained.
+
+    Raises:
+      UserError: if there are none, or of other shapes.
     """
-    # Asked for as NumPy arrays, or they would go back to the devices of the training.
-    host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
     for folder in (run / "best", run / "checkpoints"):
         step = newest_good(folder)
         if step is not None:
-            with ocp.StandardCheckpointer() as reader:
-                found = reader.restore(folder.absolute() / str(step) / "params", host)
-            return jax.tree.map(jnp.asarray, found)
+            return _restored(folder.absolute() / str(step) / "params", params)
     raise UserError(f"{run}: has no checkpoint yet; train it first")
+
+
+def _restored(folder: Path, params: Any) -> Any:
+    held = ocp.StandardCheckpointHandler().metadata(folder).tree
+    if _shapes(held) != _shapes(params):
+        raise UserError(
+            f"{folder}: the parameters of another encoder than config.json names"
+        )
+    # Asked for as NumPy arrays, or they would go back to the devices of the training.
+    host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
+    with ocp.StandardCheckpointer() as reader:
+        return jax.tree.map(jnp.asarray, reader.restore(folder, host))
+
+
+def _shapes(tree: Any) -> Any:
+    return jax.tree.map(lambda array: tuple(array.shape), tree)
 
 
 def newest_good(folder: Path) -> int | None:

@@ -151,11 +151,14 @@ def save(config: Any, path: Path) -> None:
 def load(path: Path) -> dict[str, Any]:
     """Reads a config.json."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such config; is {path.parent} a run?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: no JSON object")
+    return found
 
 
 def _name(fn: Any) -> str:

@@ -31,7 +31,10 @@ def compare(folder: Path) -> Comparison:
       FileNotFoundError: without a manifest.
       ValueError: if that is no JSON object.
     """
-    expected = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    try:
+        expected = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
     if not isinstance(expected, dict):
         raise ValueError("no JSON object")  # noqa: TRY004
     found = _hashes(folder)

@@ -21,7 +21,7 @@ from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import batches, graphs, segments, tokens
 from docjax.data import documents as documents_lib
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.huggingface import exported, files
@@ -238,9 +238,11 @@ def as_document(item: str | Mapping | Document, number: int) -> Document:
 
 
 def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
-    config = config_lib.load(run / "config.json")
-    built = _built(config, allow)
-    shapes = jax.eval_shape(lambda: fresh_params(built["encoder"], 0))
+    source = run / "config.json"
+    config = config_lib.load(source)
+    built = _built(config, allow, source)
+    exported.check_limits(config.get("limits"), source)
+    shapes = exported.shapes(built["encoder"], source)
     return DocumentModel(
         **built,
         params=checkpoint.restore_params(run, shapes),
@@ -252,13 +254,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 
 def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     facts = exported.read(folder)
-    try:
-        built = _built(facts, allow)
-    except (TypeError, AttributeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise UserError(
-            f"{folder / exported.FACTS}: no such model ({reason})"
-        ) from None
+    built = _built(facts, allow, folder / exported.FACTS)
     params = exported.read_params(folder, built["encoder"])
     tokenizer = tokens.load_tokenizer(folder / "tokenizer.json")
     tokens.check_fits(tokenizer, built["encoder"].segment.vocabulary)
@@ -271,12 +267,21 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     )
 
 
-def _built(config: Mapping[str, Any], allow: Sequence[str]) -> dict[str, Any]:
-    """The parts of a model, of functions that are such parts."""
+def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
+    """The parts of a model, of functions that are such parts.
+
+    Raises:
+      UserError: for a config that has none; `source` names its file.
+    """
     found = {}
-    for part, home in HOMES.items():
-        prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
-        found[part] = config_lib.build(config[part], prefixes)
+    try:
+        exported.check_sizes(config["encoder"], source)
+        for part, home in HOMES.items():
+            prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
+            found[part] = config_lib.build(config[part], prefixes)
+    except (KeyError, TypeError, AttributeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"{source}: no such model ({reason})") from None
     return found
 
 

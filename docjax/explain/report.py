@@ -283,10 +283,10 @@ def _export(report: Report) -> str:
         return page.missing(
             "Not exported: the same command with --mode=export does it."
         )
+    least, most = found.words
     note = (
         f"The largest difference of any number to the trained model's vectors, in "
-        f"float32, over {found.documents} documents of {found.words[0]:,} to "
-        f"{found.words[1]:,} words; with transformers, of the vectors of segments."
+        f"float32, over {found.documents} documents of {least:,} to {most:,} words"
     )
     differences = {
         name: f"{value:.1e}" if value else "0"
@@ -298,10 +298,11 @@ def _export(report: Report) -> str:
         f'docjax.load("{found.folder}")\nSentenceTransformer("{found.folder}"{trust})'
     )
     if "transformers" in found.differences:
+        note += "; with transformers, of the vectors of their segments"
         load += f'\nAutoModel.from_pretrained("{found.folder}")  # segments alone'
     return (
         page.table({"difference": differences}, "read with")
-        + page.paragraph(note)
+        + page.paragraph(note + ".")
         + page.pre(load)
         + page.details("files", page.table({"bytes": sizes}, "file"))
     )

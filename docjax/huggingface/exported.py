@@ -9,7 +9,6 @@
 `segment_names`; without, its parameters lie in document.safetensors too.
 """
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from docjax.config import UserError
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.words import WordAverage
-from docjax.huggingface import files, names
+from docjax.huggingface import configs, files, names
 
 FACTS = "docjax.json"
 FORMAT = 1
@@ -89,7 +88,7 @@ def read(folder: Path) -> dict[str, Any]:
     missing = [name for name in FIELDS if name not in facts]
     if missing:
         raise UserError(f"{path}: {', '.join(missing)} missing")
-    _check_limits(facts["limits"], path)
+    check_limits(facts["limits"], path)
     return facts
 
 
@@ -108,13 +107,10 @@ def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
     Raises:
       UserError: if the tensors are not those of the encoder.
     """
-    if not isinstance(encoder, DocumentEncoder):
-        raise UserError(f"{folder / FACTS}: encoder is no DocumentEncoder")
+    expected = names.flatten(shapes(encoder, folder / FACTS))
     table = _table(encoder)
     with files.tensors(_weights(folder)) as tensors:
-        _check_sizes(folder, config_lib.node(encoder), tensors)
-        shapes = _shapes(folder, encoder)
-        found = {path: table.get(path, path) for path in shapes}
+        found = {path: table.get(path, path) for path in expected}
         odd = set(found.values()) ^ set(tensors)
         if odd:
             raise UserError(
@@ -122,7 +118,7 @@ def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
                 f"{len(tensors)}: {names.some(sorted(odd))}"
             )
         for path, name in found.items():
-            got, want = tuple(tensors[name].get_shape()), shapes[path]
+            got, want = tuple(tensors[name].get_shape()), expected[path].shape
             if path in table and names.swapped(path):
                 want = want[::-1]
             if got != want:
@@ -151,7 +147,7 @@ def _verify(folder: Path) -> None:
     """Raises UserError if the files are not those that were exported."""
     try:
         found = manifest.compare(folder)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{folder / manifest.MANIFEST}: not readable ({error}), so the model "
             "cannot be verified; export it again"
@@ -174,35 +170,41 @@ def _check_modules(path: Path) -> None:
             raise UserError(f"{path}: module {kind} is not of an export")
 
 
-def _check_limits(limits: Any, path: Path) -> None:
+def check_limits(limits: Any, source: Path) -> None:
+    """Raises UserError for limits that no model has; `source` names their file."""
     found = limits if isinstance(limits, dict) else {}
     for name in LIMITS:
         value = found.get(name, 0)
         optional = value is None and name == "inference_segments"
         if not optional and (type(value) is not int or not 0 < value <= TOKENS):
             raise UserError(
-                f"{path}: limits.{name} {value!r} is no number from 1 to {TOKENS:,}"
+                f"{source}: limits.{name} {value!r} is no number from 1 to {TOKENS:,}"
             )
 
 
-def _check_sizes(folder: Path, node: Any, tensors: Mapping[str, Any]) -> None:
-    """Raises UserError for sizes that the files cannot have, before any is used."""
-    most = sum(math.prod(tensor.get_shape()) for tensor in tensors.values())
+def check_sizes(node: Any, source: Path) -> None:
+    """Raises UserError for sizes that no encoder has, before any is used."""
     for name, value in names.flatten(node).items():
-        bound = LAYERS if name.endswith("layers") else most
-        if type(value) is int and not 0 <= value <= bound:
+        most = LAYERS if name.endswith("layers") else configs.MOST
+        if type(value) is int and not 0 <= value <= most:
+            path = name.replace("/", ".")
             raise UserError(
-                f"{folder / FACTS}: encoder.{name.replace('/', '.')} is {value}, but "
-                f"the files hold {most} numbers, and an encoder at most {LAYERS} layers"
+                f"{source}: encoder.{path} is {value}, not from 0 to {most}"
             )
 
 
-def _shapes(folder: Path, encoder: DocumentEncoder) -> dict[str, tuple[int, ...]]:
+def shapes(encoder: Any, source: Path) -> Any:
+    """The parameters of an encoder, nested, of which only shapes and types are there.
+
+    Raises:
+      UserError: if it is none; `source` names the file that says so.
+    """
+    if not isinstance(encoder, DocumentEncoder):
+        raise UserError(f"{source}: encoder is no DocumentEncoder")
     try:
-        tree = jax.eval_shape(lambda: fresh_params(encoder, 0))
+        return jax.eval_shape(lambda: fresh_params(encoder, 0))
     except UserError:
         raise
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
-        raise UserError(f"{folder / FACTS}: no such encoder ({reason})") from None
-    return {path: leaf.shape for path, leaf in names.flatten(tree).items()}
+        raise UserError(f"{source}: no such encoder ({reason})") from None
