@@ -279,7 +279,7 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
         for part, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
             found[part] = config_lib.build(config[part], prefixes)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"{source}: no such model ({reason})") from None
     return found
