@@ -106,7 +106,7 @@ class NegativeSampling:
         context, counts = self._context(rows.words, real, window)
         means = self._estimates(rows.drawn)
         share = 1 / (counts + 1) if self.combine == "mean" else jnp.ones_like(counts)
-        u = (context + means[estimates]) * share[..., None]
+        u = settle((context + means[estimates]) * share[..., None])
 
         right = row_sums(u * rows.targets)
         wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u)
@@ -119,7 +119,7 @@ class NegativeSampling:
         # The factors of both products lie as they are multiplied fastest.
         turned = settle(of_wrong.swapaxes(1, 2))
         of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise)
-        of_u = (of_u + of_right[..., None] * rows.targets) * share[..., None]
+        of_u = settle((of_u + of_right[..., None] * rows.targets) * share[..., None])
         found = Rows(
             words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, estimates, rows.drawn.shape),
