@@ -135,8 +135,9 @@ def test_text_of_documents_configs_and_commands_stays_text(run_dir):
     found = read(run_dir)
     assert len(found.all("script")) == 2  # the weights and the page's own
     assert all(set(a) <= {"alt", "src"} for a in found.all("img"))
-    # name (twice), source, document, heading, passage, command; the config quotes it as JSON
-    assert found.text().count(ATTACK) == 7
+    # name (twice), source, document, heading, passage, folder of the export (thrice),
+    # command; the config quotes it as JSON
+    assert found.text().count(ATTACK) == 10
     assert json.dumps(ATTACK)[1:-1] in found.text()
 
 
