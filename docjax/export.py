@@ -29,8 +29,8 @@ from docjax.training import metrics
 from docjax.types import Document, Section
 
 MOST = 1e-4  # that a number of a vector may differ
-SAMPLE = 16  # documents that are compared, and one of LONG words
-LONG = 5000
+SAMPLE = 8  # documents that are compared, and one of LONG words
+LONG = 2000
 
 
 def export(

@@ -335,7 +335,7 @@ def test_the_model_card_says_what_the_model_is(runs, folders, texts):
     words = huggingface_hub.ModelCard.load(folders["deca"] / "README.md")
     assert "AutoModel" not in words.text and "trust_remote_code" not in words.text
     assert "No task was evaluated." in words.text
-    assert "over 17 documents" in words.text
+    assert "over 9 documents" in words.text
     config = json.loads(
         (folders["deca"] / "config_sentence_transformers.json").read_text()
     )
@@ -347,7 +347,7 @@ def test_the_command_line_exports(runs, tmp_path, capsys):
     assert cli.main(arguments) == 0
     out, _ = capsys.readouterr()
     assert out.splitlines()[0].startswith(
-        f"exported to {tmp_path / 'out'}; vectors of 17"
+        f"exported to {tmp_path / 'out'}; vectors of 9"
     )
     assert [line.split()[0] for line in out.splitlines()[1:]] == [
         "docjax",
