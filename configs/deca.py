@@ -46,6 +46,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     cleaning="letters",
                     least_count=5,
                     stop_words=True,
+                    keep=("not",),
                     lexicons=lexicons,
                 ),
             ),
@@ -74,12 +75,14 @@ def get_config(variant: str = "") -> ConfigDict:
                 negatives=5,
                 sample=5,
                 context="shrunk",
+                combine="mean",
                 weight=0.5,
                 contrastive=dict(
                     fn="docjax.objectives.infonce.infonce",
                     similarity="cosine",
                     temperature=1.0,
                     symmetric=False,
+                    include_positive=True,
                 ),
             ),
             optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.15),
@@ -88,7 +91,7 @@ def get_config(variant: str = "") -> ConfigDict:
             epochs=20,
             steps=placeholder(int),
             log_every=100,
-            evaluate_every=placeholder(int),
+            evaluate_every=0,  # at the end only
             checkpoint_every=placeholder(int),
             tasks=dict(
                 classification=dict(fn="docjax.tasks.classification.linear"),
@@ -128,11 +131,13 @@ def antonyms(config: ConfigDict) -> None:
 
 def r8(config: ConfigDict) -> None:
     _table_2(config, window=6, negatives=5, sample=5)
+    config.tokenizer.train.cleaning = "alphabet"
     antonyms(config)
 
 
 def r52(config: ConfigDict) -> None:
     _table_2(config, window=10, negatives=5, sample=10)
+    config.tokenizer.train.cleaning = "alphabet"
     antonyms(config)
 
 
@@ -161,7 +166,9 @@ def imdb(config: ConfigDict) -> None:
 
 def simsiam(config: ConfigDict) -> None:
     """DC+SS: SimSiam in place of InfoNCE."""
-    config.encoder.head = dict(fn="docjax.encoders.pooling.Predictor", hidden=64)
+    config.encoder.head = dict(
+        fn="docjax.encoders.pooling.Predictor", hidden=64, dropout=0.3
+    )
     config.objective.contrastive = dict(fn="docjax.objectives.simsiam.simsiam")
 
 

@@ -35,7 +35,12 @@ def get_config(variant: str = "") -> ConfigDict:
     config.graph = None
     config.views = words.views
     config.encoder.segment.update(
-        vocabulary=30522, positions=512, position_offset=0, types=2, epsilon=1e-12
+        vocabulary=30522,
+        positions=512,
+        position_offset=0,
+        types=2,
+        epsilon=1e-12,
+        dropout=0.3,
     )
     config.encoder.document = dict(fn="docjax.encoders.pooling.Mean")
     config.objective = words.objective.contrastive
@@ -76,7 +81,9 @@ def imdb(config: ConfigDict) -> None:
 
 def simsiam(config: ConfigDict) -> None:
     """BT+SS: SimSiam in place of InfoNCE."""
-    config.encoder.head = dict(fn="docjax.encoders.pooling.Predictor", hidden=64)
+    config.encoder.head = dict(
+        fn="docjax.encoders.pooling.Predictor", hidden=64, dropout=0.3
+    )
     config.objective = dict(fn="docjax.objectives.simsiam.simsiam")
 
 

@@ -5,12 +5,13 @@ Exit codes: 0 done; 2 a mistake in a flag, a model or the data, told in one line
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 from docjax.config import UserError
 
-COMMANDS = ("augment", "export")  # modules of docjax.commands
+COMMANDS = ("augment", "encode", "evaluate", "export", "search")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"docjax: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output wants no more of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -61,7 +61,7 @@ def export(
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}") from None
     try:
-        facts = _write(partial, model, run)
+        facts = _write(partial, model)
         manifest.seal(partial)  # or nobody would read it
         facts["measured"] = _measured(partial, model, list(documents or _samples(run)))
         exported.write(partial, facts)
@@ -81,7 +81,7 @@ def _run(model: Any) -> Path | None:
     return run if run and (run / "checkpoints").is_dir() else None
 
 
-def _write(folder: Path, model: DocumentModel, run: Path | None) -> dict[str, Any]:
+def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
     """Writes all but the model card and the manifest; gives docjax.json."""
     facts = {
         "docjax": docjax.__version__,
@@ -90,6 +90,7 @@ def _write(folder: Path, model: DocumentModel, run: Path | None) -> dict[str, An
         "graph": config_lib.node(model.graph),
         "limits": dict(model.limits),
         "labels": list(model.labels),
+        "similarity": model.similarity_fn_name,
     }
     exported.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)
@@ -98,16 +99,8 @@ def _write(folder: Path, model: DocumentModel, run: Path | None) -> dict[str, An
         known = model.tokenizer.backend.get_vocab(with_added_tokens=True)
         huggingface.write_transformer(folder, facts, set(known))
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
-    huggingface.write_modules(folder, facts, special > 0, _similarity(run))
+    huggingface.write_modules(folder, facts, special > 0)
     return facts
-
-
-def _similarity(run: Path | None) -> str:
-    """How vectors are compared: as in training, else by cosine."""
-    config = config_lib.load(run / "config.json") if run else {}
-    objective = config.get("objective") or {}
-    objective = objective.get("contrastive") or objective
-    return objective.get("similarity", "cosine")
 
 
 def _samples(run: Path | None) -> list[Document]:

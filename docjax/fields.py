@@ -72,6 +72,8 @@ def _check_numbers(config: dict[str, Any]) -> None:
         part = numbers if name.endswith("tokens") else optional
         part[f"limits.{name}"] = value
     numbers |= {name: value for name, value in optional.items() if value is not None}
+    if numbers.get("evaluate_every") == 0:
+        del numbers["evaluate_every"]  # at the end only
     for name, value in numbers.items():
         if not (isinstance(value, int) and value > 0):
             what = " or nothing" if name in optional else ""

@@ -5,7 +5,6 @@ on segments, so that only they are ever read back.
 """
 
 import dataclasses
-import hashlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from absl import logging
 from tqdm import tqdm
 
-from docjax.checkpoint import newest_good
+from docjax.checkpoint import digest, newest_good
 from docjax.config import UserError
 from docjax.data import batches, storage
 from docjax.encoders.document import DocumentEncoder
@@ -48,11 +47,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
 
 def _name(encoder: DocumentEncoder, params: Any, most: int | None) -> str:
     """A hash of the segment encoder, its parameters and the segments it reads."""
-    found = hashlib.sha256(f"{encoder.segment!r} {most}".encode())
-    for path, leaf in jax.tree.leaves_with_path(params["segment"]):
-        found.update(jax.tree_util.keystr(path).encode())
-        found.update(np.asarray(leaf).tobytes())
-    return found.hexdigest()[:16]
+    return digest(f"{encoder.segment!r} {most}", params["segment"])[:16]
 
 
 def _write(path: Path, prepared: Prepared, params: Any, most: int | None) -> None:

@@ -23,7 +23,7 @@ from docjax.config import UserError
 from docjax.evaluate import Evaluation
 from docjax.export import export
 from docjax.prepare import prepare, trained_params
-from docjax.processes import wait
+from docjax.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 from docjax.training.metrics import last_metrics
 
@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
                 FLAGS.coordinator, FLAGS.processes, FLAGS.process
             )
         elif FLAGS.distributed:
-            _join_cluster()
+            join_cluster()
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
     except tuple(CODES) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -65,16 +65,6 @@ def main(argv: list[str]) -> int:
 
 def _stop(*_: Any) -> None:
     raise loop.Stopped("stopped; the same command goes on from what is saved")
-
-
-def _join_cluster() -> None:
-    try:
-        jax.distributed.initialize()
-    except ValueError as error:
-        raise UserError(
-            f"--distributed: no cluster is found here ({error}); name one with "
-            "--coordinator, --processes and --process"
-        ) from None
 
 
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:

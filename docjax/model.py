@@ -5,7 +5,9 @@ Nothing is unpickled, and no code is imported from a model folder.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +37,7 @@ HOMES = {  # of the functions that a run or folder may name for the parts of a m
     "segments": "docjax.data.segments.",
     "graph": "docjax.data.graphs.",
 }
+COUNTS = ("documents", "segments", "tokens", "segments_cut", "tokens_cut")
 
 
 class Attention(NamedTuple):
@@ -53,6 +56,7 @@ class DocumentModel:
       limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
         segments of a document that are read (None: all).
       labels: of a classification head, in the order of its classes.
+      similarity_fn_name: "cosine" or "dot": how training compared vectors.
     """
 
     encoder: DocumentEncoder
@@ -62,6 +66,7 @@ class DocumentModel:
     graph: graphs.Builder | None
     limits: Mapping[str, Any]
     labels: Sequence[str] = ()
+    similarity_fn_name: str = "cosine"
 
     def encode(
         self,
@@ -90,12 +95,9 @@ class DocumentModel:
                 f"encode takes a list of documents, not one {type(documents).__name__}: "
                 "put it into [ ]"
             )
-        stats = dict.fromkeys(
-            ("documents", "segments", "tokens", "segments_cut", "tokens_cut"), 0
-        )
-        cut = (self._cut(one, stats) for one in self._tokenize(documents))
-        bar = tqdm(cut, total=len(documents), disable=not show_progress_bar)
-        found = list(self._inference(batch_size).encode(self.params, iter(bar)))
+        stats: dict[str, int] = {}
+        bar = tqdm(documents, disable=not show_progress_bar)
+        found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
         if stats["segments_cut"] and not return_stats:
             logging.warning(
                 "the model reads the first %d segments of a document: %d segments "
@@ -108,6 +110,28 @@ class DocumentModel:
         if normalize_embeddings:
             vectors = _normalize(vectors)
         return (vectors, stats) if return_stats else vectors
+
+    def encode_stream(
+        self,
+        documents: Iterable[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        stats: dict[str, int] | None = None,
+    ) -> Iterator[Float[np.ndarray, " d"]]:
+        """The vectors of any number of documents, one by one, in their order.
+
+        Some thousand segments are in memory at a time.
+
+        Args:
+          stats: takes the counts that `encode` returns, as documents are read.
+
+        Raises:
+          UserError: for a document without text, when it is reached.
+        """
+        stats = {} if stats is None else stats
+        stats.update({name: 0 for name in COUNTS if name not in stats})
+        cut = (self._cut(one, stats) for one in self._tokenize(documents))
+        return self._inference(batch_size).encode(self.params, cut)
 
     def encode_queries(
         self, texts: Sequence[str], *, normalize_embeddings: bool = False
@@ -144,13 +168,20 @@ class DocumentModel:
         headings = [sections[piece.section] for piece in pieces]
         return Attention(weights, pieces[: len(one)], headings[: len(one)])
 
+    def fingerprint(self) -> str:
+        """A sha256 of all that a document's vector depends on."""
+        limit = self.limits["segment_tokens"]
+        cut = tokens.fingerprint(self.graph, self.segments, self.tokenizer, limit)
+        facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
+        return checkpoint.digest(facts, self.params)
+
     def _tokenize(
-        self, items: Sequence, cut: Callable | None = None
+        self, items: Iterable, cut: Callable | None = None
     ) -> Iterator[Segments]:
-        for start in range(0, len(items), TEXTS_AT_ONCE):
-            some = items[start : start + TEXTS_AT_ONCE]
+        numbered = enumerate(items)
+        while some := list(itertools.islice(numbered, TEXTS_AT_ONCE)):
             yield from tokens.segment_documents(
-                [as_document(item, start + i) for i, item in enumerate(some)],
+                [as_document(item, number) for number, item in some],
                 cut or self.segments,
                 self.tokenizer,
                 self.limits["segment_tokens"],
@@ -249,6 +280,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         tokenizer=tokens.load_tokenizer(run / "tokenizer.json"),
         limits=config["limits"],
         labels=config.get("labels", ()),
+        similarity_fn_name=_similarity(config.get("objective"), allow),
     )
 
 
@@ -264,6 +296,7 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         tokenizer=tokenizer,
         limits=facts["limits"],
         labels=facts["labels"],
+        similarity_fn_name=facts["similarity"],
     )
 
 
@@ -283,6 +316,20 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"{source}: no such model ({reason})") from None
     return found
+
+
+def _similarity(objective: Any, allow: Sequence[str]) -> str:
+    """The `similarity` of an objective, or of the contrastive one that it holds."""
+    if not isinstance(objective, Mapping):
+        return "cosine"
+    if objective.get("contrastive"):
+        return _similarity(objective["contrastive"], allow)
+    try:
+        fn = config_lib.resolve(objective.get("fn"), allow)
+    except UserError:  # a user's own, which encoding does without
+        return "cosine"
+    asked = inspect.signature(fn).parameters.get("similarity")
+    return objective.get("similarity", asked.default) if asked else "cosine"
 
 
 def _load_huggingface(folder: Path) -> DocumentModel:

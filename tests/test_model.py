@@ -1,5 +1,6 @@
 """`docjax.load` as a user's script calls it: runs and Hugging Face folders."""
 
+import dataclasses
 import functools
 import json
 import re
@@ -90,6 +91,69 @@ def test_stats_count_what_was_read_and_what_the_cap_left_out(model):
     assert (stats["segments"], stats["segments_cut"]) == (4, 2)
     # A passage is a sentence here: four were read and two were not.
     assert whole == 2 * cut > 0
+
+
+def test_a_stream_gives_the_same_vectors_and_reads_no_further_than_it_must(
+    model, monkeypatch
+):
+    monkeypatch.setattr("docjax.model.TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("docjax.inference.WINDOW", 4)
+    texts, read = [SENTENCE * (1 + i % 3) for i in range(40)], []
+    given = (read.append(text) or text for text in texts)
+    counts = {}
+    stream = model.encode_stream(given, stats=counts)
+    found = [next(stream)]
+    assert len(read) < 8 and counts["documents"] < 8
+    found += stream
+    vectors, stats = model.encode(texts, return_stats=True)
+    np.testing.assert_allclose(found, vectors, atol=1e-5)
+    assert counts == stats and stats["documents"] == 40
+
+
+def test_a_fingerprint_is_of_all_that_a_vector_depends_on(run, model, tmp_path):
+    same = docjax.load(run)
+    assert same.fingerprint() == model.fingerprint()
+    config = json.loads((run / "config.json").read_text())
+    others = [docjax.load(run, dtype="bfloat16")]
+    for part, name, value in (
+        ("segments", "words", 13),
+        ("limits", "inference_segments", 4),
+        ("graph", "fn", "docjax.data.graphs.section"),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(run, folder)
+        changed = config | {part: config[part] | {name: value}}
+        assert changed != config
+        (folder / "config.json").write_text(json.dumps(changed))
+        others.append(docjax.load(folder))
+    params = jax.tree.map(lambda leaf: leaf, model.params)
+    leaf = next(iter(jax.tree.leaves(params)))
+    params = jax.tree.map(lambda x: x + 1e-3 if x is leaf else x, params)
+    others.append(dataclasses.replace(model, params=params))
+    assert len({one.fingerprint() for one in (model, *others)}) == 6
+
+
+@pytest.mark.parametrize(
+    "objective, expected",
+    [
+        ({"fn": "docjax.objectives.infonce.infonce"}, "dot"),
+        ({"fn": "docjax.objectives.infonce.infonce", "similarity": "cosine"}, "cosine"),
+        ({"fn": "docjax.objectives.simsiam.simsiam"}, "cosine"),
+        ({"fn": "mine.objective"}, "cosine"),
+        (
+            {
+                "fn": "docjax.objectives.negative_sampling.NegativeSampling",
+                "contrastive": {"fn": "docjax.objectives.infonce.infonce"},
+            },
+            "dot",
+        ),
+    ],
+)
+def test_vectors_are_compared_as_the_objective_did(run, tmp_path, objective, expected):
+    shutil.copytree(run, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text()) | {"objective": objective}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    assert docjax.load(tmp_path / "run").similarity_fn_name == expected
 
 
 def test_a_query_that_would_be_cut_is_refused(model):

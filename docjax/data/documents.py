@@ -3,6 +3,7 @@
 Where records come from (files, folders, packages) is the business of `sources/`.
 """
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from absl import logging
 
 from docjax.config import UserError
+from docjax.data.seen import Seen
 from docjax.types import Document, Section
 
 KEYS = (
@@ -118,32 +120,31 @@ def read(
 
     With `max_bad_fraction` 0 the first bad record raises. Otherwise bad records are
     counted by reason in `report`, beside the good ones under "documents", and the
-    counts are logged at the end. Memory grows by the ids alone.
+    counts are logged at the end. Memory does not grow.
 
     Raises:
       BadDocument: for the first bad record, if none is allowed.
       UserError: at the end, if more than `max_bad_fraction` were bad or none good.
     """
     counts: Counter = Counter()
-    ids: set[str] = set()
     first = None
-    for place, record in records:
-        try:
-            document = convert(record, place)
-            if document.id in ids:
-                detail = f"{document.id!r} was used before"
-                raise BadDocument(place, "duplicate id", detail)
-        except BadDocument as error:
-            if max_bad_fraction <= 0:
-                mend = "mend it, or let max_bad_fraction leave some out"
-                detail = f"{error.detail}; {mend}"
-                raise BadDocument(error.place, error.reason, detail) from None
-            counts[error.reason] += 1
-            first = first or error
-            continue
-        ids.add(document.id)
-        counts["documents"] += 1
-        yield document
+    with contextlib.closing(Seen()) as ids:
+        for place, record in records:
+            try:
+                document = convert(record, place)
+                if not ids.add(document.id):
+                    detail = f"{document.id!r} was used before"
+                    raise BadDocument(place, "duplicate id", detail)
+            except BadDocument as error:
+                if max_bad_fraction <= 0:
+                    mend = "mend it, or let max_bad_fraction leave some out"
+                    detail = f"{error.detail}; {mend}"
+                    raise BadDocument(error.place, error.reason, detail) from None
+                counts[error.reason] += 1
+                first = first or error
+                continue
+            counts["documents"] += 1
+            yield document
     if report is not None:
         report.update(counts)
     _check_counts(counts, max_bad_fraction, first)

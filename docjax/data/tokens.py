@@ -224,6 +224,19 @@ class Corpus:
         """The tokens of all documents, one after the other."""
         return self._arrays["tokens"]
 
+    def word_counts(
+        self, vocabulary: int, documents: Int[np.ndarray, " b"] | None = None
+    ) -> Int[np.ndarray, " w"]:
+        """How often some documents, or all, have each of `vocabulary` tokens."""
+        documents = np.arange(len(self)) if documents is None else documents
+        counts = np.zeros(vocabulary, np.int64)
+        for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
+            tokens = self.concatenated(
+                documents[first : first + DOCUMENTS_AT_ONCE]
+            ).tokens
+            counts += np.bincount(tokens, minlength=vocabulary)
+        return counts
+
     def starts(self) -> Int[np.ndarray, " c"]:
         """Where each document's tokens start, and after the last where they end."""
         return self._arrays["segments"][self._arrays["documents"]]
@@ -242,7 +255,7 @@ class Corpus:
 
 
 def fingerprint(
-    source: Callable,
+    source: Callable | None,
     segments: Cut,
     tokenizer: Tokenizer,
     limit: int,

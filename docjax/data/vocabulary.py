@@ -62,5 +62,4 @@ def vocabulary(tokenizer: Tokenizer, corpus: Corpus) -> Vocabulary:
         else:
             continues[i] = bool(prefix) and token.startswith(prefix)
             words[i] = None if continues[i] else token
-    counts = np.bincount(corpus.tokens, minlength=tokenizer.vocabulary)
-    return Vocabulary(words, continues, counts)
+    return Vocabulary(words, continues, corpus.word_counts(tokenizer.vocabulary))

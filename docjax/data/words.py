@@ -22,9 +22,11 @@ BREAK = "<br />"
 MARK = "\u2581"  # before every word: a letter alone is no word
 
 CLEANINGS = {
-    # Letters, digits and ( ) , ! ? ' `, contractions apart: TextGCN's (R8, R52, MR,
-    # Ohsumed, 20 Newsgroups).
+    # Letters, digits and ( ) , ! ? ' `, contractions apart: TextGCN's (MR, Ohsumed,
+    # 20 Newsgroups).
     "letters": r"[,!?()]|[a-z0-9'`](?:(?!n't|'(?:s|ve|re|d|ll))[a-z0-9'`])*",
+    # Letters alone: the text of R8 and R52 that TextGCN and DECA read.
+    "alphabet": r"[a-z]+",
     # Everything between white space and ; with . " , ( ) ! ? : apart (IMDB).
     "reviews": r"""[.",()!?:]|[^\s.",()!?:;]+""",
 }

@@ -73,19 +73,20 @@ class Classifier(nn.Module):
 class Predictor(nn.Module):
     """The views' vectors, and after them what a small network predicts from each.
 
-    Linear without bias, batch normalisation over the documents of a view, ReLU, linear
-    (SimSiam; DECA has 64 `hidden`). The statistics are the batch's own: there are no
+    Dropout, linear without bias, batch normalisation over the documents of a view,
+    ReLU, linear (SimSiam; DECA has 64 `hidden` and dropout 0.3). The statistics are the batch's own: there are no
     running ones, since predictions are for training only.
     """
 
     hidden: int = 64
+    dropout: float = 0.0
 
     @nn.compact
     def __call__(
         self, vectors: Float[Array, "v b d"], key: jax.Array | None = None
     ) -> Float[Array, "_ b d"]:
-        del key
-        inner = nn.Dense(self.hidden, use_bias=False, name="inner")(vectors)
+        read = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
+        inner = nn.Dense(self.hidden, use_bias=False, name="inner")(read)
         mean, square = inner.mean(1, keepdims=True), inner.var(1, keepdims=True)
         scale = self.param("scale", nn.initializers.ones, (self.hidden,))
         shift = self.param("shift", nn.initializers.zeros, (self.hidden,))

@@ -58,12 +58,10 @@ def write_transformer(folder: Path, facts: Mapping[str, Any], tokens: set[str]) 
     _write(folder / "tokenizer_config.json", tokenizer | special)
 
 
-def write_modules(
-    folder: Path, facts: Mapping[str, Any], special: bool, similarity: str
-) -> None:
+def write_modules(folder: Path, facts: Mapping[str, Any], special: bool) -> None:
     """Writes what sentence-transformers reads.
 
-    `special`: the tokenizer puts tokens around a text; `similarity`: "cosine" or "dot".
+    `special`: the tokenizer puts tokens around a text.
     """
     modules = _stock(facts, special)
     kinds = modules or {"": {}}
@@ -89,7 +87,10 @@ def write_modules(
         _write(folder / "sentence_bert_config.json", kinds["Transformer"])
     _write(
         folder / "config_sentence_transformers.json",
-        {"model_type": "SentenceTransformer", "similarity_fn_name": similarity},
+        {
+            "model_type": "SentenceTransformer",
+            "similarity_fn_name": facts["similarity"],
+        },
     )
     if not modules:
         write_code(folder)

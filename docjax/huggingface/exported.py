@@ -29,7 +29,7 @@ from docjax.huggingface import configs, files, names
 FACTS = "docjax.json"
 FORMAT = 1
 WEIGHTS, REST = "model.safetensors", "document.safetensors"
-FIELDS = ("encoder", "segments", "graph", "limits", "labels")
+FIELDS = ("encoder", "segments", "graph", "limits", "labels", "similarity")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
 NOT_READ = (".py", ".md")  # by docjax: may be missing, as after a download
 LAYERS = 1000  # more than any encoder has; each takes time to build

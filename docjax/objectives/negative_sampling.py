@@ -18,6 +18,7 @@ from docjax.config import UserError
 from docjax.products import row_sums, settle
 
 CONTEXTS = ("left", "shrunk", "full")
+DRAWS = 4
 
 
 class Rows(NamedTuple):
@@ -46,14 +47,14 @@ class NegativeSampling:
       window: words on one side.
       negatives: k; those of a word are shared by the words at the same place of the
         other columns, which are far from it.
-      sample: words of the document in one estimate.
+      sample: words of the document in one estimate. DRAWS times as many are drawn from
+        a document for each block; `sample` of them in a circle are one estimate, and
+        every word takes one at random: close to a draw for every word.
       context: "full": all words within the window; "shrunk": within a window drawn
         from 1..window, as in Word2Vec; "left": as the authors' code has it, the words
         from t - window + b to t - b with b drawn from 0..window - 1, so that some words
         are predicted from their document alone. The draw is one for a block.
       combine: "mean" of the context's words and the estimate, or "sum" as in Eq. 2.
-      pool: words drawn from a document of a block; `sample` of them in a circle are
-        one estimate, and every word takes one at random.
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
@@ -64,7 +65,6 @@ class NegativeSampling:
     sample: int = 5
     context: str = "shrunk"
     combine: str = "mean"
-    pool: int = 16
     contrastive: Callable | None = None
     weight: float = 0.5
 
@@ -74,17 +74,17 @@ class NegativeSampling:
                 f"negative_sampling has context {', '.join(map(repr, CONTEXTS))}, not "
                 f"{self.context!r}, and combine 'mean' or 'sum', not {self.combine!r}"
             )
-        sizes = {n: getattr(self, n) for n in ("window", "negatives", "pool")}
-        if min(*sizes.values(), self.weight + 1) < 1 or not 1 <= self.sample:
+        sizes = {n: getattr(self, n) for n in ("window", "negatives", "sample")}
+        if min(*sizes.values(), self.weight + 1) < 1:
             raise UserError(
-                f"negative_sampling has {sizes}, sample {self.sample} and weight "
-                f"{self.weight}: counts must be at least 1, the weight 0"
+                f"negative_sampling has {sizes} and weight {self.weight}: counts must "
+                "be at least 1, the weight 0"
             )
 
     @property
     def drawn(self) -> int:
         """Words drawn from each document of a block."""
-        return max(self.pool, self.sample)
+        return DRAWS * self.sample
 
     def gradient(
         self,

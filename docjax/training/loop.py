@@ -111,10 +111,10 @@ class _Loop:
         self.log.tick(step)
         if step % config["log_every"] == 0 or step == self.steps:
             self.log.write(step, self._line(found, padding))
-        if step % self._every("evaluate_every") == 0 and step < self.steps:
+        if self._due("evaluate_every", step) and step < self.steps:
             self.evaluate(step, state)
         stop = self.stop.asked()
-        due = step % self._every("checkpoint_every") == 0
+        due = self._due("checkpoint_every", step)
         if due or step == self.steps or stop:
             self.save(state)
         if stop and step < self.steps:
@@ -124,9 +124,12 @@ class _Loop:
                 f"stopped at step {step} of {self.steps}, saved in {self.prepared.run}"
             )
 
-    def _every(self, name: str) -> int:
-        """Steps between two of something; an epoch if the config does not say."""
-        return self.prepared.config[name] or self.epoch_steps
+    def _due(self, name: str, step: int) -> bool:
+        """Whether something is due that is done every so many steps, if the config
+        does not say once an epoch; never if that is 0."""
+        every = self.prepared.config[name]
+        every = self.epoch_steps if every is None else every
+        return every > 0 and step % every == 0
 
     def evaluate(self, step: int, state: State) -> None:
         part = "validation" if self.prepared.config["splits"]["validation"] else "test"

@@ -21,7 +21,7 @@ Table = Float[Array, "n d"]
 class Gradient(NamedTuple):
     """Of a loss, with respect to rows of a table."""
 
-    rows: Int[Array, "*e"]
+    rows: Int[Array, "*e"]  # those beyond the table are none
     values: Float[Array, "*v d"]  # broadcast to "*e d"
 
 
@@ -48,11 +48,11 @@ class Adagrad:
         """The next table and statistics; `decay` scales the learning rate."""
         for rows, values in gradients:
             mean = row_sums(values**2) / values.shape[-1]
-            squares = squares.at[rows].add(mean)
+            squares = squares.at[rows].add(mean, mode="drop")
         rate = self.learning_rate * decay
         for rows, values in gradients:
             scale = rate * jax.lax.rsqrt(squares[rows] + self.epsilon)
-            table = table.at[rows].add(-scale[..., None] * values)
+            table = table.at[rows].add(-scale[..., None] * values, mode="drop")
         return table, squares
 
 
@@ -66,8 +66,7 @@ class Moments(NamedTuple):
 class Adam:
     """Adam whose moments and counts are those of a row's own updates.
 
-    A row that is not in use keeps its moments. The gradient is that of the mean over
-    the block's words.
+    A row that is not in use keeps its moments.
     """
 
     learning_rate: float = 1e-3

@@ -92,7 +92,6 @@ class WordTrainer:
         self, state: State, batch: Blocks, key: jax.Array
     ) -> tuple[State, dict[str, Float[Array, ""]]]:
         """All blocks of the batch, then its contrastive loss."""
-        del key  # blocks come with their draws
         decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
 
         def block(i, carry):
@@ -103,9 +102,11 @@ class WordTrainer:
         begun = state, jnp.zeros(2)
         state, (loss, square) = jax.lax.fori_loop(0, batch.used, block, begun)
         words = batch.total
+        # The norm is that of all parts of the rows' gradients, before they are summed.
         metrics = {"loss": loss / words, "grad_norm": jnp.sqrt(square)}
         if self.contrastive is not None:
-            state, loss, found = self._contrast(state, batch.views, words, decay)
+            key = jax.random.fold_in(key, state.step)  # blocks come with their draws
+            state, loss, found = self._contrast(state, batch.views, words, decay, key)
             metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
             metrics["loss"] += self.objective.weight * loss
         return state._replace(step=state.step + 1), metrics
@@ -138,8 +139,11 @@ class WordTrainer:
         params = state.params | {"segment": tables}
         return state._replace(params=params, optimizer=statistics._replace(**found))
 
-    def _contrast(self, state: State, views: Groups, words, decay):
-        """One update by the contrastive loss, weighted as the words are."""
+    def _contrast(self, state: State, views: Groups, words, decay, key):
+        """One update by the contrastive loss, weighted as the words are.
+
+        key: of the dropout of a predictor; None for none.
+        """
         table, head = state.params["segment"]["words"], state.params.get("head", {})
         shape = *views.lengths.shape, table.shape[1]
         lengths = jnp.maximum(views.lengths, 1)[..., None]
@@ -156,7 +160,7 @@ class WordTrainer:
         def loss_fn(vectors, head):
             params = {"params": {"head": head} if head else {}}
             apply = functools.partial(self.prepared.encoder.apply, params)
-            return self.contrastive(apply(vectors, None, method="outputs"))
+            return self.contrastive(apply(vectors, key, method="outputs"))
 
         (loss, metrics), (found, of_head) = jax.value_and_grad(
             loss_fn, (0, 1), has_aux=True
@@ -164,11 +168,13 @@ class WordTrainer:
         found = found * self.objective.weight * words / lengths
         of_word = jnp.pad(found.reshape(-1, table.shape[1]), ((0, 1), (0, 0)))
 
-        def update(i, state):
-            values = of_word[views.owners[i]][:, None]
-            return self._update(state, [Gradient(views.words[i], values)], (), decay)
+        def add(i, total):
+            return total.at[views.words[i]].add(of_word[views.owners[i]][:, None])
 
-        state = jax.lax.fori_loop(0, views.used, update, state)
+        total = jax.lax.fori_loop(0, views.used, add, jnp.zeros_like(table))
+        in_use = jnp.zeros(len(table), bool).at[views.words].set(True)
+        rows = jnp.where(in_use, jnp.arange(len(table)), len(table))
+        state = self._update(state, [Gradient(rows, total)], (), decay)
         if head:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)
@@ -186,8 +192,8 @@ def _batches(
     corpus, rows, views = prepared.corpus, prepared.trained_on, prepared.views
     if paraphrases and not isinstance(views, WordViews):
         raise UserError(
-            "objective negative_sampling reads views of docjax.views.words, not "
-            f"{type(views).__name__}"
+            "objective negative_sampling reads views of docjax.views.words or rewritten, "
+            f"not {type(views).__name__}"
         )
     lengths = np.diff(corpus.starts())
     usable = rows[lengths[rows] > 0]
@@ -210,7 +216,7 @@ def _batches(
         negatives=objective.negatives,
         windows=len(objective.windows),
     )
-    counts = np.bincount(corpus.tokens, minlength=prepared.tokenizer.vocabulary)
+    counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable)
     counts[blocks.PAD] = 0
     noise = np.cumsum(counts**POWER)
     return WordBatches(

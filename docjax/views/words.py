@@ -22,6 +22,7 @@ from docjax.types import Document, Segments
 
 Source = Callable[[], Iterable[Document]]
 OCCURRENCES = 16  # of a word that are tagged
+TAGGED = 10_000_000  # words that these occurrences are taken from
 BEFORE, AFTER = 4, 2  # words that the tagger reads around it
 
 
@@ -109,8 +110,8 @@ class Paraphrases:
 class Antonyms:
     """Adjectives and verbs become "not" and an antonym of theirs in WordNet.
 
-    A word counts as adjective or verb if most of its occurrences do (of at most 16 in
-    the corpus, tagged in their context).
+    A word counts as adjective or verb if most of its occurrences do: of at most 16,
+    from at most 10,000,000 words of the corpus, tagged among their neighbours.
     """
 
     probability: float = 0.5
@@ -209,9 +210,12 @@ def _adjectives_and_verbs(
 ) -> set[str]:
     """Of the words in a table, those that are adjectives or verbs more often than not.
 
-    Only so many occurrences are tagged, for all corpora cost the same.
+    Of so many words at most, evenly spread documents of the corpus: all large corpora
+    cost the same.
     """
-    words, tokens = table.vocabulary, np.asarray(corpus.tokens)
+    every = -(-len(corpus.tokens) // TAGGED)
+    read = corpus.concatenated(np.arange(0, len(corpus), every))
+    words, tokens = table.vocabulary, read.tokens
     wanted = np.flatnonzero(np.diff(table.starts))
     order = np.argsort(tokens, kind="stable")
     first = np.searchsorted(tokens, wanted, sorter=order)
@@ -221,18 +225,23 @@ def _adjectives_and_verbs(
         places = order[
             np.linspace(start, end - 1, min(OCCURRENCES, end - start), dtype=int)
         ]
-        votes = [_tagged(int(place), tokens, words, tagger) for place in places]
+        votes = [_tagged(int(place), read, words, tagger) for place in places]
         if sum(votes) * 2 > len(votes):
             found.add(words.words[word])
     return found
 
 
 def _tagged(
-    place: int, tokens: np.ndarray, words: Vocabulary, tagger: lexicons.Tagger
+    place: int, read: Segments, words: Vocabulary, tagger: lexicons.Tagger
 ) -> bool:
-    """Whether the word at `place` is an adjective or a verb among its neighbours."""
-    start = max(place - BEFORE, 0)
-    around = [words.words[i] or "." for i in tokens[start : place + AFTER + 1]]
+    """Whether the word at `place` is an adjective or a verb among its neighbours.
+
+    Those of its segment.
+    """
+    number = np.searchsorted(read.offsets, place, side="right")
+    start = max(place - BEFORE, int(read.offsets[number - 1]))
+    end = min(place + AFTER + 1, int(read.offsets[number]))
+    around = [words.words[i] or "." for i in read.tokens[start:end]]
     return tagger.is_adjective_or_verb(around)[place - start]
 
 

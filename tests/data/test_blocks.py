@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from docjax.data.blocks import Layout, WordBatches, Words, pack
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.types import Document, Section
 
 LAYOUT = Layout(
@@ -74,6 +76,35 @@ def test_words_are_drawn_from_the_whole_of_a_long_document():
         assert counts.sum() == 400
         # Each word is drawn 4 times on average; halves of the document equally often.
         assert abs(counts[:50].sum() - 200) < 4 * 10  # four standard deviations
+
+
+def test_words_are_drawn_from_their_own_document():
+    sizes = (5, 29, 80, 12)
+    parts = [np.full(size, word, np.int32) for word, size in enumerate(sizes, 1)]
+    found = pack(together(parts), [], LAYOUT, NOISE, np.random.default_rng(0))
+    real = found.words > 0
+    drawn = found.drawn[np.nonzero(real)[0], found.estimates[real] // LAYOUT.drawn]
+    assert (drawn == found.words[real][:, None]).all()
+
+
+def test_the_estimates_of_a_document_are_unbiased():
+    """All draws of many steps: mean and variance of what a word is predicted from."""
+    objective = NegativeSampling(sample=5)
+    layout = dataclasses.replace(LAYOUT, drawn=objective.drawn)
+    generator = np.random.default_rng(0)
+    table = generator.normal(size=51).astype(np.float32)
+    (document, other), tries = documents([40, 30]), 400
+    found = []
+    for seed in range(tries):
+        words = together([other, document])
+        step = pack(words, [], layout, NOISE, np.random.default_rng(seed))
+        means = objective._estimates(jnp.asarray(table[step.drawn[1], None]))
+        owners = step.estimates[1] // layout.drawn
+        last = owners == owners[step.words[1] > 0].max()
+        found.append(means[step.estimates[1][last], 0].mean())
+    deviation = table[document].std() / np.sqrt(5)
+    error = np.mean(found) - table[document].mean()
+    assert abs(error) < 4 * deviation / np.sqrt(tries)
 
 
 def test_no_more_pieces_lie_in_a_block_than_the_layout_has():

@@ -101,6 +101,16 @@ def test_a_limit_without_room_for_text_is_refused(tokenizer):
         segment_documents(DOCUMENTS[:1], whole, tokenizer, 2)
 
 
+def test_words_are_counted_in_all_documents_or_some(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr("docjax.data.tokens.DOCUMENTS_AT_ONCE", 2)
+    corpus = build(tmp_path / "corpus", tokenizer)
+    size = tokenizer.vocabulary
+    expected = [np.bincount(one.tokens, minlength=size) for one in corpus]
+    np.testing.assert_array_equal(corpus.word_counts(size), sum(expected))
+    some = corpus.word_counts(size, np.array([2, 0]))
+    np.testing.assert_array_equal(some, expected[0] + expected[2])
+
+
 def build(folder, tokenizer, documents=DOCUMENTS, print_="one"):
     return Corpus.build(folder, documents, passages, tokenizer, 64, print_)
 

@@ -133,7 +133,7 @@ def test_no_window_reaches_another_document_or_the_padding():
 
 
 def test_a_word_alone_is_predicted_from_its_document():
-    objective = NegativeSampling(window=2, sample=1, pool=1)
+    objective = NegativeSampling(window=2, sample=1)
     words, estimates = jnp.array([4] + [0] * 14), jnp.zeros(15, jnp.int32)
     found = Rows(
         words=jnp.zeros((15, 1)),
@@ -152,7 +152,7 @@ def test_a_word_alone_is_predicted_from_its_document():
         ({"context": "right"}, "context 'left', 'shrunk', 'full', not 'right'"),
         ({"combine": "max"}, "'mean' or 'sum', not 'max'"),
         ({"window": 0}, "counts must be at least 1"),
-        ({"sample": 0}, "sample 0"),
+        ({"sample": 0}, "'sample': 0"),
         ({"weight": -1.0}, "weight -1.0"),
     ],
 )

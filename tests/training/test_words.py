@@ -1,5 +1,6 @@
 """Training of word tables: exact resuming, lambda, the contrastive update, errors."""
 
+import dataclasses
 import functools
 import json
 import logging
@@ -121,7 +122,7 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     table = jnp.asarray(table, jnp.float32).at[0].set(0)
     state.params["segment"]["words"] = table
     views = trainer.put(batch).views
-    after, loss, _ = trainer._contrast(state, views, 100.0, 1.0)
+    after, loss, _ = trainer._contrast(state, views, 100.0, 1.0, None)
 
     views = _views(prepared, documents)
     head = {name: state.params[name] for name in state.params if name != "segment"}
@@ -136,6 +137,74 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
     moved = table - after.params["segment"]["words"]
     np.testing.assert_allclose(moved, 25 * slope.at[0].set(0), atol=2e-5)
+
+
+@pytest.mark.parametrize("fn", ["Adagrad", "Adam"])
+def test_the_contrastive_update_is_one_whatever_the_blocks_hold(corpus, tmp_path, fn):
+    """Rows without a word of the batch stay as they are, with their statistics."""
+    found = []
+    for microbatch in (128, 1024):
+        optimizer = {"fn": f"docjax.training.rows.{fn}"}
+        asked = config(corpus, microbatch=microbatch, batch=12, optimizer=optimizer)
+        prepared = prepare(asked, tmp_path / str(microbatch))
+        objective = config_lib.build(prepared.config["objective"])
+        trainer = WordTrainer(prepared, objective, sharding.mesh())
+        even = np.arange(0, 29, 2)  # half of the words
+        data = dataclasses.replace(trainer.batches, documents=even).dataset(1)
+        views = trainer.put(data[0][0]).views
+        state = trainer.begin(initial_params(prepared))
+        size = state.params["segment"]["words"].shape
+        table = np.random.default_rng(0).normal(size=size).astype(np.float32)
+        table[0] = 0  # padding
+        state.params["segment"]["words"] = jnp.asarray(table)
+        ones = jax.tree.map(jnp.ones_like, state.optimizer.words)
+        state = state._replace(optimizer=state.optimizer._replace(words=ones))
+        after, _, _ = trainer._contrast(state, views, 100.0, jnp.float32(1), None)
+        idle = ~np.isin(np.arange(len(table)), views.words)
+        assert 5 < idle.sum() < len(table) - 5
+        for old, new in zip(
+            (table, *jax.tree.leaves(ones)),
+            (after.params["segment"]["words"], *jax.tree.leaves(after.optimizer.words)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(old[idle], new[idle])
+        found.append((int(views.used), after))
+    (many, small), (one, large) = found
+    assert many > one == 1
+    for a, b in zip(jax.tree.leaves(small), jax.tree.leaves(large), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_noise_is_drawn_by_the_counts_of_what_is_trained_on(corpus, tmp_path):
+    prepared = prepare(config(corpus, transductive=False), tmp_path)
+    objective = config_lib.build(prepared.config["objective"])
+    noise = WordTrainer(prepared, objective, sharding.mesh()).batches.noise
+    counts = sum(
+        np.bincount(prepared.corpus[i].tokens, minlength=len(noise))
+        for i in prepared.trained_on.tolist()
+    )
+    expected = counts**0.75 / (counts**0.75).sum()
+    np.testing.assert_allclose(np.diff(noise, prepend=0), expected, atol=1e-9)
+
+
+def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
+    prepared = prepare(config(corpus), tmp_path)
+    objective = config_lib.build(prepared.config["objective"])
+    trainer = WordTrainer(prepared, objective, sharding.mesh())
+    rates = []
+    monkeypatch.setattr(
+        trainer, "_block", lambda s, b, i, decay: (s, jnp.zeros(2) + decay)
+    )
+    monkeypatch.setattr(
+        trainer, "_contrast", lambda s, v, w, decay, key: (s, jnp.float32(0), {})
+    )
+    state, steps = trainer.begin(initial_params(prepared)), 8
+    data = trainer.dataset(steps)
+    for step in range(steps):
+        batch = data[step][0]
+        state, found = trainer.step(state, trainer.put(batch), jax.random.key(0))
+        rates.append(float(found["grad_norm"]) ** 2 / int(batch.used))
+    np.testing.assert_allclose(rates, 1 - np.arange(steps) / steps, rtol=1e-5)
 
 
 def _views(prepared, documents, step=1):

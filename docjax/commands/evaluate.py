@@ -1,0 +1,46 @@
+"""`docjax evaluate`: any model on your own data, one task at a time.
+
+clustering, classification and few_shot read JSON lines with "label" and "split" (train,
+test); retrieval a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv);
+matching a table of split, source, target and label, with the documents as JSON lines
+beside it. The metrics are printed as one line of JSON.
+"""
+
+import argparse
+import json
+
+import docjax
+from docjax.config import UserError
+from docjax.evaluate_model import TASKS, evaluate_model
+
+HELP = "the score of a model on your own data"
+EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, or a Hugging Face folder or name")
+    parser.add_argument("--task", required=True, choices=TASKS)
+    parser.add_argument("--data", required=True, metavar="PATH")
+    parser.add_argument(
+        "--max-bad-fraction",
+        type=float,
+        default=0.0,
+        help="bad documents that may be left out, as a share of all",
+    )
+    parser.add_argument("--shots", type=int, help="of few_shot: documents a class")
+    parser.add_argument("--documents", help="of matching: the file of the documents")
+
+
+def run(flags: argparse.Namespace) -> None:
+    for name, task in (("shots", "few_shot"), ("documents", "matching")):
+        if getattr(flags, name) is not None and flags.task != task:
+            raise UserError(f"--{name} is of {task}: leave it out for {flags.task}")
+    metrics = evaluate_model(
+        docjax.load(flags.model),
+        flags.task,
+        flags.data,
+        max_bad_fraction=flags.max_bad_fraction,
+        documents=flags.documents,
+        **({"shots": flags.shots} if flags.shots is not None else {}),
+    )
+    print(json.dumps(metrics))

@@ -1,0 +1,170 @@
+"""One task on any model and a user's own data: what `docjax evaluate` does.
+
+The tasks of a run, on its own documents, are in `evaluate.py`.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+from sklearn.preprocessing import normalize
+
+from docjax.config import UserError
+from docjax.data import splits
+from docjax.data.pairs import Pair, read_pairs
+from docjax.data.sources.jsonl import jsonl
+from docjax.encode import encode_once
+from docjax.model import DocumentModel
+from docjax.retrieval import bm25, collection
+from docjax.search import search
+from docjax.tasks.classification import linear
+from docjax.tasks.clustering import clustering
+from docjax.tasks.few_shot import few_shot
+from docjax.tasks.matching import matching
+from docjax.tasks.retrieval import retrieval
+from docjax.types import Document, Embeddings
+
+LABELLED: dict[str, Callable[..., dict[str, float]]] = {
+    "clustering": clustering,
+    "classification": linear,
+    "few_shot": few_shot,
+}
+TASKS = (*LABELLED, "retrieval", "matching")
+
+
+def evaluate_model(
+    model: DocumentModel,
+    task: str,
+    data: str,
+    *,
+    max_bad_fraction: float = 0.0,
+    documents: str | None = None,
+    **keywords: Any,
+) -> dict[str, float]:
+    """Metrics named `eval/<task>/<metric>`.
+
+    Args:
+      data: JSON lines with labels; a folder with a retrieval collection; or a table of
+        pairs, whose documents are in the one file of JSON lines beside it.
+      documents: that file, if there are more than one.
+      keywords: of the task's function.
+
+    Raises:
+      UserError: for bad data, or data that the task cannot be done with.
+    """
+    if task in LABELLED:
+        parts = _labelled(model, functools.partial(jsonl, data, max_bad_fraction))
+        found = LABELLED[task](**parts, **keywords)
+    elif task == "retrieval":
+        found = _retrieval(model, Path(data), max_bad_fraction)
+    else:
+        pairs = read_pairs(Path(data))
+        path = documents or _beside(Path(data))
+        found = _matching(model, pairs, lambda: jsonl(path, max_bad_fraction))
+    return {f"eval/{task}/{name}": value for name, value in found.items()}
+
+
+def _labelled(
+    model: DocumentModel, source: Callable[[], Iterator[Document]]
+) -> dict[str, Embeddings]:
+    """The labelled documents of the splits "train" and "test".
+
+    If no document has a split, a fifth of each label is for testing.
+    """
+    found = Counter(one.split for one in source() if one.label is not None)
+    if set(found) == {None}:
+        logging.warning("no document has a split: a fifth of each label is the test")
+        source = functools.partial(splits.holdout, source)
+    others = {name: n for name, n in found.items() if name not in ("train", "test")}
+    if others and set(found) != {None}:
+        logging.warning("documents of these splits are not used: %s", others)
+    rows: dict[str, list[int]] = {"train": [], "test": []}
+    labels: list[str] = []
+
+    def chosen() -> Iterator[Document]:
+        for document in source():
+            if document.label is not None and document.split in rows:
+                rows[document.split].append(len(labels))
+                labels.append(document.label)
+                yield document
+
+    vectors = np.array([vector for _, vector in _encoded(model, chosen())])
+    return {
+        name: Embeddings(vectors[some], [labels[row] for row in some])
+        for name, some in rows.items()
+    }
+
+
+def _retrieval(
+    model: DocumentModel, folder: Path, max_bad_fraction: float
+) -> dict[str, float]:
+    found = collection.read(folder)
+    judged = {*found.test, *found.tuning}
+    queries = {name: text for name, text in found.queries.items() if name in judged}
+    by_words = bm25.search(found.documents(max_bad_fraction), queries)
+    counts: dict[str, Any] = {}
+    documents = found.documents(max_bad_fraction)
+    by_vectors = search(model, documents, queries, counts)
+    _tell_cut(counts)
+    return retrieval(by_vectors, by_words, found.test, found.tuning)
+
+
+def _matching(
+    model: DocumentModel,
+    pairs: dict[str, list[Pair]],
+    source: Callable[[], Iterator[Document]],
+) -> dict[str, float]:
+    tuning = next((name for name in collection.TUNING if name in pairs), None)
+    if tuning is None or "test" not in pairs:
+        raise UserError(
+            f'pairs of the splits "test" and {" or ".join(collection.TUNING)} are '
+            f"needed; there are {', '.join(pairs) or 'none'}"
+        )
+    parts = [pairs[tuning], pairs["test"]]
+    needed = {name for part in parts for pair in part for name in pair[:2]}
+    missing = sorted(needed - {document.id for document in source()})
+    if missing:
+        raise UserError(
+            f"{len(missing)} of {len(needed)} documents of the pairs are not there, "
+            f"{missing[0]!r} is the first: give the file that holds them (--documents)"
+        )
+    chosen = (document for document in source() if document.id in needed)
+    vectors = dict(_encoded(model, chosen))
+    cosines = [
+        np.array([_cosine(vectors[pair.source], vectors[pair.target]) for pair in part])
+        for part in parts
+    ]
+    similar = [np.array([pair.similar for pair in part]) for part in parts]
+    return matching(*zip(cosines, similar, strict=True))
+
+
+def _cosine(one: np.ndarray, other: np.ndarray) -> float:
+    both = normalize(np.stack([one, other]))
+    return float(both[0] @ both[1])
+
+
+def _encoded(
+    model: DocumentModel, documents: Iterable[Document]
+) -> Iterator[tuple[str, np.ndarray]]:
+    counts: dict[str, Any] = {}
+    yield from encode_once(model, documents, counts)
+    _tell_cut(counts)
+
+
+def _tell_cut(counts: dict[str, Any]) -> None:
+    if counts["tokens_cut"]:
+        logging.warning("the model's cap left tokens out: %s", counts)
+
+
+def _beside(table: Path) -> str:
+    found = sorted(str(file) for file in table.parent.glob("*.jsonl*"))
+    if len(found) != 1:
+        raise UserError(
+            f"{table.parent}: {len(found)} files of JSON lines beside the pairs; name "
+            "the one with the documents by --documents"
+        )
+    return found[0]

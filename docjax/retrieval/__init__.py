@@ -1,0 +1,1 @@
+"""Queries to ranked documents: by words, by vectors, and by both."""

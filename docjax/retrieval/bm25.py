@@ -1,0 +1,58 @@
+"""BM25 by bm25s: English words, stemmed, without stop words."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+
+from docjax.config import UserError
+from docjax.data.documents import full_text
+from docjax.retrieval.collection import Run
+from docjax.types import Document
+
+
+def search(
+    documents: Iterable[Document],
+    queries: Mapping[str, str],
+    *,
+    top: int = 1000,
+    k1: float = 1.5,
+    b: float = 0.75,
+) -> Run:
+    """The `top` documents of each query that share a word with it.
+
+    Args:
+      k1, b: how soon a repeated word counts no more, and how much length is held
+        against a document.
+
+    Raises:
+      UserError: if bm25s or PyStemmer is not installed.
+    """
+    bm25s, stemmer = _libraries()
+    split = lambda texts: bm25s.tokenize(
+        texts, stopwords="en", stemmer=stemmer.Stemmer("english"), show_progress=False
+    )
+    ids, texts = [], []
+    for document in documents:
+        ids.append(document.id)
+        texts.append(full_text(document))
+    index = bm25s.BM25(k1=k1, b=b)
+    index.index(split(texts), show_progress=False)
+    rows, scores = index.retrieve(
+        split(list(queries.values())), k=min(top, len(ids)), show_progress=False
+    )
+    return {
+        query: {ids[i]: float(s) for i, s in zip(row, score, strict=True) if s > 0}
+        for query, row, score in zip(queries, rows, scores, strict=True)
+    }
+
+
+def _libraries() -> tuple[ModuleType, ModuleType]:
+    try:
+        import bm25s
+        import Stemmer
+    except ImportError as error:
+        raise UserError(
+            f"BM25 needs {error.name}: pip install 'docjax[retrieval]'"
+        ) from None
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step
+    return bm25s, Stemmer

@@ -1,0 +1,89 @@
+"""A retrieval collection in BEIR's layout: corpus, queries, and who answers what.
+
+corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
+qrels/SPLIT.tsv               query-id, corpus-id, score, perhaps under a header
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from docjax.config import UserError
+from docjax.data.documents import full_text
+from docjax.data.sources.jsonl import jsonl
+from docjax.types import Document
+
+SUFFIXES = ("", ".gz", ".xz", ".zst")
+TUNING = ("dev", "validation", "valid", "val", "train")  # the first that is there
+
+Run = dict[str, dict[str, float]]  # query id -> document id -> score
+Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
+
+
+class Collection(NamedTuple):
+    """`test` and `tuning` hold queries with an answer only, each in one of them."""
+
+    corpus: Path
+    queries: dict[str, str]
+    test: Qrels
+    tuning: Qrels  # empty: no other split is there
+
+    def documents(self, max_bad_fraction: float = 0.0) -> Iterator[Document]:
+        return jsonl(str(self.corpus), max_bad_fraction)
+
+
+def read(folder: Path) -> Collection:
+    """The collection in a folder; its split is "test", or the only one.
+
+    Raises:
+      UserError: for a missing file, a line that is no judgement, and a judged query
+        without text.
+    """
+    queries = {one.id: full_text(one) for one in jsonl(str(_file(folder, "queries")))}
+    files = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    if "test" not in files and len(files) != 1:
+        raise UserError(
+            f"{folder}/qrels: needs test.tsv, or one other file; it has "
+            f"{', '.join(files) or 'none'}"
+        )
+    name = "test" if "test" in files else next(iter(files))
+    test = _judgements(files[name], queries)
+    if not test:
+        raise UserError(f"{files[name]}: no query has a document with score 1 or more")
+    others = [files[one] for one in TUNING if one in files and one != name]
+    tuning = _judgements(others[0], queries) if others else {}
+    tuning = {query: gains for query, gains in tuning.items() if query not in test}
+    return Collection(_file(folder, "corpus"), queries, test, tuning)
+
+
+def _file(folder: Path, name: str) -> Path:
+    files = [folder / f"{name}.jsonl{suffix}" for suffix in SUFFIXES]
+    found = [file for file in files if file.is_file()]
+    if len(found) != 1:
+        raise UserError(
+            f"{folder}: {len(found)} files are called {name}.jsonl (also .gz, .xz, "
+            ".zst), one is needed: corpus.jsonl, queries.jsonl and qrels/test.tsv make "
+            "a collection"
+        )
+    return found[0]
+
+
+def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
+    """The gains of a file, of queries that have any."""
+    found: Qrels = {}
+    lines = file.read_text("utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if number == 1 and not line[-1:].isdigit():
+            continue  # a header
+        try:
+            query, document, score = line.split("\t")
+            gain = int(score)
+        except ValueError:
+            raise UserError(
+                f"{file}, line {number}: {line!r} is not query-id, corpus-id and a "
+                "whole score, with tabs between"
+            ) from None
+        if query not in queries:
+            raise UserError(f"{file}, line {number}: no query has the id {query!r}")
+        found.setdefault(query, {})[document] = gain
+    return {query: gains for query, gains in found.items() if max(gains.values()) > 0}

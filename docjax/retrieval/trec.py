@@ -1,0 +1,38 @@
+"""Runs as TREC's tools read them: query, Q0, document, rank, score, system."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from docjax.config import UserError
+from docjax.retrieval.collection import Run
+
+
+def lines(run: Run, system: str) -> Iterator[str]:
+    """The lines of a run, each query's documents best first.
+
+    Raises:
+      UserError: for an id with white space, which the format has no room for.
+    """
+    for query, found in run.items():
+        for rank, (document, score) in enumerate(found.items(), start=1):
+            for name in (query, document):
+                if len(name.split()) != 1:
+                    raise UserError(
+                        f"id {name!r}: a TREC run has no room for white space in ids"
+                    )
+            yield f"{query} Q0 {document} {rank} {score:.9g} {system}\n"
+
+
+def write(run: Run, file: Path, system: str) -> None:
+    """Writes a run, or leaves what was there.
+
+    Raises:
+      UserError: as `lines`, and if the file cannot be written.
+    """
+    partial = file.with_name(file.name + ".partial")
+    text = "".join(lines(run, system))
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.rename(file)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written ({error})") from None

@@ -1,0 +1,67 @@
+"""docjax in scikit-learn: documents become vectors in a step of a pipeline."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+import docjax
+from docjax.config import UserError
+from docjax.types import Document
+
+
+class DocumentVectorizer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """The vectors of a trained model; fitting loads it, and learns nothing.
+
+    Documents are texts, dicts as in a JSON-lines corpus, or Documents, in a list, an
+    array or a column of a table.
+
+    Args:
+      model: what `docjax.load` takes: a run, or a Hugging Face folder or name.
+
+    Attributes:
+      model_: the loaded model. It is pickled with its parameters.
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def fit(self, X: Any, y: Any = None) -> "DocumentVectorizer":
+        """Loads the model; neither documents nor labels are read."""
+        self.model_ = docjax.load(self.model)
+        return self
+
+    def transform(self, X: Any) -> Float[np.ndarray, "b d"]:
+        """The documents' vectors, float32.
+
+        Raises:
+          NotFittedError: before `fit`.
+          UserError: for a single document or a table, and for one without text.
+        """
+        check_is_fitted(self)
+        if isinstance(X, (str, Mapping, Document)) or getattr(X, "ndim", 1) != 1:
+            raise UserError(
+                f"a {type(X).__name__} is no list of documents: give a list, or one "
+                "column of a table (in a ColumnTransformer by its name alone, not in [ ])"
+            )
+        return self.model_.encode(list(X))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.encode(["a"]).shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,52 @@
+"""How well is a label read off the vector when few documents have one?"""
+
+import numpy as np
+
+from docjax.config import UserError
+from docjax.tasks import classification
+from docjax.tasks.embeddings import check, check_classes
+from docjax.types import Embeddings
+
+
+def few_shot(
+    train: Embeddings,
+    test: Embeddings,
+    *,
+    shots: int = 10,
+    repeats: int = 10,
+    seed: int = 0,
+) -> dict[str, float]:
+    """`accuracy` and `macro_f1` of a linear probe, means over `repeats` draws.
+
+    A draw takes `shots` train documents of each class; all test documents are judged
+    (SimLTE, section 4). `accuracy_std` and `macro_f1_std` are deviations over draws.
+
+    Raises:
+      UserError: for a class of fewer than `shots` train documents, a single class, or
+        vectors that are not finite or differ in width.
+    """
+    check(train, test)
+    check_classes("train", train.labels)
+    rows = _rows_by_class(train.labels, shots, repeats)
+    found = []
+    for repeat in range(repeats):
+        generator = np.random.default_rng((seed, repeat))
+        drawn = [generator.choice(one, shots, replace=False) for one in rows]
+        few = [int(row) for row in np.concatenate(drawn)]
+        part = Embeddings(train.vectors[few], [train.labels[row] for row in few])
+        found.append(classification.linear(part, test))
+    scores = {name: [one[name] for one in found] for name in found[0]}
+    means = {name: float(np.mean(values)) for name, values in scores.items()}
+    return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
+
+
+def _rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarray]:
+    names = np.array(labels)
+    rows = [np.flatnonzero(names == name) for name in sorted(set(labels))]
+    fewest = min(rows, key=len)
+    if not 1 <= shots <= len(fewest) or repeats < 1:
+        raise UserError(
+            f"shots={shots}, repeats={repeats}: both must be at least 1, and the class "
+            f"{labels[fewest[0]]!r} has {len(fewest)} train documents to draw from"
+        )
+    return rows

@@ -1,0 +1,49 @@
+import builtins
+import math
+
+import pytest
+
+from docjax.config import UserError
+from docjax.retrieval.bm25 import search
+from docjax.types import Document, Section
+
+TEXTS = {
+    "a": "cats sleep",
+    "b": "a cat chases the other cat away",
+    "c": "dogs bark",
+    "d": "the and of",
+}
+DOCUMENTS = [Document(name, (Section("", text),)) for name, text in TEXTS.items()]
+
+
+def test_scores_are_those_of_the_formula_on_stemmed_words():
+    found = search(DOCUMENTS, {"q": "the cats", "r": "zebra"}, k1=0.9, b=0.4)
+    words = {"a": 2, "b": 4, "c": 2, "d": 0}  # without stop words; "other" is none
+    lengths = {name: count for name, count in words.items()}
+    assert set(found["q"]) == {"a", "b"} and found["r"] == {}
+    ratio = found["q"]["b"] / found["q"]["a"]
+    mean = 9 / 4  # b: cat, chase, other, cat, away
+    lengths["b"] = 5
+    part = lambda name, tf: tf / (tf + 0.9 * (1 - 0.4 + 0.4 * lengths[name] / mean))
+    assert ratio == pytest.approx(part("b", 2) / part("a", 1), rel=1e-5)
+    idf = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
+    assert found["q"]["a"] == pytest.approx(idf * part("a", 1), rel=1e-5)
+
+
+def test_the_best_are_kept():
+    assert list(search(DOCUMENTS, {"q": "cat dog"}, top=1)["q"]) == ["c"]
+
+
+def test_a_missing_library_is_told_in_one_line(monkeypatch):
+    imported = builtins.__import__
+
+    def without(name, *rest):
+        if name == "bm25s":
+            raise ModuleNotFoundError(name="bm25s")
+        return imported(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(
+        UserError, match=r"needs bm25s: pip install 'docjax\[retrieval\]"
+    ):
+        search(DOCUMENTS, {"q": "cat"})

@@ -1,0 +1,80 @@
+"""BEIR folders: which files, which splits, and every mistake in them."""
+
+import json
+
+import pytest
+
+from docjax.config import UserError
+from docjax.retrieval.collection import read
+
+HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, texts in (("corpus", "abc"), ("queries", "qrst")):
+        lines = [json.dumps({"_id": one, "text": f"text of {one}"}) for one in texts]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    (tmp_path / "qrels").mkdir()
+    qrels(tmp_path, "test", "q\ta\t2\nq\tb\t0\nr\tb\t0\n")
+    return tmp_path
+
+
+def qrels(folder, name, lines):
+    (folder / "qrels" / f"{name}.tsv").write_text(HEADER + lines)
+
+
+def test_queries_with_an_answer_are_the_ones_to_judge(folder):
+    found = read(folder)
+    assert found.test == {"q": {"a": 2, "b": 0}} and found.tuning == {}
+    assert found.queries["s"] == "text of s"
+    assert [one.id for one in found.documents()] == ["a", "b", "c"]
+
+
+def test_a_tuning_split_shares_no_query_with_the_test(folder):
+    qrels(folder, "train", "s\ta\t1\n")
+    assert read(folder).tuning == {"s": {"a": 1}}
+    qrels(folder, "dev", "q\tc\t1\nt\tc\t1\n")
+    assert read(folder).tuning == {"t": {"c": 1}}
+
+
+def test_judgements_need_no_header(folder):
+    (folder / "qrels" / "test.tsv").write_text("q\ta\t1\nr\tb\t1\n")
+    assert read(folder).test == {"q": {"a": 1}, "r": {"b": 1}}
+
+
+def test_a_single_split_is_the_one_that_is_judged(folder):
+    (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "all.tsv")
+    assert set(read(folder).test) == {"q"}
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("qrels/test.tsv", HEADER + "q a 1\n", r"test\.tsv, line 2: 'q a 1' is not"),
+        ("qrels/test.tsv", HEADER + "q\ta\tx\n", r"test\.tsv, line 2: .* whole score"),
+        ("qrels/test.tsv", HEADER + "x\ta\t1\n", "line 2: no query has the id 'x'"),
+        (
+            "qrels/test.tsv",
+            HEADER + "q\ta\t0\n",
+            "no query has a document with score 1",
+        ),
+        ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
+        ("queries.jsonl", '{"_id": "q", "text": ""}', r"queries\.jsonl, line 1: empty"),
+    ],
+)
+def test_a_mistake_names_file_and_line(folder, name, text, message):
+    (folder / name).write_text(text)
+    with pytest.raises(UserError, match=message):
+        read(folder)
+
+
+def test_what_is_missing_is_named(folder):
+    (folder / "qrels" / "test.tsv").unlink()
+    with pytest.raises(
+        UserError, match=r"needs test\.tsv, or one other file; it has no"
+    ):
+        read(folder)
+    (folder / "queries.jsonl").unlink()
+    with pytest.raises(UserError, match=r"0 files are called queries\.jsonl"):
+        read(folder)

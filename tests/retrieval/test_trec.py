@@ -1,0 +1,28 @@
+import ir_measures
+import pytest
+
+from docjax.config import UserError
+from docjax.retrieval import trec
+
+RUN = {"q": {"b": 0.1 + 0.2, "a": -1e-7}, "r": {"b": 2.0}}
+
+
+def test_a_written_run_is_read_back_by_others(tmp_path):
+    trec.write(RUN, tmp_path / "a.trec", "mine")
+    found = list(ir_measures.read_trec_run(str(tmp_path / "a.trec")))
+    assert [(one.query_id, one.doc_id) for one in found] == [
+        ("q", "b"),
+        ("q", "a"),
+        ("r", "b"),
+    ]
+    assert [one.score for one in found] == pytest.approx([0.3, -1e-7, 2.0], rel=1e-8)
+    first = (tmp_path / "a.trec").read_text().splitlines()[0].split()
+    assert [*first[:4], first[5]] == ["q", "Q0", "b", "1", "mine"]
+
+
+@pytest.mark.parametrize("bad", [{"a b": {"d": 1.0}}, {"q": {"": 1.0}}])
+def test_an_id_that_the_format_cannot_hold_is_refused(tmp_path, bad):
+    (tmp_path / "a.trec").write_text("before")
+    with pytest.raises(UserError, match="no room for white space"):
+        trec.write(bad, tmp_path / "a.trec", "mine")
+    assert (tmp_path / "a.trec").read_text() == "before"

@@ -1,0 +1,59 @@
+"""Draws are balanced and repeatable, and more of them are no worse."""
+
+import numpy as np
+import pytest
+
+from docjax.config import UserError
+from docjax.tasks import classification, few_shot
+from docjax.types import Embeddings
+
+
+def gaussians(documents: int, seed: int) -> Embeddings:
+    """Three classes of unequal size whose means differ in 5 dimensions."""
+    generator = np.random.default_rng(seed)
+    classes = generator.choice(3, documents, p=[0.6, 0.3, 0.1])
+    vectors = 2 * np.eye(3, 5)[classes] + generator.normal(size=(documents, 5))
+    return Embeddings(vectors.astype(np.float32), ["abc"[i] for i in classes])
+
+
+def test_a_draw_has_as_many_of_each_class_and_all_test_documents_are_judged(
+    monkeypatch,
+):
+    train, test = gaussians(200, 0), gaussians(50, 1)
+    draws = []
+
+    def linear(part, judged):
+        draws.append(part)
+        assert judged is test
+        return {"accuracy": float(len(draws)), "macro_f1": 0.5}
+
+    monkeypatch.setattr(classification, "linear", linear)
+    found = few_shot.few_shot(train, test, shots=4, repeats=3)
+    assert found == {
+        "accuracy": 2.0,
+        "accuracy_std": pytest.approx(np.std([1, 2, 3])),
+        "macro_f1": 0.5,
+        "macro_f1_std": 0.0,
+    }
+    for part in draws:
+        assert sorted(part.labels) == list("aaaabbbbcccc")
+        assert len(np.unique(part.vectors, axis=0)) == 12
+        for vector, label in zip(part.vectors, part.labels, strict=True):
+            row = np.flatnonzero((train.vectors == vector).all(1))[0]
+            assert train.labels[row] == label
+    assert not np.array_equal(draws[0].vectors, draws[1].vectors)
+
+
+def test_more_shots_help_and_the_seed_decides():
+    train, test = gaussians(400, 0), gaussians(400, 1)
+    one, many = (few_shot.few_shot(train, test, shots=n) for n in (1, 20))
+    assert many["accuracy"] > one["accuracy"] + 0.05
+    assert many["accuracy_std"] < one["accuracy_std"]
+    assert few_shot.few_shot(train, test, shots=1) == one
+    assert few_shot.few_shot(train, test, shots=1, seed=1) != one
+
+
+@pytest.mark.parametrize("keywords", [dict(shots=0), dict(shots=99), dict(repeats=0)])
+def test_impossible_draws_are_refused_with_the_numbers(keywords):
+    with pytest.raises(UserError, match=r"the class 'c' has \d+ train documents"):
+        few_shot.few_shot(gaussians(200, 0), gaussians(50, 1), **keywords)
