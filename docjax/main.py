@@ -1,6 +1,6 @@
 """`python -m docjax.main --config=configs/NAME.py[:VARIANT] --workdir=DIR`.
 
-Flags -> config -> train or evaluate. The same command on the same workdir
+Flags -> config -> train, evaluate or export. The same command on the same workdir
 goes on where it was stopped. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
 config or the data; 3 the loss was not finite; 75 stopped by SIGTERM with everything
 saved.
@@ -21,15 +21,17 @@ from ml_collections import ConfigDict, config_flags
 from docjax import frozen, run_report
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
+from docjax.export import export
 from docjax.prepare import prepare, trained_params
 from docjax.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 from docjax.training.metrics import last_metrics
 
+MODES = ["train", "evaluate", "export"]
 FLAGS = flags.FLAGS
 config_flags.DEFINE_config_file("config", None, "A file of configs/, with :VARIANT.")
 flags.DEFINE_string("workdir", None, "The run directory.")
-flags.DEFINE_enum("mode", "train", ["train", "evaluate"], "What to do.")
+flags.DEFINE_enum("mode", "train", MODES, "What to do.")
 flags.DEFINE_bool("distributed", False, "Find the cluster and join it.")
 flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, to join by hand.")
 flags.DEFINE_integer("processes", 1, "How many processes, with --coordinator.")
@@ -66,7 +68,8 @@ def _stop(*_: Any) -> None:
 
 
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
-    """Trains and evaluates, or evaluates a trained run; gives the final metrics."""
+    """Trains and evaluates, or evaluates or exports a trained run; gives the final
+    metrics. An export goes to `workdir/export`."""
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
     if mode == "train":
@@ -80,6 +83,8 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
             "there is nothing to evaluate: no task, or no labelled document"
         )
     if jax.process_index() == 0:
+        if mode == "export":
+            export(workdir, workdir / "export")
         logging.info("report: %s", run_report.write(local, after))
     wait("report")
     return metrics

@@ -1,7 +1,7 @@
 """A trained model as a user holds it: load, encode, compare, explain.
 
-`load` takes a run directory or a Hugging Face folder or name. Nothing is unpickled,
-and no code is imported from a model folder.
+`load` takes a run directory, an exported folder, or a Hugging Face folder or name.
+Nothing is unpickled, and no code is imported from a model folder.
 """
 
 import dataclasses
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
 
@@ -23,15 +24,21 @@ from docjax.comparison import Comparison, Side
 from docjax.config import UserError
 from docjax.data import batches, graphs, segments, tokens
 from docjax.data import documents as documents_lib
-from docjax.data.tokenizer import Tokenizer, load_tokenizer
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
+from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import DTYPES, Transformer
+from docjax.huggingface import exported, files
 from docjax.huggingface import load as huggingface
 from docjax.inference import Inference
 from docjax.types import Document, Segment, Segments
 
 TEXTS_AT_ONCE = 256
+HOMES = {  # of the functions that a run or folder may name for the parts of a model
+    "encoder": "docjax.encoders.",
+    "segments": "docjax.data.segments.",
+    "graph": "docjax.data.graphs.",
+}
 COUNTS = ("documents", "segments", "tokens", "segments_cut", "tokens_cut")
 
 
@@ -79,7 +86,8 @@ class DocumentModel:
           batch_size: segments that are read at once; None chooses by tokens.
           normalize_embeddings: scales vectors to length 1.
           return_stats: also gives the number of documents, segments and tokens read,
-            and of segments and tokens that the model's cap left out.
+            and of segments and tokens that the model's cap left out (otherwise those
+            are logged as a warning).
 
         Raises:
           UserError: for a document without text.
@@ -92,6 +100,14 @@ class DocumentModel:
         stats: dict[str, int] = {}
         bar = tqdm(documents, disable=not show_progress_bar)
         found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
+        if stats["segments_cut"] and not return_stats:
+            logging.warning(
+                "the model reads the first %d segments of a document: %d segments "
+                "(%d tokens) are not read",
+                self.limits["inference_segments"],
+                stats["segments_cut"],
+                stats["tokens_cut"],
+            )
         vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
         if normalize_embeddings:
             vectors = comparison.unit(vectors)
@@ -243,7 +259,7 @@ def load(
     dtype: str | None = None,
     allow: Sequence[str] = ("docjax.",),
 ) -> DocumentModel:
-    """A model from a run directory, or from a Hugging Face folder or name.
+    """A model from a run directory, an exported folder, or a Hugging Face folder or name.
 
     A plain transformer reads consecutive pieces of at most its own length; a
     document is their mean weighted by tokens, pooled as the folder says.
@@ -259,20 +275,28 @@ def load(
     """
     if dtype not in (None, *DTYPES):
         raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
-    path = Path(path) if Path(path).exists() else path
-    if isinstance(path, Path) and (path / "checkpoints").is_dir():
-        model = _load_run(path, allow)
+    if (Path(path) / "checkpoints").is_dir():
+        model = _load_run(Path(path), allow)
     else:
-        model = _load_huggingface(path, revision)
-    if dtype is None:
-        return model
+        folder, _ = files.find(path, revision)
+        if (folder / exported.FACTS).exists():
+            model = _load_export(folder, allow)
+        else:
+            model = _load_huggingface(folder)
+    return model if dtype is None else in_dtype(model, dtype)
+
+
+def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
+    """The model, its segments encoded in `dtype`.
+
+    Raises:
+      UserError: if its segment encoder has float32 only.
+    """
     segment = model.encoder.segment
-    if not hasattr(segment, "dtype"):
-        if dtype == "float32":
-            return model
-        name = type(segment).__name__
-        raise UserError(f"dtype {dtype!r}: a {name} is read in float32 alone")
-    segment = segment.clone(dtype=dtype)
+    if not hasattr(segment, "dtype") and dtype != "float32":
+        raise UserError(f"dtype {dtype!r}: {type(segment).__name__} has float32 only")
+    if hasattr(segment, "dtype"):
+        segment = segment.clone(dtype=dtype)
     return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
 
 
@@ -289,34 +313,71 @@ def as_document(item: str | Mapping | Document, number: int) -> Document:
 
 
 def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
-    config = config_lib.load(run / "config.json")
-    encoder = config_lib.build(config["encoder"], allow)
-    shapes = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    source = run / "config.json"
+    config = config_lib.load(source)
+    built = _built(config, allow, source)
+    exported.check_limits(config.get("limits"), source)
+    shapes = exported.shapes(built["encoder"], source)
     return DocumentModel(
-        encoder=encoder,
+        **built,
         params=checkpoint.restore_params(run, shapes),
         tokenizer=load_tokenizer(run / "tokenizer.json"),
-        segments=config_lib.build(config["segments"], allow),
-        graph=config_lib.build(config["graph"], allow),
         limits=config["limits"],
         labels=config.get("labels", ()),
-        similarity_fn_name=_similarity(config["objective"], allow),
+        similarity_fn_name=_similarity(config.get("objective"), allow),
     )
 
 
-def _similarity(objective: Mapping[str, Any], allow: Sequence[str]) -> str:
-    """The `similarity` of an objective, or of the contrastive one that it holds."""
-    objective = objective.get("contrastive") or objective
+def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
+    facts = exported.read(folder)
+    built = _built(facts, allow, folder / exported.FACTS)
+    params = exported.read_params(folder, built["encoder"])
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    check_fits(tokenizer, built["encoder"].segment.vocabulary)
+    return DocumentModel(
+        **built,
+        params=jax.tree.map(jnp.asarray, params),
+        tokenizer=tokenizer,
+        limits=facts["limits"],
+        labels=facts["labels"],
+        similarity_fn_name=facts["similarity"],
+    )
+
+
+def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
+    """The parts of a model, of functions that are such parts.
+
+    Raises:
+      UserError: for a config that has none; `source` names its file.
+    """
+    found = {}
     try:
-        fn = config_lib.resolve(objective["fn"], allow)
+        exported.check_sizes(config["encoder"], source)
+        for part, home in HOMES.items():
+            prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
+            found[part] = config_lib.build(config[part], prefixes)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"{source}: no such model ({reason})") from None
+    return found
+
+
+def _similarity(objective: Any, allow: Sequence[str]) -> str:
+    """The `similarity` of an objective, or of the contrastive one that it holds."""
+    if not isinstance(objective, Mapping):
+        return "cosine"
+    if objective.get("contrastive"):
+        return _similarity(objective["contrastive"], allow)
+    try:
+        fn = config_lib.resolve(objective.get("fn"), allow)
     except UserError:  # a user's own, which encoding does without
         return "cosine"
     asked = inspect.signature(fn).parameters.get("similarity")
     return objective.get("similarity", asked.default) if asked else "cosine"
 
 
-def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:
-    found = huggingface.load(path, revision)
+def _load_huggingface(folder: Path) -> DocumentModel:
+    found = huggingface.load(folder)
     segment = Transformer(**found.keywords, pooling=found.pooling)
     limits = {
         "segment_tokens": found.max_tokens,
@@ -326,7 +387,7 @@ def _load_huggingface(path: str | Path, revision: str | None) -> DocumentModel:
     return DocumentModel(
         encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
         params={"segment": jax.tree.map(jnp.asarray, found.params)},
-        tokenizer=load_tokenizer(found.folder),
+        tokenizer=load_tokenizer(found.folder, found.lowercase),
         segments=segments.whole,
         graph=None,
         limits=limits,

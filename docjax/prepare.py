@@ -225,7 +225,7 @@ def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
     """
     path, init = config["tokenizer"]["path"], config["init"]
     if path or init:
-        tokenizer = load_tokenizer(path or init)
+        tokenizer = load_tokenizer(path) if path else _tokenizer_of(init)
         of_run = path and init and fields.is_run(init)
         if of_run and load_tokenizer(init).sha256 != tokenizer.sha256:
             raise UserError(
@@ -241,6 +241,13 @@ def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
         if config["transductive"] or document.split in (config["splits"]["train"], None)
     )
     return train(texts)
+
+
+def _tokenizer_of(init: str) -> Tokenizer:
+    if fields.is_run(init):
+        return load_tokenizer(init)
+    found = huggingface.load(init)
+    return load_tokenizer(found.folder, found.lowercase)
 
 
 def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:

@@ -24,6 +24,7 @@ from docjax.encoders.words import WordAverage
 from docjax.evaluate import Evaluation
 from docjax.explain import attention as attention_lib
 from docjax.explain import figures, report
+from docjax.huggingface import exported
 from docjax.model import DocumentModel
 from docjax.prepare import initial_params
 from docjax.training import metrics
@@ -59,6 +60,7 @@ def write(evaluation: Evaluation, params: Any) -> Path:
             tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
             attention=_or_none(_attention, evaluation, figures_dir, params, shown),
             words=_words(evaluation, params),
+            export=_or_none(_export, prepared.run / "export"),
             commands={"This run was made with": shlex.join(["python", *_command()])},
         ),
     )
@@ -199,6 +201,22 @@ def _map(evaluation: Evaluation, path: Path, params, sample, texts) -> Path:
     labels = [prepared.corpus.labels[row] for row in sample]
     ids = [prepared.corpus.ids[row] for row in sample]
     return figures.tsne_panels(path, panels, labels, ids=ids)
+
+
+def _export(folder: Path) -> report.Export | None:
+    """What `--mode=export` has written, if it has."""
+    if not (folder / exported.FACTS).exists():
+        return None
+    facts = exported.read(folder)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    measured = facts["measured"]
+    return report.Export(
+        folder=str(folder),
+        differences=measured["differences"],
+        documents=measured["documents"],
+        words=measured["words"],
+        files={str(p.relative_to(folder)): p.stat().st_size for p in sorted(files)},
+    )
 
 
 def _words(evaluation: Evaluation, params) -> dict[str, list[str]]:

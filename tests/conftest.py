@@ -13,7 +13,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
     os.environ[f"{library}_OFFLINE"] = "1"
@@ -47,17 +46,17 @@ def tiny(minilm, tmp_path_factory) -> Path:
     from docjax.encoders.document import DocumentEncoder, fresh_params
     from docjax.encoders.pooling import Mean
     from docjax.encoders.transformer import Transformer
-    from docjax.huggingface.export import to_huggingface
+    from docjax.huggingface.configs import to_config
+    from docjax.huggingface.exported import write_params
 
     sizes = dict(vocabulary=30522, layers=1, width=16, heads=2, hidden=16, positions=64)
     keywords = sizes | dict(position_offset=0, types=2, epsilon=1e-12)
     encoder = DocumentEncoder(Transformer(**keywords), Mean())
     keywords |= dict(activation="gelu", dropout=0.1)
-    params = jax.tree.map(np.asarray, fresh_params(encoder, 0)["segment"])
-    state, config = to_huggingface(params, keywords, "bert")
     folder = tmp_path_factory.mktemp("tiny")
-    save_file(state, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
+    write_params(folder, encoder, fresh_params(encoder, 0))
+    config = json.dumps(to_config(keywords, "bert"))
+    (folder / "config.json").write_text(config)
     shutil.copy(minilm / "tokenizer.json", folder)
     return folder
 

@@ -203,7 +203,7 @@ def test_a_save_without_room_is_told(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     saved = checkpoint.Checkpointer(tmp_path / "checkpoints")
-    monkeypatch.setattr(checkpoint, "seal", full)
+    monkeypatch.setattr(checkpoint.manifest, "seal", full)
     saved.save(1, {"a": jnp.ones(3)}, {"b": jnp.ones(2)}, {})
     with pytest.raises(UserError, match="No space left on device.*make room"):
         saved.close()

@@ -56,6 +56,31 @@ def test_lists_become_tuples_and_plain_values_stay():
     assert built["parts"][1:] == (1,) and built["name"] == "x" and built["no"] is None
 
 
+def test_a_node_is_what_was_built():
+    nodes = [
+        dict(fn="docjax.data.segments.passages", words=20),
+        dict(fn="docjax.data.graphs.full"),
+        None,
+        dict(
+            fn="docjax.encoders.document.DocumentEncoder",
+            segment=dict(fn="docjax.encoders.transformer.Transformer", layers=3),
+            document=dict(fn="docjax.encoders.graph_attention.GraphAttention"),
+            head=dict(fn="docjax.encoders.pooling.Classifier", classes=4),
+        ),
+    ]
+    for node in nodes:
+        found = config.node(config.build(node))
+        again = config.build(found)
+        assert config.node(again) == found
+        assert config.plain(found) == found  # JSON
+        if node and "segment" in node:
+            assert again == config.build(node)
+            assert found["segment"]["heads"] == 12  # defaults are written out
+        else:
+            assert found == node
+    assert config.node(graphs.full) == nodes[1]
+
+
 def test_a_config_dict_is_plain_json_values():
     node = ConfigDict(dict(a=dict(b=(1, 2)), c=placeholder(int)))
     assert config.plain(node) == {"a": {"b": [1, 2]}, "c": None}

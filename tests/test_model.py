@@ -1,6 +1,7 @@
 """`docjax.load` as a user's script calls it: runs and Hugging Face folders."""
 
 import dataclasses
+import functools
 import json
 import re
 import shutil
@@ -144,17 +145,46 @@ def test_attention_is_explained_with_texts_and_headings(model):
     assert texts == [f"{head} {SENTENCE}".strip() for head in ("T One", "Two")]
 
 
-def test_a_run_names_no_function_outside_of_docjax(run, tmp_path):
+POPEN = dict(fn="subprocess.Popen", args=["touch", "touched"])
+HOSTILE = {  # field of config.json -> value, and what is said of it
+    "segments": (POPEN, "subprocess.Popen"),
+    "encoder.head": (POPEN, "subprocess.Popen"),
+    "encoder.segment.width": (2**40, "encoder.segment.width is 1099511627776, not"),
+    "encoder.segment.vocabulary": (2**30, "parameters of another encoder"),
+    "encoder.segment.layers": (10**9, "encoder.segment.layers is 1000000000, not"),
+    "encoder.document": ("none", "no such"),
+    "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
+    "graph": (dict(fn="docjax.config.save"), "is not under docjax.data.graphs."),
+    "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
+    "limits": (None, "limits.segment_tokens 0 is no number"),
+}
+
+
+@pytest.mark.parametrize("field", HOSTILE)
+def test_a_hostile_config_of_a_run_is_refused(field, run, tmp_path, monkeypatch):
+    value, words = HOSTILE[field]
     config = json.loads((run / "config.json").read_text())
-    config["segments"] = {
-        "fn": "subprocess.Popen",
-        "args": ["touch", f"{tmp_path}/run/touched"],
-    }
+    *path, last = field.split(".")
+    functools.reduce(dict.__getitem__, path, config)[last] = value
     shutil.copytree(run, tmp_path / "run")
-    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"subprocess\.Popen"):
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=words) as error:
         docjax.load(tmp_path / "run")
-    assert not (tmp_path / "run" / "touched").exists()
+    assert "\n" not in str(error.value) and not (tmp_path / "touched").exists()
+
+
+def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    for text, words in (
+        ("[" * 10**6, "not JSON"),
+        ("[]", "no JSON object"),
+        ("{}", "no such"),
+    ):
+        (tmp_path / "run/config.json").write_text(text)
+        with pytest.raises(UserError, match=words) as error:
+            docjax.load(tmp_path / "run")
+        assert "\n" not in str(error.value)
 
 
 def test_a_dtype_is_how_segments_are_encoded_and_no_more(run, model):
@@ -192,6 +222,6 @@ def test_word_vectors_are_read_in_float32_alone(tmp_path):
     saved = checkpoint.Checkpointer(tmp_path / "checkpoints")
     saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
     saved.close()
-    with pytest.raises(UserError, match="a WordAverage is read in float32 alone"):
+    with pytest.raises(UserError, match="WordAverage has float32 only"):
         docjax.load(tmp_path, dtype="bfloat16")
     assert docjax.load(tmp_path, dtype="float32").encode(["a value"]).shape == (1, 16)

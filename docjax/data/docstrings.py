@@ -9,7 +9,7 @@ import re
 from textwrap import dedent
 from typing import NamedTuple
 
-from docjax.data.segments import sentences
+from docjax.data.sentences import sentences
 from docjax.types import Section
 
 SIGNATURE = re.compile(

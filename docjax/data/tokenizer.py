@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from docjax.config import UserError
 
@@ -48,6 +55,13 @@ class Tokenizer:
         starts = [start for start, _ in encoded.offsets]
         return np.array(encoded.ids, np.int32), np.array(starts, np.int64)
 
+    def lowercased(self) -> "Tokenizer":
+        """This tokenizer, of texts in small letters."""
+        backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
+        then = [backend.normalizer] if backend.normalizer else []
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *then])
+        return Tokenizer(backend)
+
     def save(self, path: Path) -> None:
         """Writes one file, conventionally called tokenizer.json."""
         temporary = path.with_suffix(".tmp")
@@ -55,13 +69,19 @@ class Tokenizer:
         temporary.rename(path)
 
 
-def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
+def load_tokenizer(path_or_name: str | Path, lowercase: bool = False) -> Tokenizer:
     """The tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
+
+    With `lowercase` it reads all texts in small letters.
 
     Raises:
       UserError: if there is none, or it cannot be read or reached.
     """
-    path = Path(path_or_name)
+    found = _load(Path(path_or_name))
+    return found.lowercased() if lowercase else found
+
+
+def _load(path: Path) -> Tokenizer:
     if path.is_file():
         return _read(path)
     if (path / "tokenizer.json").is_file():
@@ -70,7 +90,7 @@ def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
         raise UserError(
             f"{path}: no tokenizer there; it has none of {', '.join(FILES)}"
         )
-    return _from_transformers(str(path_or_name))
+    return _from_transformers(str(path))
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int = 8192) -> Tokenizer:
@@ -127,10 +147,9 @@ def _special_ids(backend: tokenizers.Tokenizer) -> tuple[np.ndarray, np.ndarray]
 
 def _read(file: Path) -> Tokenizer:
     try:
-        backend = tokenizers.Tokenizer.from_file(str(file))
+        return Tokenizer(tokenizers.Tokenizer.from_file(str(file)))
     except Exception as error:  # noqa: BLE001 the library raises no narrower class
         raise UserError(f"{file}: no tokenizer file ({error})") from None
-    return Tokenizer(backend)
 
 
 def _from_transformers(name: str) -> Tokenizer:

@@ -49,6 +49,17 @@ class Attention:
 
 
 @dataclasses.dataclass(frozen=True)
+class Export:
+    """A folder for other libraries, and how far its vectors are from the model's."""
+
+    folder: str
+    differences: Mapping[str, float]  # library -> largest difference of any number
+    documents: int  # that were compared
+    words: Sequence[int]  # of the shortest and the longest
+    files: Mapping[str, int]  # name -> bytes
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """What the page says. Mappings keep their order; None is said to be missing."""
 
@@ -64,6 +75,7 @@ class Report:
     tsne: Path | None = None
     attention: Attention | None = None
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    export: Export | None = None
     commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
@@ -78,6 +90,7 @@ def write(run_dir: Path, report: Report) -> Path:
         "map": ("Map of the documents", _tsne(report, folder)),
         "attention": ("Attention", _attention(report.attention, folder)),
         "words": ("Words", _words(report.words)),
+        "export": ("Export", _export(report)),
         "configuration": ("Configuration", _config(report)),
         "reproduce": ("Reproduce", _reproduce(report)),
     }
@@ -262,6 +275,37 @@ def _passage(number: int, node: Section, rows: Mapping[str, list[float]]) -> str
 
 def _weight(weight: float) -> str:
     return f"{weight:.4f}" if weight else "no edge"
+
+
+def _export(report: Report) -> str:
+    found = report.export
+    if found is None:
+        return page.missing(
+            "Not exported: the same command with --mode=export does it."
+        )
+    least, most = found.words
+    note = (
+        f"The largest difference of any number to the trained model's vectors, in "
+        f"float32, over {found.documents} documents of {least:,} to {most:,} words"
+    )
+    differences = {
+        name: f"{value:.1e}" if value else "0"
+        for name, value in found.differences.items()
+    }
+    sizes = {name: page.text(size) for name, size in found.files.items()}
+    trust = ", trust_remote_code=True" if "docjax_module.py" in found.files else ""
+    load = (
+        f'docjax.load("{found.folder}")\nSentenceTransformer("{found.folder}"{trust})'
+    )
+    if "transformers" in found.differences:
+        note += "; with transformers, of the vectors of their segments"
+        load += f'\nAutoModel.from_pretrained("{found.folder}")  # segments alone'
+    return (
+        page.table({"difference": differences}, "read with")
+        + page.paragraph(note + ".")
+        + page.pre(load)
+        + page.details("files", page.table({"bytes": sizes}, "file"))
+    )
 
 
 def _config(report: Report) -> str:

@@ -26,6 +26,7 @@ ACTIVATIONS = {  # theirs -> ours
     "gelu_pytorch_tanh": "gelu_new",
 }
 MOST = 2**31 - 1  # of any size
+MODULES = ("Transformer", "Pooling", "Normalize")
 POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
 OLD_POOLINGS = {
     "pooling_mode_cls_token": "cls",
@@ -92,36 +93,43 @@ def to_config(keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def pooling(modules: Sequence[Mapping[str, Any]], config: Mapping, source: str) -> str:
-    """ "mean" or "first", as a sentence-transformers folder says.
-
-    Args:
-      modules: modules.json; `config`: the config.json of its Pooling module.
+def modules(found: Sequence[Any], source: str) -> dict[str, str]:
+    """Kind of each module of a modules.json -> its folder.
 
     Raises:
-      UserError: for another pooling, or a module that we do not have.
+      UserError: for a module that we do not have, or a folder elsewhere.
     """
-    known = ("Transformer", "Pooling", "Normalize")
-    unknown = [m["type"] for m in modules if module_name(m) not in known]
-    if unknown:
-        raise UserError(
-            f"{source}: module {', '.join(unknown)} is not supported; "
-            f"supported are {', '.join(known)}"
-        )
+    kinds = {}
+    for module in found:
+        kind = module.get("type") if isinstance(module, Mapping) else module
+        home, _, name = str(kind).rpartition(".")
+        path = module.get("path", "") if isinstance(module, Mapping) else None
+        if home.split(".")[0] != "sentence_transformers" or name not in MODULES:
+            raise UserError(
+                f"{source}: module {kind} is not supported; supported are "
+                f"{', '.join(MODULES)} of sentence_transformers"
+            )
+        if not isinstance(path, str) or path in (".", "..") or "/" in path:
+            raise UserError(f"{source}: path {path!r} is no folder beside that file")
+        kinds[name] = path
+    return kinds
+
+
+def pooling(config: Mapping[str, Any], source: str) -> str:
+    """ "mean" or "first", as the config.json of a Pooling module says.
+
+    Raises:
+      UserError: for another pooling.
+    """
     old = [mode for key, mode in OLD_POOLINGS.items() if config.get(key)]
     mode = config.get("pooling_mode", old or "mean")
-    modes = [mode] if isinstance(mode, str) else list(mode)
+    modes = [str(one) for one in (mode if isinstance(mode, list) else [mode])]
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise UserError(
             f"{source}: pooling {' + '.join(modes)} is not supported; "
             f"supported are {', '.join(POOLINGS)}"
         )
     return POOLINGS[modes[0]]
-
-
-def module_name(module: Mapping[str, Any]) -> str:
-    """The class name of an entry of modules.json, without its package."""
-    return str(module["type"]).rpartition(".")[2]
 
 
 def _check_kind(config: Mapping[str, Any], source: str) -> None:
@@ -132,7 +140,6 @@ def _check_kind(config: Mapping[str, Any], source: str) -> None:
             f"supported are {', '.join(KINDS)}"
         )
     refused = {
-        "auto_map": "the model brings its own code, which is never run",
         "is_decoder": "decoders are not supported",
         "add_cross_attention": "cross-attention is not supported",
     }

@@ -6,7 +6,7 @@ Weights come from safetensors alone: nothing is unpickled. What the tensors mean
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import safetensors
 
 from docjax.config import UserError
 
+MOST_JSON = 1 << 24  # bytes; an index of shards has some hundred thousand
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 
 
@@ -25,19 +26,22 @@ def find(
 ) -> tuple[Path, str | None]:
     """The folder of a model and, if it came from the hub, its commit.
 
+    A hub name is pinned by `revision`, or written as NAME@REVISION.
+
     Raises:
       UserError: if there is no such folder, and the hub has or gives none.
     """
     folder = Path(name_or_folder)
     if folder.is_dir():
         return folder, None
+    name, _, pinned = str(name_or_folder).partition("@")
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         path = huggingface_hub.snapshot_download(
-            str(name_or_folder),
-            revision=revision,
+            name,
+            revision=revision or pinned or None,
             local_files_only=local_files_only,
             allow_patterns=DOWNLOADED,
         )
@@ -58,22 +62,40 @@ def read_json(path: Path, kind: type = dict) -> Any:
       UserError: for a missing file, or one with something else in it.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            raw = file.read(MOST_JSON + 1)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; is this a model folder?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    if len(raw) > MOST_JSON:
+        raise UserError(f"{path}: longer than {MOST_JSON:,} bytes: no model's config")
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, kind):
         raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
     return value
 
 
+def refuse_code(folder: Path) -> None:
+    """Raises UserError for a model with code of its own: without it, it is another one."""
+    code = sorted(path.name for path in folder.glob("modeling_*.py"))
+    for name in ("config.json", "tokenizer_config.json"):
+        if (folder / name).exists() and "auto_map" in read_json(folder / name):
+            code.append(f"auto_map of {name}")
+    if code:
+        raise UserError(
+            f"{folder}: the model brings its own code ({', '.join(code)}), which is "
+            "never run; take it out if the model is plain BERT or RoBERTa"
+        )
+
+
 @contextlib.contextmanager
-def tensors(folder: Path) -> Iterator[dict[str, Any]]:
-    """All tensors of a folder by name, opened but not yet read."""
+def tensors(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """All tensors of some safetensors files by name, opened but not yet read."""
     with contextlib.ExitStack() as stack:
         found = {}
-        for path in _weight_files(folder):
+        for path in paths:
             try:
                 file = stack.enter_context(safetensors.safe_open(path, framework="np"))
             except (safetensors.SafetensorError, OSError) as error:
@@ -82,12 +104,21 @@ def tensors(folder: Path) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weights(folder: Path) -> list[Path]:
+    """The safetensors files of a folder.
+
+    Raises:
+      UserError: if there are none, or not all that their index names.
+    """
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.exists():
         return [whole]
     if index.exists():
-        parts = {folder / part for part in read_json(index)["weight_map"].values()}
+        names = read_json(index).get("weight_map")
+        names = list(names.values()) if isinstance(names, dict) else [None]
+        if not all(isinstance(n, str) and Path(n).name == n for n in names):
+            raise UserError(f"{index}: weight_map does not name files of this folder")
+        parts = {folder / name for name in names}
         missing = sorted(part.name for part in parts if not part.exists())
         if missing:
             raise UserError(f"{index}: {', '.join(missing)} missing; copy them too")

@@ -1,7 +1,7 @@
 """Weights of a Hugging Face folder or hub name as parameters of our Transformer.
 
 Read from safetensors only: nothing is unpickled, and no code of the folder is imported.
-The way back is in `export.py`.
+The way back is in `exported.py`.
 """
 
 import dataclasses
@@ -12,10 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from absl import logging
 
 from docjax.config import UserError
 from docjax.encoders.transformer import Transformer
-from docjax.huggingface import configs, files, names
+from docjax.huggingface import configs, exported, files, names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Checkpoint:
     pooling: str  # "mean" or "first"
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
+    lowercase: bool  # texts are read in small letters, whatever the tokenizer does
     folder: Path  # where the tokenizer lies too
     revision: str | None = None  # the hub's commit
 
@@ -38,45 +40,73 @@ def load(
 ) -> Checkpoint:
     """Reads a folder, or a hub name pinned to a revision.
 
+    Of a sentence-transformers folder, its modules say where the transformer lies and
+    how it is pooled; of an exported one, docjax.json.
+
     Raises:
       UserError: for a missing or unsupported model, for weights that are not
         safetensors, and for tensors that do not fit config.json.
     """
     folder, commit = files.find(name_or_folder, revision, local_files_only)
-    source = str(folder / "config.json")
-    keywords = configs.keywords(files.read_json(folder / "config.json"), source)
-    pooling, normalize = _pooling(folder)
+    files.refuse_code(folder)
+    if (folder / exported.FACTS).exists():
+        inner, (pooling, normalize) = folder, exported.pooling(folder)
+    else:
+        inner, pooling, normalize = _modules(folder)
+    files.refuse_code(inner)
+    source = str(inner / "config.json")
+    keywords = configs.keywords(files.read_json(inner / "config.json"), source)
+    asked = _optional(inner / "sentence_bert_config.json")
     return Checkpoint(
         keywords=keywords,
-        params=_params(folder, keywords),
+        params=_params(inner, keywords),
         pooling=pooling,
         normalize=normalize,
-        max_tokens=_max_tokens(folder, keywords),
-        folder=folder,
+        max_tokens=_max_tokens(inner, keywords, asked),
+        lowercase=asked.get("do_lower_case") is True,
+        folder=inner,
         revision=commit,
     )
 
 
-def _pooling(folder: Path) -> tuple[str, bool]:
+def _modules(folder: Path) -> tuple[Path, str, bool]:
+    """Folder of the transformer, pooling, and whether vectors have length 1."""
     path = folder / "modules.json"
     if not path.exists():
-        return "mean", False
-    modules = files.read_json(path, list)
-    found = [m for m in modules if configs.module_name(m) == "Pooling"]
-    config = files.read_json(folder / found[0]["path"] / "config.json") if found else {}
-    normalize = any(configs.module_name(m) == "Normalize" for m in modules)
-    return configs.pooling(modules, config, str(path)), normalize
+        return folder, "mean", False
+    found = configs.modules(files.read_json(path, list), str(path))
+    inner = folder / found.get("Transformer", "")
+    config = _optional(folder / found.get("Pooling", "") / "config.json")
+    pooling = configs.pooling(config if "Pooling" in found else {}, str(path))
+    prompts = _optional(folder / "config_sentence_transformers.json")
+    if prompts.get("default_prompt_name"):
+        logging.warning(
+            "%s: sentence-transformers reads each text behind the prompt %r, docjax "
+            "does not: put it before your texts",
+            folder,
+            prompts["default_prompt_name"],
+        )
+    return inner, pooling, "Normalize" in found
 
 
-def _max_tokens(folder: Path, keywords: Mapping[str, Any]) -> int:
-    most = keywords["positions"] - keywords["position_offset"]
-    path = folder / "sentence_bert_config.json"
-    asked = files.read_json(path).get("max_seq_length") if path.exists() else None
-    return min(most, asked or most)
+def _max_tokens(
+    folder: Path, keywords: Mapping[str, Any], asked: Mapping[str, Any]
+) -> int:
+    """What the folder asks for, at most what its position table has room for."""
+    room = keywords["positions"] - keywords["position_offset"]
+    tokenizer = _optional(folder / "tokenizer_config.json")
+    found = asked.get("max_seq_length") or tokenizer.get("model_max_length") or room
+    if not isinstance(found, (int, float)) or found < 1:
+        raise UserError(f"{folder}: segments of {found!r} tokens cannot be read")
+    return int(min(room, found))
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    return files.read_json(path) if path.exists() else {}
 
 
 def _params(folder: Path, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    with files.tensors(folder) as tensors:
+    with files.tensors(files.weights(folder)) as tensors:
         found = names.encoder_names(tensors)
         _check_names(folder, found, keywords["layers"])
         table = names.table(keywords["layers"])
@@ -117,20 +147,15 @@ def _check_names(folder: Path, found: Mapping[str, str], layers: int) -> None:
     ):
         if odd:
             raise UserError(
-                f"{folder}: {len(odd)} {word} tensors: {_some(sorted(odd))}"
+                f"{folder}: {len(odd)} {word} tensors: {names.some(sorted(odd))}"
             )
 
 
 def _check_shape(folder, name, path, tensor, expected) -> None:
     got = tuple(tensor.get_shape())
-    want = expected[::-1] if path.endswith("/kernel") else expected
+    want = expected[::-1] if names.swapped(path) else expected
     if got != want:
         raise UserError(
             f"{folder}: {name} has shape {list(got)}, but config.json asks for "
             f"{list(want)}"
         )
-
-
-def _some(items: list[str], most: int = 5) -> str:
-    rest = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + rest

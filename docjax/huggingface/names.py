@@ -6,7 +6,7 @@ in `load.py`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,12 @@ def layer_count(names: Iterable[str]) -> int:
 
 def swap(path: str, tensor: np.ndarray) -> np.ndarray:
     """A tensor of one side as the other side keeps it."""
-    return tensor.T if path.endswith("/kernel") else tensor
+    return tensor.T if swapped(path) else tensor
+
+
+def swapped(path: str) -> bool:
+    """Whether the two sides keep the parameter at `path` transposed."""
+    return path.endswith("/kernel")
 
 
 def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +109,12 @@ def flatten(tree: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         else:
             flat[here] = value
     return flat
+
+
+def some(items: Sequence[str], most: int = 5) -> str:
+    """The first few of some names."""
+    rest = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + rest
 
 
 def _modern(name: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import docjax
 from docjax.explain import figures, page
-from docjax.explain.report import Attention, Report, versions, write
+from docjax.explain.report import Attention, Export, Report, versions, write
 from docjax.types import Section
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)> & \"quotes\""
@@ -81,6 +81,13 @@ def run_dir(tmp_path_factory) -> Path:
         attention=Attention(
             chosen.document, chosen.passages, chosen.weights, bars=bars, heat=heat
         ),
+        export=Export(
+            folder=ATTACK,
+            differences={"docjax": 0.0, "transformers": 2e-7, ATTACK: 3e-6},
+            documents=17,
+            words=(1, 5000),
+            files={"model.safetensors": 168080, "docjax_module.py": 10},
+        ),
         commands={"This run was made with": f"python -m docjax.main {ATTACK}"},
     )
     assert write(run_dir, report) == run_dir / "report/index.html"
@@ -103,6 +110,15 @@ def test_the_page_needs_nothing_but_itself(run_dir):
     assert "default-src 'none'" in found.all("meta")[2]["content"]
 
 
+def test_an_export_is_shown_with_its_differences_and_how_to_load_it(run_dir, tmp_path):
+    text = read(run_dir).text()
+    for words in ("17 documents of 1 to 5,000 words", "2.0e-07", "3.0e-06", "168,080"):
+        assert words in text, words
+    assert "AutoModel.from_pretrained(" in text and "trust_remote_code=True" in text
+    write(tmp_path, Report(name="x", config={}))
+    assert "the same command with --mode=export does it" in read(tmp_path).text()
+
+
 def test_images_and_links_lead_to_the_figures_of_the_run(run_dir):
     found = read(run_dir)
     images = [base64.b64decode(s.partition(",")[2]) for s in found.all("img", "src")]
@@ -119,8 +135,9 @@ def test_text_of_documents_configs_and_commands_stays_text(run_dir):
     found = read(run_dir)
     assert len(found.all("script")) == 2  # the weights and the page's own
     assert all(set(a) <= {"alt", "src"} for a in found.all("img"))
-    # name (twice), source, document, heading, passage, command; the config quotes it as JSON
-    assert found.text().count(ATTACK) == 7
+    # name (twice), source, document, heading, passage, folder of the export (thrice),
+    # command; the config quotes it as JSON
+    assert found.text().count(ATTACK) == 10
     assert json.dumps(ATTACK)[1:-1] in found.text()
 
 

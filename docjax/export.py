@@ -1,0 +1,168 @@
+"""A trained model as one folder for transformers, sentence-transformers and docjax.
+
+The folder is written beside its place, its vectors are compared with the model's, and
+then it is renamed: it is complete and right, or not there. Its files are described in
+`docjax.huggingface.exported` and `docjax.huggingface.export`.
+"""
+
+import itertools
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+import docjax
+from docjax import config as config_lib
+from docjax import manifest, parity
+from docjax.config import UserError
+from docjax.data.documents import full_text
+from docjax.data.sources.pydocs import pydocs
+from docjax.data.tokenizer import load_tokenizer
+from docjax.data.tokens import Corpus
+from docjax.huggingface import card, exported
+from docjax.huggingface import export as huggingface
+from docjax.model import DocumentModel, load
+from docjax.training import metrics
+from docjax.types import Document, Section
+
+MOST = 1e-4  # that a number of a vector may differ
+SAMPLE = 8  # documents that are compared, and one of LONG words
+LONG = 2000
+
+
+def export(
+    model: DocumentModel | str | Path,
+    out: str | Path,
+    documents: Sequence[Document] | None = None,
+) -> Path:
+    """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
+
+    Args:
+      documents: whose vectors are compared between the libraries; None takes some of
+        the run's corpus, or docstrings where there is none.
+
+    Raises:
+      UserError: if `out` exists or cannot be made, a vector differs by more than
+        1e-4 (nothing is left then), or sentence-transformers is not installed.
+    """
+    out = Path(out)
+    if out.exists():
+        raise UserError(f"{out} exists: remove it, or export to another folder")
+    parity.check_installed()
+    run = _run(model)
+    model = model if isinstance(model, DocumentModel) else load(model)
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}") from None
+    try:
+        facts = _write(partial, model)
+        manifest.seal(partial)  # or nobody would read it
+        facts["measured"] = _measured(partial, model, list(documents or _samples(run)))
+        exported.write(partial, facts)
+        text = card.card(out.name, facts, huggingface.is_stock(partial), _about(run))
+        (partial / "README.md").write_text(text, encoding="utf-8")
+        manifest.seal(partial)
+        partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    logging.info("exported to %s: %s", out, facts["measured"])
+    return out
+
+
+def _run(model: Any) -> Path | None:
+    """The run directory that `model` names, if it does."""
+    run = None if isinstance(model, DocumentModel) else Path(model)
+    return run if run and (run / "checkpoints").is_dir() else None
+
+
+def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
+    """Writes all but the model card and the manifest; gives docjax.json."""
+    facts = {
+        "docjax": docjax.__version__,
+        "encoder": config_lib.node(model.encoder),
+        "segments": config_lib.node(model.segments),
+        "graph": config_lib.node(model.graph),
+        "limits": dict(model.limits),
+        "labels": list(model.labels),
+        "similarity": model.similarity_fn_name,
+    }
+    exported.write(folder, facts)
+    exported.write_params(folder, model.encoder, model.params)
+    model.tokenizer.save(folder / "tokenizer.json")
+    if huggingface.is_transformer(facts):
+        known = model.tokenizer.backend.get_vocab(with_added_tokens=True)
+        huggingface.write_transformer(folder, facts, set(known))
+    special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
+    huggingface.write_modules(folder, facts, special > 0)
+    return facts
+
+
+def _samples(run: Path | None) -> list[Document]:
+    """Documents of the run, else docstrings; at the end all of them as a long one."""
+    corpus = run / "corpus" if run else None
+    found = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
+    found = found or list(itertools.islice(pydocs(("optax",)), SAMPLE))
+    words = " ".join(full_text(one) for one in found).split()
+    long = " ".join((words * (LONG // len(words) + 1))[:LONG])
+    return [*found, Document("long", (Section("", long),))]
+
+
+def _read_back(folder: Path) -> Iterator[Document]:
+    """Some documents of a corpus by length, the texts as the tokenizer gives them back.
+
+    Those of more than LONG words are left out, unless all are.
+    """
+    corpus = Corpus.open(folder)
+    backend = load_tokenizer(folder.parent / "tokenizer.json").backend
+    order = np.argsort(corpus.words, kind="stable")
+    order = order[: max(1, int((corpus.words <= LONG).sum()))]
+    for place in np.linspace(0, len(order) - 1, min(SAMPLE, len(order))):
+        one = corpus[int(order[int(place)])]
+        texts = [""] * (1 + int(one.sections.max()))
+        for i, number in enumerate(one.sections):
+            ids = one.tokens[one.offsets[i] : one.offsets[i + 1]]
+            texts[number] += backend.decode(ids.tolist()) + " "
+        edges = tuple((int(a), int(b)) for a, b in one.edges)
+        if any(map(str.strip, texts)):
+            sections = tuple(Section("", text) for text in texts)
+            yield Document(str(int(place)), sections, edges=edges)
+
+
+def _measured(
+    folder: Path, model: DocumentModel, documents: Sequence[Document]
+) -> dict[str, Any]:
+    """The largest differences by library, and of how many documents and words.
+
+    Raises:
+      UserError: if one is too large.
+    """
+    found = parity.differences(folder, model, documents)
+    if not all(value <= MOST for value in found.values()):
+        raise UserError(
+            f"the exported vectors differ from the model's by {found}, more than {MOST} "
+            "allows: nothing is exported"
+        )
+    words = [len(full_text(one).split()) for one in documents]
+    return {
+        "differences": found,
+        "documents": len(words),
+        "words": [min(words), max(words)],
+    }
+
+
+def _about(run: Path | None) -> dict[str, Any]:
+    """Of a run: its config, its last metrics, and what its corpus holds."""
+    if run is None:
+        return {}
+    corpus = run / "corpus"
+    return {
+        "config": config_lib.load(run / "config.json"),
+        "metrics": (metrics.read(run) or [{}])[-1],
+        "corpus": Corpus.open(corpus).summary() if corpus.is_dir() else {},
+    }
