@@ -29,7 +29,7 @@ from docjax.data.tokenizer import train_tokenizer
 from docjax.data.words import train_words
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
-from docjax.encoders.pooling import Classifier, Mean, Sum
+from docjax.encoders.pooling import Classifier, Mean
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.words import WordAverage
 from docjax.export import MOST, export
@@ -230,9 +230,8 @@ OTHERS = {
     "words in passages": lambda: small(
         DocumentEncoder(AVERAGE, GraphAttention(width=6)), graph=graphs.full
     ),
-    "a sum": lambda: small(DocumentEncoder(BERT, Sum()), segments=whole),
     "one segment": lambda: small(
-        DocumentEncoder(ROBERTA, Sum()), segments=whole, limits=ONE
+        DocumentEncoder(ROBERTA, Mean()), segments=whole, limits=ONE
     ),
     "one segment of unit length": lambda: small(
         DocumentEncoder(BERT, Mean(normalize=True)), segments=whole, limits=ONE

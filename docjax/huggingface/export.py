@@ -16,7 +16,7 @@ from docjax.huggingface import configs, exported
 
 TRANSFORMER = "docjax.encoders.transformer.Transformer"
 WORDS = "docjax.encoders.words.WordAverage"
-MEAN, SUM = (f"docjax.encoders.pooling.{name}" for name in ("Mean", "Sum"))
+MEAN = "docjax.encoders.pooling.Mean"
 WHOLE = "docjax.data.segments.whole"
 CODE = {  # in the folder -> in docjax, where only it is kept
     "docjax_module.py": ("docjax.huggingface", "torch_module.py"),
@@ -117,7 +117,7 @@ def _stock(facts: Mapping[str, Any], special: bool) -> dict[str, dict] | None:
     most = facts["limits"]["inference_segments"]
     if facts["segments"]["fn"] != WHOLE:
         return None
-    if segment["fn"] == TRANSFORMER and document["fn"] in (MEAN, SUM) and most == 1:
+    if segment["fn"] == TRANSFORMER and document["fn"] == MEAN and most == 1:
         first = segment["pooling"] == "first"
         pooling = {
             "word_embedding_dimension": segment["width"],

@@ -215,17 +215,6 @@ class Mean(nn.Module):
         return F.normalize(vectors, dim=-1) if self.normalize else vectors
 
 
-class Sum(nn.Module):
-    def __init__(self, facts, params):
-        super().__init__()
-
-    def forward(self, vectors, lengths, graph):
-        return vectors[lengths > 0].sum(0)
-
-    def query(self, vectors):
-        return vectors
-
-
 class GraphAttention(nn.Module):
     def __init__(self, facts, params):
         super().__init__()
@@ -265,7 +254,6 @@ class GraphAttention(nn.Module):
 
 DOCUMENT_ENCODERS = {
     "docjax.encoders.pooling.Mean": Mean,
-    "docjax.encoders.pooling.Sum": Sum,
     "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
 }
 
