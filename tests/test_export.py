@@ -299,14 +299,14 @@ def test_a_part_without_a_torch_form_leaves_nothing(tmp_path, monkeypatch):
 def test_a_folder_that_is_there_stays(tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match="exists: remove it"):
-        export(OTHERS["a sum"](), tmp_path / "out")
+        export(OTHERS["one segment"](), tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_missing_library_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(UserError, match=r"pip install 'docjax\[export\]'") as error:
-        export(OTHERS["a sum"](), tmp_path / "out")
+        export(OTHERS["one segment"](), tmp_path / "out")
     assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
 
 
