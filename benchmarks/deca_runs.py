@@ -178,7 +178,6 @@ def with_flags(
         found.splits.test = "validation"
     if dataset not in CLUSTERED:
         del found.tasks["clustering"], found.tasks["clustering_raw"]
-    found.evaluate_every = 10**9  # at the end only
     pairs = (pair.split("=", 1) for pair in flags.set)
     found.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
     return found
@@ -260,7 +259,7 @@ def append(
         corpus = Corpus.build(folder, documents, whole, tokenizer, 512, "open")
         if hasattr(views, "least_count"):
             views = dataclasses.replace(views, least_count=0)
-    fitted = views.fitted(tokenizer, corpus, lambda: documents)
+    fitted = views.fitted(tokenizer, corpus)
     with open(path, "w", encoding="utf-8") as lines:
         for i, document in enumerate(documents):
             other = fitted(corpus[i], np.random.default_rng((seed, i)))[1]

@@ -65,7 +65,7 @@ def augmented(
         for name, kind in _kinds(run, lexicons, paraphrases).items():
             try:
                 if hasattr(kind, "fitted"):
-                    kind = kind.fitted(tokenizer, corpus, lambda: [document])
+                    kind = kind.fitted(tokenizer, corpus)
             except UserError as error:
                 found[name] = f"{words} ({error})"
                 continue

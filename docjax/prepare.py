@@ -54,7 +54,7 @@ class Prepared:
         views = config_lib.build(self.config["views"])
         if not hasattr(views, "fitted"):
             return views
-        return views.fitted(self.tokenizer, self.corpus, _source(self.config))
+        return views.fitted(self.tokenizer, self.corpus)
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""

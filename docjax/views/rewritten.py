@@ -18,7 +18,7 @@ from docjax.data.sources.jsonl import files, jsonl
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.tokens import DOCUMENTS_AT_ONCE, Corpus, fingerprint
 from docjax.types import Document, Segments
-from docjax.views.words import Source, WordViews
+from docjax.views.words import WordViews
 
 
 def write(
@@ -65,7 +65,7 @@ class Rewritten:
             raise UserError("Rewritten needs a file of texts: --config.views.path")
         files(self.path)
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> "Found":
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> "Found":
         self.check()
         limit = corpus.summary()["longest"]
         texts = functools.partial(jsonl, path=self.path)

@@ -18,9 +18,8 @@ from docjax.data import lexicons
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import Vocabulary, vocabulary
-from docjax.types import Document, Segments
+from docjax.types import Segments
 
-Source = Callable[[], Iterable[Document]]
 OCCURRENCES = 16  # of a word that are tagged
 TAGGED = 10_000_000  # words that these occurrences are taken from
 BEFORE, AFTER = 4, 2  # words that the tagger reads around it
@@ -91,7 +90,7 @@ class WordNet:
     def check(self) -> None:
         lexicons.check(self.lexicons, "wordnet")
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
         words = vocabulary(tokenizer, corpus)
         found = lexicons.WordNet(self.lexicons).synonyms
         return _replaced(words, lambda word: found(word) | {word}, self.least_count)
@@ -108,7 +107,7 @@ class Paraphrases:
         if self.path is None:
             raise UserError("Paraphrases needs a file of pairs: --config.views.path")
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
         self.check()
         words, pairs = vocabulary(tokenizer, corpus), lexicons.pairs(self.path)
         found = lambda word: pairs[word] | {word} if word in pairs else ()
@@ -133,7 +132,7 @@ class Antonyms:
     def check(self) -> None:
         lexicons.check(self.lexicons, "wordnet", lexicons.TAGGER)
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
         words = vocabulary(tokenizer, corpus)
         if "not" not in words.ids:
             raise UserError(
@@ -169,7 +168,7 @@ class Uninformative:
     def check(self) -> None:
         lexicons.check(self.lexicons, "wordnet")
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus, source: Source) -> Replaced:
+    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
         words = vocabulary(tokenizer, corpus)
         synonyms = lexicons.WordNet(self.lexicons).synonyms
         rare = lambda word: words.counts[words.ids[word]] < self.below

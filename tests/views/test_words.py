@@ -98,7 +98,7 @@ class Built:
         )
 
     def fitted(self, views):
-        return views.fitted(self.tokenizer, self.corpus, lambda: iter(self.documents))
+        return views.fitted(self.tokenizer, self.corpus)
 
     def read(self, segments: Segments) -> list[str]:
         """The words of each segment."""
