@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from docjax.config import UserError
 
-COMMANDS = (*("augment", "compare", "encode", "evaluate", "export", "search", "serve"),)
+COMMANDS = ("augment", "compare", "encode", "evaluate", "export", "search", "serve")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -230,6 +230,9 @@ OTHERS = {
     "words in passages": lambda: small(
         DocumentEncoder(AVERAGE, GraphAttention(width=6)), graph=graphs.full
     ),
+    "a mean of unit length": lambda: small(
+        DocumentEncoder(BERT, Mean(normalize=True)), segments=whole
+    ),
     "one segment": lambda: small(
         DocumentEncoder(ROBERTA, Mean()), segments=whole, limits=ONE
     ),
