@@ -1,6 +1,6 @@
 """`encode` against sentence-transformers, on whole documents of all lengths.
 
-    python -m benchmarks.encode --path ../shared/data/20news.jsonl.xz
+    python -m benchmarks.encode --path 20news.jsonl.xz
 
 MiniLM's weights, the same device and cores, interleaved runs; each figure is a ratio to
 sentence-transformers in float32 (below 1: docjax is faster), the median of `--repeats`.

@@ -1,6 +1,6 @@
 """Retrieval by BM25, by MiniLM's vectors and by both, on small test collections.
 
-    python benchmarks/retrieval.py --data ../shared/data
+    python benchmarks/retrieval.py --data DATA
 
 Prints a Markdown table of nDCG@10, and fails if the fusion is not above both on
 average. The weight of the fusion is cross-validated: these collections have no other

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tarfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
@@ -62,27 +63,37 @@ def tiny(minilm, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory) -> Path:
-    """A run directory of graph-roberta whose parameters are the first ones."""
+def begun(tmp_path_factory) -> Callable[..., Path]:
+    """Makes a run directory of graph-roberta with its first parameters, from texts."""
     from configs import graph_roberta
     from docjax.checkpoint import Checkpointer
     from docjax.prepare import initial_params, prepare
 
-    folder = tmp_path_factory.mktemp("run")
-    corpus = folder / "corpus.jsonl"
-    lines = [{"id": name, "text": SENTENCE * 3} for name in "abcd"]
-    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    config = graph_roberta.get_config("smoke")
-    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
-    config.tokenizer.train.vocabulary = 270
-    config.encoder.segment.vocabulary = 270
-    config.segments.words = 12
-    config.limits.inference_segments = 3
-    prepared = prepare(config, folder / "run")
-    saved = Checkpointer(folder / "run" / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
-    saved.close()
-    return folder / "run"
+    def begin(texts: Sequence[str], **limits: int) -> Path:
+        folder = tmp_path_factory.mktemp("begun")
+        lines = [{"id": str(i), "text": text} for i, text in enumerate(texts)]
+        corpus = folder / "corpus.jsonl"
+        corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        config = graph_roberta.get_config("smoke")
+        config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+        config.tokenizer.train.vocabulary = 270
+        config.encoder.segment.vocabulary = 270
+        config.segments.words = 12
+        config.limits.inference_segments = 3
+        config.limits.update(limits)
+        prepared = prepare(config, folder / "run")
+        saved = Checkpointer(folder / "run" / "checkpoints")
+        saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+        saved.close()
+        return folder / "run"
+
+    return begin
+
+
+@pytest.fixture(scope="session")
+def run(begun) -> Path:
+    """A run of four documents."""
+    return begun([SENTENCE * 3] * 4)
 
 
 @pytest.fixture(scope="session")

@@ -145,17 +145,8 @@ class WordTrainer:
         key: of the dropout of a predictor; None for none.
         """
         table, head = state.params["segment"]["words"], state.params.get("head", {})
-        shape = *views.lengths.shape, table.shape[1]
         lengths = jnp.maximum(views.lengths, 1)[..., None]
-
-        def read(i, sums):
-            # Sums of a group first: they are many times faster than those of rows.
-            of_groups = sum(table[words] for words in views.words[i].T)
-            return sums.at[views.owners[i]].add(of_groups)
-
-        sums = jnp.zeros((lengths.size + 1, table.shape[1]))
-        sums = jax.lax.fori_loop(0, views.used, read, sums)
-        vectors = sums[:-1].reshape(shape) / lengths
+        vectors = _sums(table, views) / lengths
 
         def loss_fn(vectors, head):
             params = {"params": {"head": head} if head else {}}
@@ -166,15 +157,8 @@ class WordTrainer:
             loss_fn, (0, 1), has_aux=True
         )(vectors, head)
         found = found * self.objective.weight * words / lengths
-        of_word = jnp.pad(found.reshape(-1, table.shape[1]), ((0, 1), (0, 0)))
-
-        def add(i, total):
-            return total.at[views.words[i]].add(of_word[views.owners[i]][:, None])
-
-        total = jax.lax.fori_loop(0, views.used, add, jnp.zeros_like(table))
-        in_use = jnp.zeros(len(table), bool).at[views.words].set(True)
-        rows = jnp.where(in_use, jnp.arange(len(table)), len(table))
-        state = self._update(state, [Gradient(rows, total)], (), decay)
+        of_words = _spread(found, views, len(table))
+        state = self._update(state, [of_words], (), decay)
         if head:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)
@@ -183,6 +167,32 @@ class WordTrainer:
                 params=params, optimizer=statistics._replace(head=moments)
             )
         return state, loss, metrics
+
+
+def _sums(table: Float[Array, "n d"], views: Groups) -> Float[Array, "v b d"]:
+    """The sum of the vectors of each document's words."""
+
+    def read(i, sums):
+        # Sums of a group first: they are many times faster than those of rows.
+        of_groups = sum(table[words] for words in views.words[i].T)
+        return sums.at[views.owners[i]].add(of_groups)
+
+    sums = jnp.zeros((views.lengths.size + 1, table.shape[1]))
+    sums = jax.lax.fori_loop(0, views.used, read, sums)
+    return sums[:-1].reshape(*views.lengths.shape, table.shape[1])
+
+
+def _spread(found: Float[Array, "v b d"], views: Groups, size: int) -> Gradient:
+    """The gradient of a table of `size` rows from that of the sums, each row once."""
+    of_word = jnp.pad(found.reshape(-1, found.shape[-1]), ((0, 1), (0, 0)))
+
+    def add(i, total):
+        return total.at[views.words[i]].add(of_word[views.owners[i]][:, None])
+
+    total = jnp.zeros((size, found.shape[-1]), found.dtype)
+    total = jax.lax.fori_loop(0, views.used, add, total)
+    in_use = jnp.zeros(size, bool).at[views.words].set(True)
+    return Gradient(jnp.where(in_use, jnp.arange(size), size), total)
 
 
 def _batches(

@@ -1,16 +1,11 @@
 """A small run, whose parameters are the first ones, and a process that serves it."""
 
 import contextlib
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks import serve
-from configs import graph_roberta
-from docjax import checkpoint
-from docjax.prepare import initial_params, prepare
 
 FLAGS = {"max-body": 0.25, "body-timeout": 0.5, "max-requests": 24}
 SENTENCES = (
@@ -21,23 +16,9 @@ SENTENCES = (
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("serve")
-    corpus = folder / "corpus.jsonl"
-    lines = [{"id": str(i), "text": " ".join(SENTENCES[: i + 1])} for i in range(3)]
-    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    config = graph_roberta.get_config("smoke")
-    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
-    config.tokenizer.train.vocabulary = 270
-    config.encoder.segment.vocabulary = 270
-    config.segments.words = 12
-    config.limits.segment_tokens = config.limits.query_tokens = 32
-    config.limits.inference_segments = 3  # few shapes to compile
-    prepared = prepare(config, folder / "run")
-    saved = checkpoint.Checkpointer(folder / "run" / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
-    saved.close()
-    return folder / "run"
+def run(begun) -> Path:
+    texts = [" ".join(SENTENCES[: i + 1]) for i in range(3)]
+    return begun(texts, segment_tokens=32, query_tokens=32)  # few shapes to compile
 
 
 @pytest.fixture(scope="session")
