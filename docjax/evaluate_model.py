@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from absl import logging
-from sklearn.preprocessing import normalize
 
+from docjax.comparison import unit
 from docjax.config import UserError
 from docjax.data import splits
 from docjax.data.pairs import Pair, read_pairs
@@ -134,17 +134,13 @@ def _matching(
         )
     chosen = (document for document in source() if document.id in needed)
     vectors = dict(_encoded(model, chosen))
-    cosines = [
-        np.array([_cosine(vectors[pair.source], vectors[pair.target]) for pair in part])
+    ends = [
+        [unit(np.stack([vectors[pair[end]] for pair in part])) for end in (0, 1)]
         for part in parts
     ]
+    cosines = [(sources * targets).sum(1) for sources, targets in ends]
     similar = [np.array([pair.similar for pair in part]) for part in parts]
     return matching(*zip(cosines, similar, strict=True))
-
-
-def _cosine(one: np.ndarray, other: np.ndarray) -> float:
-    both = normalize(np.stack([one, other]))
-    return float(both[0] @ both[1])
 
 
 def _encoded(

@@ -51,7 +51,8 @@ MAY_IMPORT = {
     "shards": {"data"},
     "encode": {"data", "model", "shards"},
     "search": {"data", "encode", "model", "retrieval"},
-    "evaluate_model": {"data", "encode", "model", "retrieval", "search", "tasks"},
+    "evaluate_model": {"comparison", "data", "model", "tasks"}
+    | (USES - {"evaluate_model"}),
     "mteb": {"search"},
     "sklearn": set(),
     "training": STAGES | LOADING | {"prepare"},
