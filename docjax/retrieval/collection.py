@@ -71,7 +71,10 @@ def _file(folder: Path, name: str) -> Path:
 def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
     """The gains of a file, of queries that have any."""
     found: Qrels = {}
-    lines = file.read_text("utf-8").splitlines()
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None
     for number, line in enumerate(lines, start=1):
         if number == 1 and not line[-1:].isdigit():
             continue  # a header

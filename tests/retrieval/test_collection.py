@@ -69,6 +69,12 @@ def test_a_mistake_names_file_and_line(folder, name, text, message):
         read(folder)
 
 
+def test_judgements_of_other_bytes_than_utf_8_are_told(folder):
+    (folder / "qrels" / "test.tsv").write_bytes(b"q\ta\xff\t1\n")
+    with pytest.raises(UserError, match=r"test\.tsv: cannot be read .*0xff"):
+        read(folder)
+
+
 def test_what_is_missing_is_named(folder):
     (folder / "qrels" / "test.tsv").unlink()
     with pytest.raises(
