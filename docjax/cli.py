@@ -16,7 +16,8 @@ COMMANDS = ("augment", "compare", "encode", "evaluate", "export", "search", "ser
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
-    flags = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else list(argv)
+    flags = _parser(argv[:1]).parse_args(argv)
     try:
         flags.run_command(flags)
     except UserError as error:
@@ -27,12 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: list[str]) -> argparse.ArgumentParser:
+    """Knows the command that is asked for, or all: what the others import is not read."""
     parser = argparse.ArgumentParser(
         prog="docjax", description="Embeddings of long documents."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name in COMMANDS:
+    for name in asked if asked and asked[0] in COMMANDS else COMMANDS:
         command = importlib.import_module(f"docjax.commands.{name}")
         own = commands.add_parser(
             name,

@@ -22,6 +22,7 @@ from docjax.types import Segments
 
 TOKENS = 8192  # that one call of the segment encoder reads
 SHAPES = 16  # widths of a micro-batch
+MANY = 8  # micro-batches
 WINDOW = 8192  # segments
 GROUP = 64  # documents in one call of the document encoder
 
@@ -105,10 +106,15 @@ class Inference:
         # The last is the limit itself: a position table may have no more room.
         return [*range(step, self.limit, step), self.limit]
 
-    def _height(self, width: int, remaining: int) -> int:
-        """Rows of a micro-batch: few for a small rest, a multiple of the devices."""
+    def _height(self, number: int, width: int, remaining: int) -> int:
+        """Rows of a micro-batch, a multiple of the devices: few for a small rest.
+
+        After many of them unused rows cost little; another shape would be compiled, and
+        memory grows with each.
+        """
         rows = self.batch or max(8, TOKENS // width // 8 * 8)
-        rows = min(rows, max(8, 1 << (remaining - 1).bit_length()))
+        if number < MANY:
+            rows = min(rows, max(8, 1 << (remaining - 1).bit_length()))
         return -(-rows // self.mesh.size) * self.mesh.size
 
     def _documents(self, params, group, parts):

@@ -1,6 +1,8 @@
 """The `docjax` command as a user calls it."""
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,15 @@ def shown(capsys, *arguments):
     code = cli.main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
     return code, dict(line.split(maxsplit=1) for line in out.splitlines()), err
+
+
+def test_a_command_imports_what_it_needs_alone():
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); "
+        "from docjax import cli; cli.main(['encode', '--help'])"
+    )
+    modules = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert "docjax.commands.encode" in modules and "sklearn" not in modules
 
 
 def test_augment_shows_a_text_under_each_paraphrase(capsys, nltk_data, tmp_path):

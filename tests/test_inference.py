@@ -160,6 +160,14 @@ def test_one_short_text_is_read_in_few_rows(params, documents, monkeypatch, devi
     assert not more and rows == 8 and width == 8
 
 
+def test_a_rest_after_many_micro_batches_has_their_shape(params, monkeypatch):
+    """Memory stays flat: every further shape is compiled, and kept."""
+    many = [document(np.random.default_rng(0), 9 * 16 + rest) for rest in (3, 10)]
+    for one in many:
+        shapes = shapes_of(reader(batch=16), params, [one], monkeypatch)
+        assert {rows for rows, _ in shapes} == {16}
+
+
 def test_no_row_is_wider_than_the_position_table(params, documents, monkeypatch):
     """Widths are multiples of 8, and the limit itself: here 8, 16 and 21."""
     shapes = shapes_of(reader(batch=8), params, documents, monkeypatch)

@@ -91,13 +91,13 @@ def pack(
 
 def microbatches(
     documents: Sequence[Segments],
-    height: Callable[[int, int], int],
+    height: Callable[[int, int, int], int],
     widths: Sequence[int],
 ) -> tuple[list[Microbatch], Int[np.ndarray, " n"]]:
     """The segments of all documents by length, in micro-batches.
 
-    `height(width, remaining)` says how many rows a micro-batch of that width has.
-    Longest first; the last micro-batch holds the rest and unused rows. Also gives
+    `height(number, width, remaining)` says how many rows the micro-batch of that number
+    has. Longest first; the last micro-batch holds the rest and unused rows. Also gives
     each segment's row, counted over the micro-batches laid end to end.
     """
     pieces = [
@@ -113,15 +113,16 @@ def microbatches(
         longest = len(pieces[order[start]])
         wide = (width for width in widths if width >= longest)
         width = next(wide, -(-longest // 8) * 8)  # a view may have added words
-        tokens = np.zeros((height(width, len(order) - start), width), np.int32)
-        chosen = order[start : start + len(tokens)]
+        rows = height(len(found), width, len(order) - start)
+        tokens = np.zeros((rows, width), np.int32)
+        chosen = order[start : start + rows]
         for i, number in enumerate(chosen):
             tokens[i, : lengths[number]] = pieces[number]
-        real = np.zeros(len(tokens), np.int32)
+        real = np.zeros(rows, np.int32)
         real[: len(chosen)] = lengths[chosen]
         place[chosen] = row + np.arange(len(chosen))
         found.append(Microbatch(tokens, real))
-        start, row = start + len(chosen), row + len(tokens)
+        start, row = start + len(chosen), row + rows
     return found, place
 
 

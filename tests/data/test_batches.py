@@ -129,15 +129,15 @@ def test_micro_batches_come_longest_first_at_the_narrowest_width():
     assert all((m.lengths > 0).all() for m in micro[:-1])
 
 
-def test_the_height_may_follow_from_width_and_rest():
+def test_the_height_may_follow_from_number_width_and_rest():
     asked = []
 
-    def height(width: int, remaining: int) -> int:
-        asked.append((width, remaining))
+    def height(number: int, width: int, remaining: int) -> int:
+        asked.append((number, width, remaining))
         return 2 if width == 16 else 4
 
     micro, _ = batches.microbatches([document(3, 9, 5, 10, 2, 12, 1)], height, (8, 16))
-    assert asked == [(16, 7), (16, 5), (8, 3)]
+    assert asked == [(0, 16, 7), (1, 16, 5), (2, 8, 3)]
     assert [m.tokens.shape for m in micro] == [(2, 16), (2, 16), (4, 8)]
 
 
