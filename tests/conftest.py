@@ -4,10 +4,12 @@ The eight simulated devices are those of the test process alone: a program that 
 starts has one device, as it has for users.
 """
 
+import atexit
 import json
 import os
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,9 +19,20 @@ import pytest
 
 for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
     os.environ[f"{library}_OFFLINE"] = "1"
-# Most of the time of these tests goes into compiling small programs; the programs that
-# tests start inherit this.
+# Most of the time of these tests goes into compiling small programs: quickly, and once
+# for all processes. The programs that tests start inherit this.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
+compiled = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+if compiled is None:
+    compiled = tempfile.mkdtemp(prefix="compiled-")
+    atexit.register(shutil.rmtree, compiled, ignore_errors=True)
+for name, value in dict(
+    jax_compilation_cache_dir=compiled,
+    jax_compilation_cache_max_size=1 << 30,  # only with a limit it is locked
+    jax_persistent_cache_min_compile_time_secs=0,
+).items():
+    os.environ[name.upper()] = str(value)
+    jax.config.update(name, value)
 jax.config.update("jax_num_cpu_devices", 8)
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
