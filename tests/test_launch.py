@@ -29,8 +29,8 @@ case ${action-}-${process-} in
   codes-*) exit "$((process + 2))" ;;
   one_dies-1) exit 3 ;;
   one_dies-*) sleep 60 ;;
-  one_dies_one_is_deaf-1) exit 3 ;;
-  one_dies_one_is_deaf-*) trap '' TERM; for i in {1..600}; do sleep 0.1; done ;;
+  one_dies_one_is_deaf-1) until [ -e "$0.deaf" ]; do sleep 0.1; done; exit 3 ;;
+  one_dies_one_is_deaf-*) trap '' TERM; touch "$0.deaf"; for i in {1..600}; do sleep 0.1; done ;;
   signal-*)
     trap 'show "got TERM"; exit 75' TERM
     trap 'show "got INT"; exit 130' INT
