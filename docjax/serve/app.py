@@ -28,7 +28,7 @@ from docjax.serve.limits import Gate, Limits, Refusal, error
 from docjax.serve.metrics import Metrics
 from docjax.serve.service import Service
 
-TOKENS = 8192  # that are encoded together
+TOKENS = 8192  # that are read together
 WANTED = "a document is a text or an object with text or sections, and no token ids"
 
 Document = str | dict[str, Any]  # a text, or an object as in a JSON-lines corpus
@@ -80,7 +80,7 @@ class Server:
         self.ready, self.stopped = False, threading.Event()
         self.metrics = Metrics()
         self.service = Service(model)
-        self.batcher = Batcher(self.service.work, TOKENS, limits.seconds, self.metrics)
+        self.batcher = Batcher(self.service.read, TOKENS, limits.seconds, self.metrics)
         app = FastAPI(
             title="docjax", lifespan=self._life, docs_url=None, redoc_url=None
         )
@@ -216,7 +216,7 @@ class Server:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.batcher.thread.shutdown()
+        self.batcher.close()
 
     async def _start(self) -> None:
         try:

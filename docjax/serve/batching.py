@@ -1,4 +1,4 @@
-"""Documents of all requests that wait are encoded together, up to a number of tokens."""
+"""Segments of all requests that wait are read together, up to a number of tokens."""
 
 import asyncio
 import collections
@@ -7,111 +7,172 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from docjax.serve.limits import Refusal
 from docjax.serve.metrics import Metrics
+from docjax.types import Segments
 
 TURNS = 8  # of requests, in one batch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
-    """One thing to encode: a document, a query, or two documents to compare."""
+    """One thing to encode: a document, a query, or two documents to compare.
 
-    kind: str  # "document", "query" or "comparison"
-    content: Any
+    documents: whose segments are read; finish: gives the result, of these documents
+    with their vectors; tokens: that the client is told of.
+    """
+
+    documents: Sequence[Segments]
+    finish: Callable[[Sequence[Segments]], Any]
     tokens: int
 
 
-Request = collections.deque[tuple[Job, asyncio.Future]]
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pending:
+    """A request whose segments are being read.
+
+    pieces: of its documents, that wait for their turn; vectors: of those before them;
+    done: set when nothing is left.
+    """
+
+    pieces: collections.deque[Segments]
+    done: asyncio.Future
+    vectors: list[np.ndarray] = dataclasses.field(default_factory=list)
 
 
 class Batcher:
-    """Runs jobs in one thread; while some are run, others come and wait.
+    """Reads segments in one thread; while some are read, others come and wait.
 
-    Requests that wait take turns of a TURNS-th of `tokens`, so that a short request
-    does not wait for all of a long one. What is taken together has at most `tokens`
-    tokens, or is one larger job.
+    Documents are cut into pieces of about a TURNS-th of `tokens`, and requests take
+    turns of as much: a short one does not wait for a long one, and of a long one that
+    nobody waits for any more nothing is read but what has begun. Pieces that are read
+    together have at most `tokens` tokens, or are one segment. A second thread makes
+    results of the vectors.
     """
 
     def __init__(
         self,
-        work: Callable[[list[Job]], Sequence[Any]],
+        read: Callable[[list[Segments]], Sequence[np.ndarray]],
         tokens: int,
         seconds: float,
         metrics: Metrics,
     ):
-        self.work, self.tokens, self.seconds = work, tokens, seconds
+        self.read, self.tokens, self.seconds = read, tokens, seconds
         self.metrics = metrics
-        self.waiting: collections.deque[Request] = collections.deque()
+        self.waiting: collections.deque[Pending] = collections.deque()
         self.arrived = asyncio.Event()
-        self.thread = ThreadPoolExecutor(1, "encode")
+        self.reading = ThreadPoolExecutor(1, "read")
+        self.finishing = ThreadPoolExecutor(1, "finish")
+        metrics.waiting.set_function(
+            lambda: sum(len(pending.pieces) for pending in self.waiting)
+        )
 
     async def __call__(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of a request's jobs.
-
-        When nobody waits for them any more, those that have not begun are left out.
 
         Raises:
           Refusal: 503, after `seconds`.
         """
         loop = asyncio.get_running_loop()
-        futures = [loop.create_future() for _ in jobs]
-        self.waiting.append(collections.deque(zip(jobs, futures)))
+        documents = [one for job in jobs for one in job.documents]
+        pieces = [p for one in documents for p in _cut(one, self.tokens // TURNS)]
+        pending = Pending(collections.deque(pieces), loop.create_future())
+        self.waiting.append(pending)
         self.arrived.set()
         try:
             async with asyncio.timeout(self.seconds):
-                return list(await asyncio.gather(*futures))
+                await pending.done
+                read = iter(_with_vectors(documents, np.concatenate(pending.vectors)))
+                found = []
+                for job in jobs:  # one by one, so that other requests have their turn
+                    own = [next(read) for _ in job.documents]
+                    found.append(
+                        await loop.run_in_executor(self.finishing, job.finish, own)
+                    )
         except TimeoutError:
             raise Refusal(
                 503, f"no answer within {self.seconds:g} seconds: too much waits"
             ) from None
         finally:
-            for future in futures:
-                future.cancel()
+            if pending in self.waiting:
+                self.waiting.remove(pending)
+        self.metrics.documents.inc(len(jobs))
+        return found
 
     async def run(self) -> None:
-        """Runs what comes, until cancelled."""
+        """Reads what comes, until cancelled."""
         while True:
             batch = self._next()
-            self.metrics.waiting.set(sum(map(len, self.waiting)))
             if not batch:
                 self.arrived.clear()
                 await self.arrived.wait()
                 continue
-            jobs = [job for job, _ in batch]
-            self.metrics.batch(len(jobs), sum(job.tokens for job in jobs))
+            pieces = [piece for _, piece in batch]
+            self.metrics.batch(sum(len(piece.tokens) for piece in pieces))
             try:
-                found = await self.in_thread(self.work, jobs)
+                found = await self.in_thread(self.read, pieces)
             except Exception as error:  # noqa: BLE001 each of the waiting is told
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
+                for pending, _ in batch:
+                    pending.pieces.clear()
+                    if not pending.done.done():
+                        pending.done.set_exception(error)
                 continue
-            for (_, future), result in zip(batch, found, strict=True):
-                if not future.done():
-                    future.set_result(result)
+            for (pending, _), vectors in zip(batch, found, strict=True):
+                pending.vectors.append(vectors)
+            for pending, _ in batch:
+                if not pending.pieces and not pending.done.done():
+                    pending.done.set_result(None)
 
     async def in_thread(self, work: Callable, *arguments: Any) -> Any:
-        """What `work` gives, run where jobs are run: never beside them."""
+        """What `work` gives, run where segments are read: never beside that."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.thread, work, *arguments)
+        return await loop.run_in_executor(self.reading, work, *arguments)
 
-    def _next(self) -> list[tuple[Job, asyncio.Future]]:
-        """The jobs that are run now."""
-        found: list[tuple[Job, asyncio.Future]] = []
+    def close(self) -> None:
+        """Ends both threads, when they have done what they have begun."""
+        for thread in (self.reading, self.finishing):
+            thread.shutdown(cancel_futures=True)
+
+    def _next(self) -> list[tuple[Pending, Segments]]:
+        """The pieces that are read now."""
+        found: list[tuple[Pending, Segments]] = []
         total = 0
         while self.waiting:
-            request = self.waiting.popleft()
+            pending = self.waiting.popleft()
             turn = total + self.tokens / TURNS
-            while request and total < turn:
-                job, future = request[0]
-                if not future.done():  # else nobody waits for it
-                    if found and total + job.tokens > self.tokens:
-                        self.waiting.appendleft(request)  # the first of the next batch
-                        return found
-                    found.append((job, future))
-                    total += job.tokens
-                request.popleft()
-            if request:
-                self.waiting.append(request)
+            while pending.pieces and total < turn:
+                tokens = len(pending.pieces[0].tokens)
+                if found and total + tokens > self.tokens:
+                    self.waiting.appendleft(pending)  # the first of the next batch
+                    return found
+                found.append((pending, pending.pieces.popleft()))
+                total += tokens
+            if pending.pieces:
+                self.waiting.append(pending)
         return found
+
+
+def _cut(document: Segments, tokens: int) -> list[Segments]:
+    """A document's segments in pieces of at most `tokens` and one segment more."""
+    offsets = document.offsets
+    starts = np.flatnonzero(np.diff(offsets[:-1] // tokens, prepend=-1))
+    return [
+        dataclasses.replace(
+            document,
+            tokens=document.tokens[offsets[start] : offsets[end]],
+            offsets=offsets[start : end + 1] - offsets[start],
+            sections=document.sections[start:end],
+        )
+        for start, end in zip(starts, [*starts[1:], len(document)])
+    ]
+
+
+def _with_vectors(documents: Sequence[Segments], vectors: np.ndarray) -> list[Segments]:
+    """The documents with their parts of the vectors of all their segments."""
+    ends = np.cumsum([len(one) for one in documents])
+    return [
+        dataclasses.replace(one, vectors=part)
+        for one, part in zip(documents, np.split(vectors, ends[:-1]))
+    ]

@@ -34,7 +34,7 @@ class Metrics:
         )
         self.batches = Histogram(
             "docjax_batch_tokens",
-            "Tokens that were encoded together.",
+            "Tokens that were read together.",
             buckets=TOKENS,
             registry=own,
         )
@@ -42,7 +42,9 @@ class Metrics:
             "docjax_running", "Requests that are read or answered.", registry=own
         )
         self.waiting = Gauge(
-            "docjax_waiting", "Documents that wait to be encoded.", registry=own
+            "docjax_waiting",
+            "Documents, or pieces of long ones, that wait to be read.",
+            registry=own,
         )
 
     def request(self, path: str, status: int, seconds: float) -> None:
@@ -51,9 +53,8 @@ class Metrics:
         self.requests.labels(path, status).inc()
         self.seconds.labels(path).observe(seconds)
 
-    def batch(self, documents: int, tokens: int) -> None:
-        """Counts what was encoded together."""
-        self.documents.inc(documents)
+    def batch(self, tokens: int) -> None:
+        """Counts what is read together."""
         self.tokens.inc(tokens)
         self.batches.observe(tokens)
 

@@ -1,16 +1,17 @@
 """What requests ask of a model: texts become jobs, and jobs become results."""
 
 import dataclasses
+import functools
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from docjax import comparison
-from docjax.comparison import Comparison
+from docjax.comparison import Comparison, Side
 from docjax.config import UserError
 from docjax.data import batches
 from docjax.model import COUNTS, DocumentModel
@@ -20,7 +21,7 @@ from docjax.types import Document, Segments
 Item = str | Mapping[str, Any]
 ROWS = 64  # segments in one call at most; a CPU gains nothing by more than 8
 PAIRS = 4_000_000  # of segments, of two documents that are compared
-LONGEST = 64  # segments of a document that shapes are compiled for, without a cap
+LONGEST = 1024  # segments of a document that shapes are compiled for, without a cap
 
 
 class Service:
@@ -45,7 +46,7 @@ class Service:
         """
         stats = dict.fromkeys(COUNTS, 0)
         found = list(self.model.read(items, stats))
-        jobs = [Job("document", one, len(one.tokens)) for one in found]
+        jobs = [Job([one], self._document, len(one.tokens)) for one in found]
         return jobs, stats["tokens_cut"]
 
     def queries(self, texts: Sequence[Item]) -> tuple[list[Job], int]:
@@ -53,7 +54,7 @@ class Service:
         if not all(isinstance(text, str) for text in texts):
             raise UserError("a query is a text")
         found = self.model.read_queries(texts)
-        return [Job("query", one, len(one.tokens)) for one in found], 0
+        return [Job([one], self._query, len(one.tokens)) for one in found], 0
 
     def comparison(self, pair: Sequence[Item | Document]) -> tuple[list[Job], int]:
         """One job for two documents.
@@ -65,33 +66,17 @@ class Service:
         if math.prod(len(side.segments) for side in sides) > PAIRS:
             a, b = (f"{len(side.segments):,}" for side in sides)
             raise UserError(f"{a} x {b} passages: at most {PAIRS:,} pairs are compared")
+        read = [side.tokens for side in sides]
+        if any(side.whole is not side.tokens for side in sides):
+            read += [side.whole for side in sides]
         tokens = sum(len(side.whole.tokens) for side in sides)
         cut = sum(side.tokens_cut for side in sides)
-        return [Job("comparison", sides, tokens)], cut
+        return [Job(read, functools.partial(self._compare, sides), tokens)], cut
 
-    def work(self, jobs: Sequence[Job]) -> list[np.ndarray | Comparison]:
-        """Each job's vector or comparison; all segments are encoded together."""
-        params = self.model.params
-        read = [job.content for job in jobs if job.kind != "comparison"]
-        encoded = iter(self._encoded(read))
-        contents = [
-            job.content if job.kind == "comparison" else next(encoded) for job in jobs
-        ]
-        documents = iter(
-            self.inference.encode(
-                params,
-                [c for job, c in zip(jobs, contents) if job.kind == "document"],
-            )
-        )
-        found = []
-        for job, content in zip(jobs, contents):
-            if job.kind == "document":
-                found.append(next(documents))
-            elif job.kind == "query":
-                found.append(self.inference.queries(params, [content])[0])
-            else:
-                found.append(comparison.compare(self.inference, params, *content))
-        return found
+    def read(self, pieces: Sequence[Segments]) -> list[np.ndarray]:
+        """The vectors of each piece's segments; all are encoded together."""
+        vectors = self.inference.segments(self.model.params, pieces)
+        return np.split(vectors, np.cumsum([len(one) for one in pieces])[:-1])
 
     def warm(self, stopped: threading.Event) -> None:
         """Compiles what requests need, so that none has to wait for it."""
@@ -108,17 +93,23 @@ class Service:
                 return
             one = _blank(count, 1, np.zeros((count, vectors.shape[1]), np.float32))
             [vector] = inference.encode(params, [one])
+            list(inference.encode(params, [one, one]))  # as they are compared
         self.width = len(vector)
         inference.queries(params, [one.take(np.zeros(1, int))])
 
-    def _encoded(self, read: Sequence[Segments]) -> Iterator[Segments]:
-        """The same with the vectors of their segments."""
-        if not read:
-            return
-        vectors = self.inference.segments(self.model.params, read)
-        ends = np.cumsum([len(one) for one in read])
-        for one, part in zip(read, np.split(vectors, ends[:-1])):
-            yield dataclasses.replace(one, vectors=part)
+    def _document(self, read: Sequence[Segments]) -> np.ndarray:
+        [vector] = self.inference.encode(self.model.params, read)
+        return vector
+
+    def _query(self, read: Sequence[Segments]) -> np.ndarray:
+        return self.inference.queries(self.model.params, read)[0]
+
+    def _compare(self, sides: Sequence[Side], read: Sequence[Segments]) -> Comparison:
+        sides = [
+            dataclasses.replace(side, tokens=tokens, whole=whole)
+            for side, tokens, whole in zip(sides, read[:2], read[-2:])
+        ]
+        return comparison.compare(self.inference, self.model.params, *sides)
 
 
 def _blank(count: int, length: int, vectors: np.ndarray | None = None) -> Segments:

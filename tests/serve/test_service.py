@@ -1,0 +1,65 @@
+"""Jobs of a real model without a cap, in the pieces that a batcher makes of them."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import docjax
+from docjax.serve.batching import Batcher
+from docjax.serve.metrics import Metrics
+from docjax.serve.service import Service
+
+LONG = "Rivers carry sand to the sea. Who has seen the wind? " * 400
+SHORT = "Neither you nor I. The sea carries it away!"
+
+
+@pytest.fixture(scope="module")
+def model(tiny) -> docjax.model.DocumentModel:
+    return docjax.load(tiny)
+
+
+def answers(model, ask) -> tuple[list, Metrics]:
+    """The results of `ask(service)`, read in batches of 512 tokens."""
+
+    async def run():
+        metrics, service = Metrics(), Service(model)
+        batcher = Batcher(service.read, 512, 60.0, metrics)
+        running = asyncio.create_task(batcher.run())
+        try:
+            return await batcher(ask(service)), metrics
+        finally:
+            running.cancel()
+            batcher.close()
+
+    return asyncio.run(run())
+
+
+def batches(metrics: Metrics) -> float:
+    return metrics.registry.get_sample_value("docjax_batch_tokens_count")
+
+
+def test_a_long_document_has_the_vector_that_encode_gives(model):
+    right, stats = model.encode([LONG, SHORT], return_stats=True)
+    assert stats["segments"] > 64
+    found, metrics = answers(
+        model,
+        lambda service: (
+            service.documents([LONG, SHORT])[0] + service.queries([SHORT])[0]
+        ),
+    )
+    np.testing.assert_allclose(found[:2], right, atol=1e-6)
+    np.testing.assert_allclose(found[2], model.encode_queries([SHORT])[0], atol=1e-6)
+    assert batches(metrics) >= stats["tokens"] / 512
+
+
+def test_a_long_document_is_compared_as_compare_does(model):
+    right = model.compare(LONG, SHORT)  # by passages, which are no segments
+    assert right.a.whole is not right.a.tokens
+    [found], metrics = answers(
+        model, lambda service: service.comparison([LONG, SHORT])[0]
+    )
+    assert found.similarity == pytest.approx(right.similarity, abs=1e-6)
+    np.testing.assert_allclose(found.segments, right.segments, atol=1e-5)
+    np.testing.assert_allclose(found.sections, right.sections, atol=1e-5)
+    assert batches(metrics) > 10
