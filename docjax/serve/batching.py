@@ -84,13 +84,8 @@ class Batcher:
         try:
             async with asyncio.timeout(self.seconds):
                 await pending.done
-                read = iter(_with_vectors(documents, np.concatenate(pending.vectors)))
-                found = []
-                for job in jobs:  # one by one, so that other requests have their turn
-                    own = [next(read) for _ in job.documents]
-                    found.append(
-                        await loop.run_in_executor(self.finishing, job.finish, own)
-                    )
+                vectors = np.concatenate(pending.vectors)
+                return await self._finish(jobs, _with_vectors(documents, vectors))
         except TimeoutError:
             raise Refusal(
                 503, f"no answer within {self.seconds:g} seconds: too much waits"
@@ -98,8 +93,6 @@ class Batcher:
         finally:
             if pending in self.waiting:
                 self.waiting.remove(pending)
-        self.metrics.documents.inc(len(jobs))
-        return found
 
     async def run(self) -> None:
         """Reads what comes, until cancelled."""
@@ -134,6 +127,18 @@ class Batcher:
         """Ends both threads, when they have done what they have begun."""
         for thread in (self.reading, self.finishing):
             thread.shutdown(cancel_futures=True)
+
+    async def _finish(
+        self, jobs: Sequence[Job], documents: Sequence[Segments]
+    ) -> list[Any]:
+        """The jobs' results, one by one, so that other requests have their turn."""
+        loop = asyncio.get_running_loop()
+        read, found = iter(documents), []
+        for job in jobs:
+            own = [next(read) for _ in job.documents]
+            found.append(await loop.run_in_executor(self.finishing, job.finish, own))
+        self.metrics.documents.inc(len(jobs))
+        return found
 
     def _next(self) -> list[tuple[Pending, Segments]]:
         """The pieces that are read now."""
