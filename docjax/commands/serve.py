@@ -37,11 +37,11 @@ def run(flags: argparse.Namespace) -> None:
             f"serving needs the package {error.name}: pip install 'docjax[serve]'"
         ) from None
     limits = Limits(
-        body=int(flags.max_body * (1 << 20)),
-        documents=flags.max_documents,
-        requests=flags.max_requests,
-        body_seconds=flags.body_timeout,
-        seconds=flags.timeout,
+        max_body=flags.max_body,
+        max_documents=flags.max_documents,
+        max_requests=flags.max_requests,
+        body_timeout=flags.body_timeout,
+        timeout=flags.timeout,
     )
     folder = Path(flags.model)
     name = folder.resolve().name if folder.exists() else flags.model

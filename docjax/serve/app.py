@@ -64,7 +64,7 @@ class Server:
     """One model behind the paths of an ASGI application, `asgi`.
 
     It takes requests when its model is compiled, and then calls `started`; if that
-    fails, it calls `failed` with the error.
+    fails, or it cannot go on, it calls `failed` with the error.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Server:
     ):
         self.name, self.limits = name, limits
         self.started, self.failed = started, failed
-        self.ready, self.stopped = False, threading.Event()
+        self.state, self.stopped = "compiling", threading.Event()
         self.metrics = Metrics()
         self.service = Service(model)
-        self.batcher = Batcher(self.service.read, TOKENS, limits.seconds, self.metrics)
+        self.batcher = Batcher(self.service.read, TOKENS, limits.timeout, self.metrics)
         app = FastAPI(
             title="docjax", lifespan=self._life, docs_url=None, redoc_url=None
         )
@@ -92,9 +92,14 @@ class Server:
             ("/metrics", self.counts, None),
             ("/", self.form, self.compared),
         ):
-            for method, answer in (("GET", get), ("POST", post)):
+            for method, answer in (("GET", get), ("HEAD", get), ("POST", post)):
                 if answer:
-                    app.add_api_route(path, answer, methods=[method])
+                    app.add_api_route(
+                        path,
+                        answer,
+                        methods=[method],
+                        include_in_schema=method != "HEAD",
+                    )
         app.add_exception_handler(Refusal, _refused)
         app.add_exception_handler(HTTPException, _refused)
         app.add_exception_handler(RequestValidationError, _invalid)
@@ -152,8 +157,7 @@ class Server:
 
     async def health(self) -> Response:
         """200 when requests are taken."""
-        status = "ready" if self.ready else "compiling"
-        return _json({"status": status}, 200 if self.ready else 503)
+        return _json({"status": self.state}, 200 if self.state == "ready" else 503)
 
     async def counts(self) -> Response:
         """Prometheus's."""
@@ -192,12 +196,12 @@ class Server:
             raise Refusal(400, str(error)) from None
 
     def _check_ready(self) -> None:
-        if not self.ready:
-            raise Refusal(503, "the model is being compiled: try later")
+        if self.state != "ready":
+            raise Refusal(503, f"the server is {self.state}, not ready: try later")
 
     def _list(self, documents: Documents, key: str) -> list[Document]:
         found = documents if isinstance(documents, list) else [documents]
-        most = self.limits.documents
+        most = self.limits.max_documents
         if not found:
             raise Refusal(400, f"{key}: an empty list", key)
         if len(found) > most:
@@ -209,8 +213,9 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def _life(self, app: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(self.batcher.run())]
-        tasks.append(asyncio.create_task(self._start()))
+        tasks = [asyncio.create_task(self._start())]
+        tasks.append(asyncio.create_task(self.batcher.run()))
+        tasks[-1].add_done_callback(self._ended)
         yield
         self.stopped.set()
         for task in tasks:
@@ -224,8 +229,16 @@ class Server:
         except Exception as error:  # noqa: BLE001 whoever started the server tells it
             self.failed(error)
             return
-        self.ready = True
-        self.started()
+        if not self.stopped.is_set():
+            self.state = "ready"
+            self.started()
+
+    def _ended(self, batching: asyncio.Task) -> None:
+        """Says that nothing is read any more, or requests would wait in vain."""
+        self.state = "stopped"
+        self.stopped.set()
+        if not batching.cancelled() and (error := batching.exception()):
+            self.failed(error)
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -7,11 +7,13 @@ with it, and stops what nobody waits for any more.
 import asyncio
 import dataclasses
 import json
+import math
 import time
 from typing import Any
 
 from starlette.responses import Response
 
+from docjax.config import UserError
 from docjax.serve.metrics import Metrics
 
 SPARE = 8  # times the largest body: what is read of a larger one
@@ -22,18 +24,28 @@ class Limits:
     """Of one server.
 
     Attributes:
-      body: bytes of a request's body.
-      documents: of a request.
-      requests: that are read, wait or are answered at the same time.
-      body_seconds: a body may take to arrive.
-      seconds: a request may wait for its answer, after its body has arrived.
+      max_body: MiB of a request's body.
+      max_documents: of a request.
+      max_requests: that are read, wait or are answered at the same time.
+      body_timeout: seconds that a body may take to arrive.
+      timeout: seconds that a request may wait for its answer, after its body has
+        arrived.
+
+    Raises:
+      UserError: for one with which nothing could be answered.
     """
 
-    body: int
-    documents: int
-    requests: int
-    body_seconds: float
-    seconds: float
+    max_body: float
+    max_documents: int
+    max_requests: int
+    body_timeout: float
+    timeout: float
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if not 0 < value < math.inf:
+                flag = "--" + name.replace("_", "-")
+                raise UserError(f"{flag} {value:g}: give a number above 0")
 
 
 class Refusal(Exception):
@@ -100,10 +112,10 @@ class Gate:
         self.running += 1
         self.metrics.running.set(self.running)
         try:
-            if self.running > self.limits.requests:
+            if self.running > self.limits.max_requests:
                 raise Refusal(
                     429,
-                    f"{self.limits.requests} requests are being answered: try later",
+                    f"{self.limits.max_requests} requests are being answered: try later",
                 )
             body = await self._body(scope, receive)
             if body is not None:
@@ -120,13 +132,13 @@ class Gate:
         One that is somewhat too large is read to its end, and thrown away: a client
         that has not sent all of it may not hear the answer.
         """
-        most, found, size = self.limits.body, [], 0
+        most, found, size = int(self.limits.max_body * (1 << 20)), [], 0
         too_large = Refusal(413, f"the body is larger than {most:,} bytes")
         if int(dict(scope["headers"]).get(b"content-length", 0)) > SPARE * most:
             raise too_large
         more = True
         try:
-            async with asyncio.timeout(self.limits.body_seconds):
+            async with asyncio.timeout(self.limits.body_timeout):
                 while more and size <= SPARE * most:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -136,7 +148,7 @@ class Gate:
                     if size <= most:
                         found.append(message.get("body", b""))
         except TimeoutError:
-            seconds = self.limits.body_seconds
+            seconds = self.limits.body_timeout
             raise Refusal(
                 408, f"the body did not arrive within {seconds:g} seconds"
             ) from None

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import sys
 from typing import Any
 
 import uvicorn
@@ -35,7 +36,10 @@ class Connection(H11Protocol):
 
 
 def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -> None:
-    """Serves until it is told to stop; prints one line when it takes requests.
+    """Serves until it is told to stop.
+
+    Prints one line when it begins to compile, to standard error, and one when it takes
+    requests.
 
     Raises:
       UserError: if the address cannot be had.
@@ -60,13 +64,18 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_keep_alive=limits.body_seconds,
-            timeout_graceful_shutdown=int(limits.body_seconds + limits.seconds) + 5,
+            timeout_keep_alive=limits.body_timeout,
+            timeout_graceful_shutdown=int(limits.body_timeout + limits.timeout) + 5,
         )
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises them once more when it has stopped, which must not kill it.
         signal.signal(number, server.handle_exit)
+    print(
+        f"compiling {name} for {url}: /healthz says when it is ready",
+        file=sys.stderr,
+        flush=True,
+    )
     server.run(sockets=[listening])
     if failures:
         raise failures[0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from tqdm import tqdm
 
 from docjax import comparison
 from docjax.comparison import Comparison, Side
@@ -82,20 +84,25 @@ class Service:
         """Compiles what requests need, so that none has to wait for it."""
         params, inference = self.model.params, self.inference
         rows = [8 << i for i in range(8) if 8 << i <= self.rows]
-        for width in inference.widths:
-            for height in rows:
+        longest = self.model.limits["inference_segments"] or LONGEST
+        counts = sorted({batches.round_up(n + 1) for n in range(longest)})
+        shapes = list(itertools.product(inference.widths, rows))
+        total = len(shapes) + len(counts)
+        with tqdm(total=total, desc="compile", unit="shape", disable=None) as bar:
+            for width, height in shapes:
                 if stopped.is_set():
                     return
                 vectors = inference.segments(params, [_blank(height, width)])
-        longest = self.model.limits["inference_segments"] or LONGEST
-        for count in sorted({batches.round_up(n + 1) for n in range(longest)}):
-            if stopped.is_set():
-                return
-            one = _blank(count, 1, np.zeros((count, vectors.shape[1]), np.float32))
-            [vector] = inference.encode(params, [one])
-            list(inference.encode(params, [one, one]))  # as they are compared
-        self.width = len(vector)
+                bar.update()
+            for count in counts:
+                if stopped.is_set():
+                    return
+                one = _blank(count, 1, np.zeros((count, vectors.shape[1]), np.float32))
+                [vector] = inference.encode(params, [one])
+                list(inference.encode(params, [one, one]))  # as they are compared
+                bar.update()
         inference.queries(params, [one.take(np.zeros(1, int))])
+        self.width = len(vector)
 
     def _document(self, read: Sequence[Segments]) -> np.ndarray:
         [vector] = self.inference.encode(self.model.params, read)

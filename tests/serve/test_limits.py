@@ -1,12 +1,23 @@
 """Requests that are too large, too slow or too many, and clients that leave."""
 
 import asyncio
+import dataclasses
 import json
+import math
 
+import pytest
+
+from docjax.config import UserError
 from docjax.serve.limits import Gate, Limits
 from docjax.serve.metrics import Metrics
 
-LIMITS = Limits(body=10, documents=2, requests=2, body_seconds=0.05, seconds=9.0)
+LIMITS = Limits(
+    max_body=10 / (1 << 20),
+    max_documents=2,
+    max_requests=2,
+    body_timeout=0.05,
+    timeout=9.0,
+)
 
 
 class Client:
@@ -64,6 +75,22 @@ def gate(go: bool = True) -> tuple[Gate, App]:
 async def answered(gate: Gate, client: Client) -> Client:
     await gate(client.scope, client.receive, client.send)
     return client
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("max_body", -1.0),
+        ("max_documents", 0),
+        ("max_requests", 0),
+        ("body_timeout", math.nan),
+        ("timeout", math.inf),
+    ],
+)
+def test_limits_with_which_nothing_could_be_answered_are_refused(name, value):
+    flag = name.replace("_", "-")
+    with pytest.raises(UserError, match=f"--{flag} {value:g}: give a number above 0"):
+        dataclasses.replace(LIMITS, **{name: value})
 
 
 def test_a_body_in_parts_arrives_whole():

@@ -12,9 +12,13 @@ from benchmarks.serve import post, send
 from docjax import cli
 from docjax.explain import compare
 from docjax.serve.app import Server
+from docjax.serve.batching import Batcher
 from docjax.serve.limits import Limits
+from docjax.serve.service import Service
 
-LIMITS = Limits(body=999, documents=9, requests=9, body_seconds=9.0, seconds=9.0)
+LIMITS = Limits(
+    max_body=1.0, max_documents=9, max_requests=9, body_timeout=9.0, timeout=9.0
+)
 TEXTS = [
     "The gradient of every passage flows back. " * 3,
     "Rivers carry sand to the sea. Who has seen the wind?",
@@ -128,10 +132,8 @@ def test_wrong_paths_and_methods_too(port, path, status):
     assert found == status and '"error"' in body
 
 
-@pytest.mark.parametrize(
-    "path, body", [("/healthz", b""), ("/compare", b'{"a": "x", "b": "y"}')]
-)
-def test_before_the_model_is_compiled_there_is_no_answer(model, path, body):
+async def status(server: Server, path: str, body: bytes = b"") -> int:
+    """What the application answers with, without a port."""
     parts = [dict(type="http.request", body=body, more_body=False)]
     sent = []
 
@@ -141,20 +143,83 @@ def test_before_the_model_is_compiled_there_is_no_answer(model, path, body):
     async def send(message):
         sent.append(message)
 
-    server = Server(model, "run", LIMITS, lambda: None, lambda error: None)
     scope = dict(type="http", path=path, query_string=b"")
     scope["method"] = "POST" if body else "GET"
     scope["headers"] = [(b"content-type", b"application/json")]
-    asyncio.run(server.asgi(scope, receive, send))
-    assert sent[0]["status"] == 503
+    await server.asgi(scope, receive, send)
+    return sent[0]["status"]
+
+
+@pytest.mark.parametrize(
+    "path, body", [("/healthz", b""), ("/compare", b'{"a": "x", "b": "y"}')]
+)
+def test_before_the_model_is_compiled_there_is_no_answer(model, path, body):
+    server = Server(model, "run", LIMITS, lambda: None, lambda error: None)
+    assert asyncio.run(status(server, path, body)) == 503
+
+
+def test_when_nothing_is_read_any_more_the_server_is_not_ready(model, monkeypatch):
+    async def scenario():
+        broken, ready, over, failed = asyncio.Event(), asyncio.Event(), [], []
+
+        async def run(self):
+            await broken.wait()
+            raise RuntimeError("bad")
+
+        monkeypatch.setattr(Batcher, "run", run)
+        monkeypatch.setattr(Service, "warm", lambda self, stopped: None)
+        server = Server(model, "run", LIMITS, ready.set, failed.append)
+        end = asyncio.Event()
+        events = iter(["startup", "shutdown"])
+
+        async def receive():
+            event = next(events)
+            if event == "shutdown":
+                await end.wait()
+            return dict(type=f"lifespan.{event}")
+
+        async def send(message):
+            over.append(message["type"])
+
+        life = server.asgi(dict(type="lifespan"), receive, send)
+        task = asyncio.create_task(life)
+        await ready.wait()
+        before = await status(server, "/healthz")
+        broken.set()
+        while not failed:
+            await asyncio.sleep(0.001)
+        after = await status(server, "/healthz")
+        end.set()
+        await task
+        return before, after, str(failed[0])
+
+    assert asyncio.run(scenario()) == (200, 503, "bad")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/"])
+def test_head_is_get_without_a_body(port, path):
+    assert asyncio.run(send(port, path, b"", method="HEAD")) == (200, b"")
+
+
+def test_that_it_compiles_is_told_at_once(run, monkeypatch, capsys):
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    monkeypatch.setattr("uvicorn.Config.configure_logging", lambda config: None)
+    monkeypatch.setattr(
+        "uvicorn.Server.run", lambda server, sockets: sockets[0].close()
+    )
+    assert cli.main(["serve", str(run), "--port=0"]) == 0
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("compiling run for http://127.0.0.1:")
+    assert cli.main(["serve", str(run), "--port=0", "--timeout=0"]) == 2
+    assert "--timeout 0: give a number above 0" in capsys.readouterr().err
 
 
 def test_health_and_counts(port):
     assert get(port, "/healthz") == (200, '{"status": "ready"}')
     assert get(port, "/openapi.json")[0] == 200
     ask(port, "/similarity", {"a": "x", "b": ["y", "z"]})
-    status, counts = get(port, "/metrics")
-    assert status == 200 and "docjax_waiting 0.0" in counts
+    found, counts = get(port, "/metrics")
+    assert found == 200
     assert 'docjax_requests_total{path="/similarity",status="200"}' in counts
 
 
