@@ -136,6 +136,16 @@ def test_a_long_document_is_read_in_pieces_between_which_others_have_their_turn(
     assert run(scenario) == ["abcd", "exfy", "ghij", "kl"]
 
 
+def test_a_piece_holds_several_short_segments():
+    async def scenario(batcher, worker):
+        worker.go.set()
+        text = "abcdefghijklmnopqrstuvwxyz"
+        assert await batcher(jobs(text, tokens=2)) == [text]
+        return worker.batches
+
+    assert run(scenario) == ["abcdefghijklmnopqrst", "uvwxyz"]
+
+
 def test_an_abandoned_long_document_is_read_no_further():
     async def scenario(batcher, worker):
         long = await begun(batcher, worker, "a" * 1000)
