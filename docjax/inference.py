@@ -36,6 +36,9 @@ class Inference:
 
     limit: tokens of the longest segment; batch: segments in one call, None chooses
     by TOKENS.
+
+    Raises:
+      UserError: for a `batch` below 1.
     """
 
     encoder: DocumentEncoder
@@ -43,6 +46,10 @@ class Inference:
     mesh: Mesh
     limit: int
     batch: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and self.batch < 1:
+            raise UserError(f"batch_size {self.batch}: at least 1 is needed")
 
     def encode(
         self, params: Any, documents: Iterable[Segments]
