@@ -78,6 +78,9 @@ class DocumentModel:
                 f"similarity {self.similarity_fn_name!r} is none of "
                 f"{', '.join(SIMILARITIES)}"
             )
+        classes = getattr(self.encoder.head, "classes", 0)
+        if classes and len(self.labels) != classes:
+            raise UserError(f"{len(self.labels)} labels, {classes} classes of the head")
 
     @functools.cached_property
     def width(self) -> int:
