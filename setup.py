@@ -87,6 +87,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=["docjax", "docjax.*"]),
+    package_data={"": ["*.css", "*.js"]},
     install_requires=RUNTIME,
     entry_points={"console_scripts": ["docjax=docjax.cli:main"]},
     extras_require=EXTRAS,

@@ -1,6 +1,7 @@
 """The `docjax` command.
 
-Exit codes: 0 done; 2 a mistake in a flag, a model or the data, told in one line.
+Exit codes: 0 done; 2 a mistake in a flag, a model or the data, told in one line; 130
+stopped by Ctrl-C.
 """
 
 import argparse
@@ -23,6 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"docjax: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("docjax: stopped", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # whoever read the output wants no more of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

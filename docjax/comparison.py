@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from docjax.config import UserError
 from docjax.data import batches, segments, tokens
 from docjax.data.documents import full_text
 from docjax.data.tokenizer import Tokenizer
@@ -19,6 +20,7 @@ from docjax.types import Document, Section, Segment, Segments
 
 PASSAGES = 20  # that a text is cut into at least, if it has as many sentences
 WORDS = 100  # of a passage at most
+PAIRS = 1 << 26  # of segments that are compared
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,7 +107,16 @@ def read(
 
 
 def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
-    """The cosines of two documents that were read for the same model."""
+    """The cosines of two documents that were read for the same model.
+
+    Raises:
+      UserError: for more than PAIRS pairs of segments: memory grows with them.
+    """
+    if len(a.segments) * len(b.segments) > PAIRS:
+        raise UserError(
+            f"{len(a.segments):,} x {len(b.segments):,} passages: at most {PAIRS:,} pairs "
+            "are compared; compare parts of the documents"
+        )
     vectors = inference.segments(params, [a.tokens, b.tokens])
     parts = vectors[: len(a.segments)], vectors[len(a.segments) :]
     whole = [

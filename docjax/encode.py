@@ -13,7 +13,8 @@ import numpy as np
 from tqdm import tqdm
 
 from docjax.config import UserError
-from docjax.data.sources.jsonl import jsonl, stamp
+from docjax.data.documents import parts
+from docjax.data.sources.jsonl import check_again, jsonl, stamp
 from docjax.model import DocumentModel
 from docjax.shards import Shards, beside, rows_and_ids
 from docjax.types import Document
@@ -49,6 +50,7 @@ def encode_file(
         facts = [stamp(path, content), max_bad_fraction, DOCUMENTS, CHARACTERS]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
+    check_again(path)
     files = Shards(
         output, model.fingerprint(), lambda: prints(False), lambda: prints(True)
     )
@@ -79,16 +81,7 @@ def survey(path: str, max_bad_fraction: float) -> dict[str, Any]:
 
 def shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Lists of consecutive documents, always cut at the same places."""
-    shard: list[Document] = []
-    characters = 0
-    for document in documents:
-        shard.append(document)
-        characters += sum(len(section.text) for section in document.sections)
-        if len(shard) == DOCUMENTS or characters >= CHARACTERS:
-            yield shard
-            shard, characters = [], 0
-    if shard:
-        yield shard
+    return parts(documents, DOCUMENTS, CHARACTERS)
 
 
 def _encode_shards(

@@ -16,7 +16,7 @@ from docjax.comparison import unit
 from docjax.config import UserError
 from docjax.data import splits
 from docjax.data.pairs import Pair, read_pairs
-from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources.jsonl import check_again, jsonl
 from docjax.encode import encode_once
 from docjax.model import DocumentModel
 from docjax.retrieval import bm25, collection
@@ -57,6 +57,7 @@ def evaluate_model(
       UserError: for bad data, or data that the task cannot be done with.
     """
     if task in LABELLED:
+        check_again(data)
         parts = _labelled(model, functools.partial(jsonl, data, max_bad_fraction))
         found = LABELLED[task](**parts, **keywords)
     elif task == "retrieval":
@@ -64,6 +65,7 @@ def evaluate_model(
     else:
         pairs = read_pairs(Path(data))
         path = documents or _beside(Path(data))
+        check_again(path)
         found = _matching(model, pairs, lambda: jsonl(path, max_bad_fraction))
     return {f"eval/{task}/{name}": value for name, value in found.items()}
 

@@ -22,9 +22,10 @@ from docjax.types import Segments
 
 TOKENS = 8192  # that one call of the segment encoder reads
 SHAPES = 16  # widths of a micro-batch
-MANY = 8  # micro-batches
+MANY = 8  # calls, after which all have the same rows
 WINDOW = 8192  # segments
-GROUP = 64  # documents in one call of the document encoder
+GROUPS = (1, 8, 64)  # documents in one call of the document encoder
+CELLS = 1 << 18  # of the graphs' adjacency matrices in one call
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,9 @@ class Inference:
 
     limit: tokens of the longest segment; batch: segments in one call, None chooses
     by TOKENS.
+
+    Raises:
+      UserError: for a `batch` below 1.
     """
 
     encoder: DocumentEncoder
@@ -42,6 +46,10 @@ class Inference:
     mesh: Mesh
     limit: int
     batch: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and self.batch < 1:
+            raise UserError(f"batch_size {self.batch}: at least 1 is needed")
 
     def encode(
         self, params: Any, documents: Iterable[Segments]
@@ -51,11 +59,9 @@ class Inference:
             vectors = self.segments(params, window)
             counts = np.cumsum([0] + [len(one) for one in window])
             out: list[Any] = [None] * len(window)
-            order = np.argsort([len(one) for one in window], kind="stable")
-            for start in range(0, len(order), GROUP):
-                group = order[start : start + GROUP]
+            for group, rows in self._groups(window):
                 parts = [vectors[counts[i] : counts[i + 1]] for i in group]
-                found = self._documents(params, [window[i] for i in group], parts)
+                found = self._documents(params, [window[i] for i in group], parts, rows)
                 for i, vector in zip(group, found, strict=False):
                     out[i] = vector
             yield from out
@@ -117,15 +123,31 @@ class Inference:
             rows = min(rows, max(8, 1 << (remaining - 1).bit_length()))
         return -(-rows // self.mesh.size) * self.mesh.size
 
-    def _documents(self, params, group, parts):
+    def _groups(self, window: list[Segments]) -> Iterator[tuple[np.ndarray, int]]:
+        """Documents of like length, longest first, and the rows of their call.
+
+        Memory grows with the square of a document's segments: long ones go alone.
+        """
+        order = np.argsort([-len(one) for one in window], kind="stable")
+        start = number = 0
+        while start < len(order):
+            height = batches.round_up(len(window[order[start]]))
+            rows = max(1, min(GROUPS[-1], CELLS // (1 + height) ** 2))
+            group = order[start : start + rows]
+            if number < MANY:
+                rows = min(rows, next(size for size in GROUPS if size >= len(group)))
+            yield group, rows
+            start, number = start + len(group), number + 1
+
+    def _documents(self, params, group, parts, rows):
         height = batches.round_up(max(len(part) for part in parts))
-        vectors = np.zeros((GROUP, height, parts[0].shape[-1]), np.float32)
-        lengths = np.zeros((GROUP, height), np.int32)
+        vectors = np.zeros((rows, height, parts[0].shape[-1]), np.float32)
+        lengths = np.zeros((rows, height), np.int32)
         for i, (one, part) in enumerate(zip(group, parts, strict=True)):
             vectors[i, : len(part)] = part
             lengths[i, : len(part)] = one.lengths
         graph = batches.device_graphs(group, self.graph, height, self.encoder.sparse)
-        graph = [None if g is None else _pad(g, GROUP) for g in graph]
+        graph = [None if g is None else _pad(g, rows) for g in graph]
         rest = {name: part for name, part in params.items() if name != "segment"}
         return np.asarray(self._encode_documents(rest, vectors, lengths, *graph))
 

@@ -5,8 +5,8 @@ Nothing is unpickled, and no code is imported from a model folder.
 """
 
 import dataclasses
+import functools
 import inspect
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,12 +33,13 @@ from docjax.huggingface import load as huggingface
 from docjax.inference import Inference
 from docjax.types import Document, Segment, Segments
 
-TEXTS_AT_ONCE = 256
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
 HOMES = {  # of the functions that a run or folder may name for the parts of a model
     "encoder": "docjax.encoders.",
     "segments": "docjax.data.segments.",
     "graph": "docjax.data.graphs.",
 }
+SIMILARITIES = ("cosine", "dot")
 COUNTS = ("documents", "segments", "tokens", "segments_cut", "tokens_cut")
 
 
@@ -48,6 +49,7 @@ class Attention(NamedTuple):
     weights: Float[np.ndarray, "layers h i i"]  # row = receiver, column = sender
     segments: list[Segment]  # of the nodes 1, 2, ...
     headings: list[str]  # of the segments' sections
+    segments_cut: int  # that the model's cap leaves out
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class DocumentModel:
     Attributes:
       limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
         segments of a document that are read (None: all).
-      labels: of a classification head, in the order of its classes.
+      labels: of the classes of `classify`.
       similarity_fn_name: "cosine" or "dot": how training compared vectors.
     """
 
@@ -69,6 +71,21 @@ class DocumentModel:
     limits: Mapping[str, Any]
     labels: Sequence[str] = ()
     similarity_fn_name: str = "cosine"
+
+    def __post_init__(self) -> None:
+        if self.similarity_fn_name not in SIMILARITIES:
+            raise UserError(
+                f"similarity {self.similarity_fn_name!r} is none of "
+                f"{', '.join(SIMILARITIES)}"
+            )
+        classes = getattr(self.encoder.head, "classes", 0)
+        if classes and len(self.labels) != classes:
+            raise UserError(f"{len(self.labels)} labels, {classes} classes of the head")
+
+    @functools.cached_property
+    def width(self) -> int:
+        """Of a vector."""
+        return self.encode(["a"]).shape[1]
 
     def encode(
         self,
@@ -90,13 +107,9 @@ class DocumentModel:
             are logged as a warning).
 
         Raises:
-          UserError: for a document without text.
+          UserError: for a document without text, and for what is no list.
         """
-        if isinstance(documents, (str, Mapping, Document)):
-            raise UserError(
-                f"encode takes a list of documents, not one {type(documents).__name__}: "
-                "put it into [ ]"
-            )
+        check_list(documents)
         stats: dict[str, int] = {}
         bar = tqdm(documents, disable=not show_progress_bar)
         found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
@@ -108,7 +121,7 @@ class DocumentModel:
                 stats["segments_cut"],
                 stats["tokens_cut"],
             )
-        vectors = np.stack(found) if found else np.zeros((0, 0), np.float32)
+        vectors = np.stack(found) if found else self._no_vectors()
         if normalize_embeddings:
             vectors = comparison.unit(vectors)
         return (vectors, stats) if return_stats else vectors
@@ -133,7 +146,7 @@ class DocumentModel:
         stats = {} if stats is None else stats
         stats.update({name: 0 for name in COUNTS if name not in stats})
         read = self.read(documents, stats)
-        return self._inference(batch_size).encode(self.params, read)
+        return self.inference(batch_size).encode(self.params, read)
 
     def encode_queries(
         self, texts: Sequence[str], *, normalize_embeddings: bool = False
@@ -143,29 +156,59 @@ class DocumentModel:
         Raises:
           UserError: for a longer query: it would be cut.
         """
-        vectors = self._inference().queries(self.params, self.read_queries(texts))
+        check_list(texts)
+        if not len(texts):
+            return self._no_vectors()
+        vectors = self.inference().queries(self.params, self.read_queries(texts))
         return comparison.unit(vectors) if normalize_embeddings else vectors
+
+    def classify(
+        self,
+        documents: Sequence[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+    ) -> list[str]:
+        """The label of each document, by the head of a model trained to classify.
+
+        Raises:
+          UserError: as `encode`, and if the model has no such head.
+        """
+        if not self.encoder.classifies:
+            raise UserError(
+                "this model has no classes: train one with "
+                "configs/graph_roberta_classify.py, or a classifier on its vectors"
+            )
+        vectors = self.encode(
+            documents, batch_size=batch_size, show_progress_bar=show_progress_bar
+        )
+        numbers = self.inference().predictions(self.params, vectors)
+        return [self.labels[number] for number in numbers]
 
     def similarity(
         self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... d"]
     ) -> Float[np.ndarray, "_ _"]:
-        """The cosine of every vector of `a` with every one of `b`; zero has 0."""
-        return comparison.cosines(np.atleast_2d(a), np.atleast_2d(b))
+        """Of every vector of `a` with every one of `b`, as training compared them.
+
+        See `similarity_fn_name`; the cosine of a zero vector is 0.
+        """
+        a, b = np.atleast_2d(a), np.atleast_2d(b)
+        return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
 
     def compare(
         self, a: str | Mapping | Document, b: str | Mapping | Document
     ) -> Comparison:
         """How similar two documents are, and which of their sections and segments.
 
-        A model that reads a document in one piece or in pieces of its own length (word
-        averages, plain transformers) compares sentences, and passages of long texts.
-        What the model's cap leaves out is counted, as in `encode`.
+        All by cosine. A model that reads a document in one piece or in pieces of its
+        own length (word averages, plain transformers) compares sentences, and passages
+        of long texts. What the model's cap leaves out is counted, as in `encode`.
 
         Raises:
           UserError: for a document without text.
         """
         sides = self.read_pair(a, b)
-        return comparison.compare(self._inference(), self.params, *sides)
+        return comparison.compare(self.inference(), self.params, *sides)
 
     def explain(self, document: str | Mapping | Document) -> Attention:
         """The graph attention over a document's segments, with their texts.
@@ -177,11 +220,12 @@ class DocumentModel:
         one, pieces = tokens.segment_document(
             read, self.segments, self.tokenizer, self.limits["segment_tokens"]
         )
-        one = self._cut(one, {})
-        weights = self._inference().attention(self.params, one)
+        kept = self._cut(one, {})
+        weights = self.inference().attention(self.params, kept)
         sections = [section.heading for section in read.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
-        return Attention(weights, pieces[: len(one)], headings[: len(one)])
+        read = slice(len(kept))
+        return Attention(weights, pieces[read], headings[read], len(one) - len(kept))
 
     def read(
         self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
@@ -222,10 +266,10 @@ class DocumentModel:
     def _tokenize(
         self, items: Iterable, cut: Callable | None = None
     ) -> Iterator[Segments]:
-        numbered = enumerate(items)
-        while some := list(itertools.islice(numbered, TEXTS_AT_ONCE)):
+        documents = (as_document(item, number) for number, item in enumerate(items))
+        for some in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
             yield from tokens.segment_documents(
-                [as_document(item, number) for number, item in some],
+                some,
                 cut or self.segments,
                 self.tokenizer,
                 self.limits["segment_tokens"],
@@ -242,7 +286,10 @@ class DocumentModel:
             stats["tokens_cut"] += len(one.tokens) - len(kept.tokens)
         return kept
 
-    def _inference(self, batch_size: int | None = None) -> Inference:
+    def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
+        return np.zeros((0, self.width), np.float32)
+
+    def inference(self, batch_size: int | None = None) -> Inference:
         return Inference(
             encoder=self.encoder,
             graph=self.graph,
@@ -300,6 +347,17 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
     return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
 
 
+def check_list(documents: Any) -> None:
+    """Raises UserError for one document, a table, or rows of anything."""
+    one = isinstance(documents, (str, Mapping, Document))
+    if one or getattr(documents, "ndim", 1) != 1:
+        raise UserError(
+            f"a {type(documents).__name__} is no list of documents: put one document "
+            "into [ ], and give one column of a table (in a ColumnTransformer by its "
+            "name alone, not in [ ])"
+        )
+
+
 def as_document(item: str | Mapping | Document, number: int) -> Document:
     """A text, dict or Document as a Document; `number` names it in errors."""
     if isinstance(item, Document):
@@ -324,7 +382,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         tokenizer=load_tokenizer(run / "tokenizer.json"),
         limits=config["limits"],
         labels=config.get("labels", ()),
-        similarity_fn_name=_similarity(config.get("objective"), allow),
+        similarity_fn_name=_similarity(config.get("objective")),
     )
 
 
@@ -356,20 +414,29 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
         for part, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
             found[part] = config_lib.build(config[part], prefixes)
+        _try(found["segments"], found["graph"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"{source}: no such model ({reason})") from None
     return found
 
 
-def _similarity(objective: Any, allow: Sequence[str]) -> str:
+def _try(cut: Any, graph: Any) -> None:
+    """Cuts a document: keywords of a wrong type are found when a model is loaded."""
+    pieces = cut(as_document("One sentence. Another one.", 0))
+    if graph is not None:
+        sections = np.array([piece.section for piece in pieces], np.int32)
+        graph(len(pieces), sections, np.zeros((0, 2), np.int32))
+
+
+def _similarity(objective: Any) -> str:
     """The `similarity` of an objective, or of the contrastive one that it holds."""
     if not isinstance(objective, Mapping):
         return "cosine"
     if objective.get("contrastive"):
-        return _similarity(objective["contrastive"], allow)
+        return _similarity(objective["contrastive"])
     try:
-        fn = config_lib.resolve(objective.get("fn"), allow)
+        fn = config_lib.resolve(objective.get("fn"), ("docjax.objectives.",))
     except UserError:  # a user's own, which encoding does without
         return "cosine"
     asked = inspect.signature(fn).parameters.get("similarity")

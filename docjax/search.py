@@ -37,6 +37,8 @@ def query_vectors(
     model: DocumentModel, texts: Sequence[str]
 ) -> Float[np.ndarray, "q d"]:
     """Query vectors; a text longer than the model's queries is read as a document."""
+    if not len(texts):
+        return model.encode_queries(texts)
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
     room = min(model.limits["query_tokens"], model.limits["segment_tokens"]) - special
     long = np.array([len(ids) > room for ids in model.tokenizer.encode(texts)])

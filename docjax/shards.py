@@ -55,7 +55,11 @@ class Shards:
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            try:
+                yield
+            finally:
+                if not (self.folder / "plan.json").exists():  # nothing was begun
+                    shutil.rmtree(self.folder, ignore_errors=True)
 
     def complete(self) -> dict[str, Any] | None:
         """The counts of a complete output; None if it is not there yet.

@@ -1,6 +1,5 @@
 """docjax in scikit-learn: documents become vectors in a step of a pipeline."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 import docjax
-from docjax.config import UserError
-from docjax.types import Document
+from docjax.model import check_list
 
 
 class DocumentVectorizer(
@@ -48,16 +46,12 @@ class DocumentVectorizer(
           UserError: for a single document or a table, and for one without text.
         """
         check_is_fitted(self)
-        if isinstance(X, (str, Mapping, Document)) or getattr(X, "ndim", 1) != 1:
-            raise UserError(
-                f"a {type(X).__name__} is no list of documents: give a list, or one "
-                "column of a table (in a ColumnTransformer by its name alone, not in [ ])"
-            )
+        check_list(X)
         return self.model_.encode(list(X))
 
     @property
     def _n_features_out(self) -> int:
-        return self.model_.encode(["a"]).shape[1]
+        return self.model_.width
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -31,6 +31,15 @@ def test_a_command_imports_what_it_needs_alone():
     assert "docjax.commands.encode" in modules and "sklearn" not in modules
 
 
+def test_ctrl_c_is_one_line(capsys, monkeypatch):
+    def stopped(flags):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(augment, "run", stopped)
+    assert cli.main(["augment", "a text"]) == 130
+    assert capsys.readouterr().err == "docjax: stopped\n"
+
+
 def test_augment_shows_a_text_under_each_paraphrase(capsys, nltk_data, tmp_path):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("prices\tcosts\n")

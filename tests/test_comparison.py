@@ -110,7 +110,7 @@ def test_the_documents_number_is_the_cosine_of_what_encode_gives(name, request):
 def test_segments_and_sections_are_cosines_of_the_models_segments(model):
     found = model.compare(A, B)
     read = list(model.read([A, B], dict.fromkeys(docjax.model.COUNTS, 0)))
-    vectors = [model._inference().segments(model.params, [one]) for one in read]
+    vectors = [model.inference().segments(model.params, [one]) for one in read]
     assert found.segments.shape == tuple(map(len, read))
     for i, a in enumerate(vectors[0]):
         for j, b in enumerate(vectors[1]):
@@ -180,6 +180,13 @@ def test_a_document_of_a_title_alone_and_one_without_known_words(words):
     assert found.segments.shape == (1, 1)
     found = words.compare("xyzzy plugh.", RIVER)
     assert found.similarity == 0 and not found.segments.any()
+
+
+def test_more_pairs_than_memory_holds_are_refused(model, monkeypatch):
+    monkeypatch.setattr("docjax.comparison.PAIRS", 3)
+    long = "One sentence. " * 30
+    with pytest.raises(UserError, match=r"passages: at most 3 pairs are compared"):
+        model.compare(long, long)
 
 
 def test_empty_documents_are_named(model):

@@ -296,6 +296,8 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
     there = tmp_path / "there.npy"
     there.write_bytes(b"mine")
     (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    before = set(tmp_path.iterdir())
     cases = [
         ((tiny, tmp_path / "no.jsonl", "--output", tmp_path / "a.npy"), "no such file"),
         ((tmp_path, corpus, "--output", tmp_path / "a.npy"), "no such file"),
@@ -304,6 +306,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--process", 1), "from 0 to 0"),
         ((tiny, "-", "--output", tmp_path / "a.npy", "--processes", 2), "are files"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--distributed"), "by hand"),
+        ((tiny, tmp_path / "pipe", "--output", tmp_path / "a.npy"), "a stream"),
     ]
 
     def initialize():
@@ -314,7 +317,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, ""), message
         assert message in err and err.count("\n") == 1
-    assert there.read_bytes() == b"mine"
+    assert there.read_bytes() == b"mine" and set(tmp_path.iterdir()) == before
 
 
 def test_a_process_killed_in_the_middle_of_a_shard_goes_on(tiny, corpus, tmp_path):

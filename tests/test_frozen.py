@@ -69,7 +69,7 @@ def test_the_vectors_are_those_of_the_segments(corpus, trained):
     for number, text in ((0, 0), (23, 23)):
         document = list(prepared.documents())[text]
         (tokens,) = model._tokenize([document])
-        expected = model._inference().segments(model.params, [tokens])
+        expected = model.inference().segments(model.params, [tokens])
         np.testing.assert_allclose(rows[number].vectors, expected, atol=1e-6)
     some = rows[7]
     np.testing.assert_array_equal(

@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "evaluate_model": {"comparison", "data", "model", "tasks"}
     | (USES - {"evaluate_model"}),
     "mteb": {"search"},
-    "sklearn": set(),
+    "sklearn": {"model"},
     "training": STAGES | LOADING | {"prepare"},
     "evaluate": STAGES | LOADING | RUNS,
     "run_report": STAGES | LOADING | RUNS | {"evaluate"},

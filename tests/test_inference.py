@@ -98,10 +98,21 @@ def test_the_batch_size_does_not_matter(params, documents, vectors, batch):
 
 def test_windows_and_groups_do_not_matter(params, documents, vectors, monkeypatch):
     monkeypatch.setattr(inference, "WINDOW", 9)
-    monkeypatch.setattr(inference, "GROUP", 2)
+    monkeypatch.setattr(inference, "GROUPS", (1, 2))
     assert len(list(inference.windows(documents))) == 4
     found = encode(reader(), params, documents)
     np.testing.assert_allclose(found, vectors, atol=1e-5)
+
+
+def test_a_call_has_the_rows_of_its_documents_and_few_if_they_are_long(monkeypatch):
+    lengths = [600, 1, 2, *[90] * 40]
+    window = [document(np.random.default_rng(0), count) for count in lengths]
+    groups = [
+        ([lengths[i] for i in group], rows) for group, rows in reader()._groups(window)
+    ]
+    assert groups == [([600], 1), ([90] * 27, 27), ([90] * 13 + [2, 1], 27)]
+    assert [rows for _, rows in reader()._groups(window[1:2])] == [1]
+    assert [rows for _, rows in reader()._groups(window[1:4])] == [8]
 
 
 def test_the_number_of_devices_does_not_matter(params, documents, vectors):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import docjax
 from configs import graph_roberta
 from docjax import main
 from docjax.config import UserError
@@ -281,6 +282,9 @@ def test_fine_tuning_starts_from_a_run_and_keeps_the_best_epoch(
     assert done.returncode == 0, done.stderr
     assert "eval/classification/accuracy" in done.stdout
     assert any("validation/classification/accuracy" in x for x in losses(run))
+    texts = [json.loads(line) for line in corpus.read_text().splitlines()][:8]
+    labels = docjax.load(run).classify([one["text"] for one in texts])
+    assert set(labels) <= {one["label"] for one in texts}
     assert len(list((run / "best").glob("[0-9]*"))) == 1
     # Another tokenizer would give the trained rows to other words.
     assert (run / "tokenizer.json").read_bytes() == (

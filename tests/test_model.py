@@ -15,8 +15,9 @@ import docjax
 from configs import deca
 from docjax import checkpoint
 from docjax.config import UserError
+from docjax.data import tokens
 from docjax.data.documents import parse
-from docjax.model import DocumentModel
+from docjax.model import DocumentModel, _similarity
 from docjax.prepare import initial_params, prepare
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
@@ -126,21 +127,59 @@ def test_a_query_that_would_be_cut_is_refused(model):
         model.encode_queries(["what is this?", SENTENCE * 9])
 
 
+def test_a_model_without_classes_has_none_to_give(model):
+    with pytest.raises(UserError, match="has no classes: train one with"):
+        model.classify([SENTENCE])
+
+
+def test_a_batch_of_less_than_one_segment_is_refused(model):
+    with pytest.raises(UserError, match="batch_size -1: at least 1"):
+        model.encode([SENTENCE], batch_size=-1)
+
+
+def test_texts_of_many_characters_are_tokenised_apart(model, monkeypatch):
+    expected, parts = model.encode([SENTENCE] * 5), []
+    monkeypatch.setattr("docjax.model.CHARACTERS_AT_ONCE", 2 * len(SENTENCE))
+    segment = tokens.segment_documents
+    monkeypatch.setattr(
+        "docjax.model.tokens.segment_documents",
+        lambda some, *rest: parts.append(len(some)) or segment(some, *rest),
+    )
+    np.testing.assert_array_equal(model.encode([SENTENCE] * 5), expected)
+    assert parts == [2, 2, 1]
+
+
 @pytest.mark.parametrize("empty", ["", "  \n", {"id": "x", "text": ""}])
 def test_a_document_without_text_is_named(model, empty):
     with pytest.raises(UserError, match="document 1"):
         model.encode([SENTENCE, empty])
 
 
-def test_nothing_gives_nothing(model):
-    assert len(model.encode([])) == 0
+@pytest.mark.parametrize("ask", ["encode", "encode_queries"])
+def test_nothing_gives_no_vectors_of_the_models_width(model, ask):
+    none, some = getattr(model, ask)([]), model.encode([SENTENCE])
+    assert none.shape == (0, some.shape[1]) == (0, model.width)
+    assert model.similarity(none, some).shape == (0, 1)
+
+
+@pytest.mark.parametrize("ask", ["encode", "encode_queries"])
+def test_one_text_is_no_list(model, ask):
+    with pytest.raises(UserError, match="a str is no list of documents: put one"):
+        getattr(model, ask)("river")
+
+
+def test_similarity_compares_as_training_did(model):
+    a, b = np.eye(2, dtype=np.float32), np.array([[3.0, 4.0]], np.float32)
+    for name, expected in (("cosine", [[0.6], [0.8]]), ("dot", [[3], [4]])):
+        other = dataclasses.replace(model, similarity_fn_name=name)
+        np.testing.assert_allclose(other.similarity(a, b), expected, rtol=1e-6)
 
 
 def test_attention_is_explained_with_texts_and_headings(model):
     found = model.explain({"id": "x", "title": "T", "sections": SECTIONS})
     assert found.weights.shape == (2, 2, 3, 3)
     np.testing.assert_allclose(found.weights.sum(-1), 1, rtol=1e-5)
-    assert found.headings == ["One", "Two"]
+    assert found.headings == ["One", "Two"] and found.segments_cut == 0
     texts = [piece.text for piece in found.segments]
     assert texts == [f"{head} {SENTENCE}".strip() for head in ("T One", "Two")]
 
@@ -156,6 +195,11 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
     "graph": (dict(fn="docjax.config.save"), "is not under docjax.data.graphs."),
     "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
+    "segments.words": ("100", "no such model"),
+    "objective": (
+        dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
+        "similarity 'euclid' is none of cosine, dot",
+    ),
     "limits": (None, "limits.segment_tokens 0 is no number"),
 }
 
@@ -172,6 +216,15 @@ def test_a_hostile_config_of_a_run_is_refused(field, run, tmp_path, monkeypatch)
     with pytest.raises(UserError, match=words) as error:
         docjax.load(tmp_path / "run")
     assert "\n" not in str(error.value) and not (tmp_path / "touched").exists()
+
+
+def test_an_objective_is_of_a_module_of_objectives(monkeypatch):
+    """No other is imported: not the command line, not training."""
+    imported = []
+    monkeypatch.setattr("importlib.import_module", imported.append)
+    for fn in ("docjax.__main__.x", "docjax.main.run", 5, None):
+        assert _similarity({"fn": fn}) == "cosine"
+    assert not imported
 
 
 def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):

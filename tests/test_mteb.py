@@ -118,6 +118,12 @@ def test_retrieval_has_the_score_of_docjax_evaluate(model, tmp_path):
 
 def test_batches_empty_texts_and_queries(tiny):
     model = MtebModel(tiny)
+    nothing = [{"text": ["", " "]}]
+    for prompt in (None, PromptType.query):
+        found = model.encode(
+            nothing, prompt_type=prompt, task_metadata=None, hf_split="", hf_subset=""
+        )
+        assert found.shape == (2, model.model.width) and not found.any()
     batches = [{"text": ["a river", ""]}, {"text": ["winter", " "]}]
     told = dict(task_metadata=None, hf_split="test", hf_subset="default")
     found = model.encode(batches, batch_size=1, **told)

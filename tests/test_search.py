@@ -113,6 +113,8 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, queries, tmp_path):
         ((tiny, corpus, *there, tmp_path / "no.jsonl"), "no such file"),
         ((tmp_path, corpus, *there, queries), "no such file"),
         ((tiny, spaced, *there, queries), "no room for white space"),
+        ((tiny, corpus, *there, spaced), "no room for white space"),
+        ((tiny, "-", *there, "-"), "both standard input"),
         ((tiny, corpus, *there, queries, "--top", 0), "--top 0"),
         ((tiny, corpus, "--queries", queries, "--run", tmp_path / "no/a"), "no/a"),
     ):

@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.retrieval import trec
 from docjax.search import TOP, search
+from docjax.types import Document
 
 HELP = "the documents nearest to each query"
 EXAMPLE = "docjax search runs/demo corpus.jsonl --queries queries.jsonl --run out.trec"
@@ -39,11 +41,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(flags: argparse.Namespace) -> None:
     if flags.top < 1:
         raise UserError(f"--top {flags.top}: at least 1 is needed")
-    queries = {one.id: full_text(one) for one in jsonl(flags.queries)}
+    if flags.queries == flags.corpus == "-":
+        raise UserError("queries and corpus are both standard input: name a file")
+    if flags.run != "-" and not Path(flags.run).parent.is_dir():
+        raise UserError(f"{flags.run}: cannot be written (there is no such folder)")
+    queries = {one.id: full_text(one) for one in _named(jsonl(flags.queries))}
     model = docjax.load(flags.model)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
-    documents = jsonl(flags.corpus, flags.max_bad_fraction, report)
+    documents = _named(jsonl(flags.corpus, flags.max_bad_fraction, report))
     found = search(model, documents, queries, counts, flags.top)
     if flags.run == "-":
         sys.stdout.writelines(trec.lines(found, "docjax"))
@@ -52,3 +58,10 @@ def run(flags: argparse.Namespace) -> None:
     del report["documents"]
     to = sys.stderr if flags.run == "-" else sys.stdout
     print(json.dumps(counts | {"left_out": report}), file=to)
+
+
+def _named(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents; an id that a TREC run cannot hold is refused when it is read."""
+    for document in documents:
+        trec.check_id(document.id)
+        yield document

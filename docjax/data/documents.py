@@ -270,3 +270,19 @@ def _metadata(record: Mapping, place: str) -> dict[str, Any]:
 def _wrong(place: str, what: str, expected: str, value: Any) -> BadDocument:
     found = type(value).__name__
     return BadDocument(place, "wrong type", f"{what} must be {expected}, not {found}")
+
+
+def parts(
+    documents: Iterable[Document], most: int, characters: int
+) -> Iterator[list[Document]]:
+    """Lists of consecutive documents: one ends when it has so many, or so much text."""
+    some: list[Document] = []
+    size = 0
+    for document in documents:
+        some.append(document)
+        size += sum(len(section.text) for section in document.sections)
+        if len(some) == most or size >= characters:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

@@ -25,7 +25,7 @@ def search(
         against a document.
 
     Raises:
-      UserError: if bm25s or PyStemmer is not installed.
+      UserError: if bm25s or PyStemmer is not installed, and if there is no word.
     """
     bm25s, stemmer = _libraries()
     split = lambda texts: bm25s.tokenize(
@@ -35,8 +35,13 @@ def search(
     for document in documents:
         ids.append(document.id)
         texts.append(full_text(document))
+    words = split(texts)
+    if not any(map(len, words.ids)):
+        raise UserError(
+            f"BM25: none of {len(ids)} documents has a word but English stop words"
+        )
     index = bm25s.BM25(k1=k1, b=b)
-    index.index(split(texts), show_progress=False)
+    index.index(words, show_progress=False)
     rows, scores = index.retrieve(
         split(list(queries.values())), k=min(top, len(ids)), show_progress=False
     )

@@ -8,26 +8,23 @@ from docjax.retrieval.collection import Run
 
 
 def lines(run: Run, system: str) -> Iterator[str]:
-    """The lines of a run, each query's documents best first.
-
-    Raises:
-      UserError: for an id with white space, which the format has no room for.
-    """
+    """The lines of a run, each query's documents best first."""
     for query, found in run.items():
         for rank, (document, score) in enumerate(found.items(), start=1):
-            for name in (query, document):
-                if len(name.split()) != 1:
-                    raise UserError(
-                        f"id {name!r}: a TREC run has no room for white space in ids"
-                    )
             yield f"{query} Q0 {document} {rank} {score:.9g} {system}\n"
+
+
+def check_id(name: str) -> None:
+    """Raises UserError for an id with white space, which the format has no room for."""
+    if len(name.split()) != 1:
+        raise UserError(f"id {name!r}: a TREC run has no room for white space in ids")
 
 
 def write(run: Run, file: Path, system: str) -> None:
     """Writes a run, or leaves what was there.
 
     Raises:
-      UserError: as `lines`, and if the file cannot be written.
+      UserError: if the file cannot be written.
     """
     partial = file.with_name(file.name + ".partial")
     text = "".join(lines(run, system))

@@ -1,9 +1,16 @@
 """The page at `/`: two texts are pasted, and it shows why they are similar."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from docjax.comparison import Comparison
 from docjax.explain import compare, page
+
+STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
+HINT = (
+    "Paste two documents to see why they are similar: plain text, or "
+    '{"title": …, "sections": [{"heading": …, "text": …}]}.'
+)
 
 
 def form(
@@ -35,21 +42,3 @@ def form(
         script=compare.SCRIPT,
         forms="'self'",
     )
-
-
-HINT = (
-    "Paste two documents to see why they are similar: plain text, or "
-    '{"title": …, "sections": [{"heading": …, "text": …}]}.'
-)
-STYLE = """
-form { display:grid; grid-template-columns:1fr 1fr; gap:.8rem 1rem; }
-form div { grid-column:1/3; color:var(--soft); font-size:.9rem; }
-textarea { display:block; width:100%; font:inherit; font-size:.93rem; resize:vertical;
-  color:inherit; background:var(--card); border:1px solid var(--line);
-  border-radius:6px; padding:.5rem .7rem; }
-form button { font:inherit; padding:.3rem 1.2rem; margin-right:.8rem; cursor:pointer;
-  color:var(--ground); background:var(--accent); border:0; border-radius:6px; }
-main { padding-bottom:2.5rem; }
-@media (max-width:44rem) { form { grid-template-columns:1fr; }
-  form div { grid-column:1; } }
-"""

@@ -38,7 +38,7 @@ class Service:
     def __init__(self, model: DocumentModel):
         self.model = model
         self.rows = 8 if jax.default_backend() == "cpu" else ROWS
-        self.inference = model._inference(self.rows)
+        self.inference = model.inference(self.rows)
 
     def documents(self, items: Sequence[Item]) -> tuple[list[Job], int]:
         """A job for each document; how many of their tokens the cap leaves out.

@@ -34,6 +34,12 @@ def test_the_best_are_kept():
     assert list(search(DOCUMENTS, {"q": "cat dog"}, top=1)["q"]) == ["c"]
 
 
+def test_documents_of_stop_words_alone_are_refused():
+    documents = [Document("0", (Section("", "the and of it"),))]
+    with pytest.raises(UserError, match="none of 1 documents has a word"):
+        search(documents, {"q": "the"})
+
+
 def test_a_missing_library_is_told_in_one_line(monkeypatch):
     imported = builtins.__import__
 

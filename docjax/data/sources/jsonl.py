@@ -39,6 +39,14 @@ def jsonl(
     return documents.read(lines, documents.parse_line, max_bad_fraction, report)
 
 
+def check_again(path: str) -> None:
+    """Raises UserError for a stream, where documents are read more than once."""
+    if path == "-" or Path(path).is_fifo():
+        raise UserError(
+            f"{path}: a stream can be read once, here it is twice: name a file"
+        )
+
+
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
     """What changes when the files change: of each name, size and time, or `digest`."""
     if content:
