@@ -224,8 +224,8 @@ class DocumentModel:
         weights = self.inference().attention(self.params, kept)
         sections = [section.heading for section in read.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
-        read = slice(len(kept))
-        return Attention(weights, pieces[read], headings[read], len(one) - len(kept))
+        count = len(kept)
+        return Attention(weights, pieces[:count], headings[:count], len(one) - count)
 
     def read(
         self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
