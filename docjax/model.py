@@ -378,6 +378,7 @@ def _similarity(objective: Any, allow: Sequence[str]) -> str:
 
 def _load_huggingface(folder: Path) -> DocumentModel:
     found = huggingface.load(folder)
+    huggingface.refuse_prompts(found, folder)
     segment = Transformer(**found.keywords, pooling=found.pooling)
     limits = {
         "segment_tokens": found.max_tokens,
@@ -391,4 +392,5 @@ def _load_huggingface(folder: Path) -> DocumentModel:
         segments=segments.whole,
         graph=None,
         limits=limits,
+        similarity_fn_name=found.similarity,
     )

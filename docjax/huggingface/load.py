@@ -12,11 +12,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 
 from docjax.config import UserError
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import configs, exported, files, names
+
+COMPARING = "config_sentence_transformers.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Checkpoint:
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
     lowercase: bool  # texts are read in small letters, whatever the tokenizer does
+    similarity: str  # "cosine" or "dot": how vectors are compared
+    prompts: dict[str, str]  # by name: words that belong before texts
     folder: Path  # where the tokenizer lies too
     revision: str | None = None  # the hub's commit
 
@@ -54,6 +57,7 @@ def load(
     else:
         inner, pooling, normalize = _modules(folder)
     files.refuse_code(inner)
+    compared, named = _comparing(folder)
     source = str(inner / "config.json")
     keywords = configs.keywords(files.read_json(inner / "config.json"), source)
     asked = _optional(inner / "sentence_bert_config.json")
@@ -64,9 +68,24 @@ def load(
         normalize=normalize,
         max_tokens=_max_tokens(inner, keywords, asked),
         lowercase=asked.get("do_lower_case") is True,
+        similarity=compared,
+        prompts=named,
         folder=inner,
         revision=commit,
     )
+
+
+def refuse_prompts(found: Checkpoint, source: str | Path) -> None:
+    """Raises UserError for a model whose texts are read behind prompts.
+
+    Its vectors of bare texts are others; training from its weights needs no prompts.
+    """
+    if found.prompts:
+        raise UserError(
+            f"{source}: the model was trained with prompts before its texts "
+            f"({found.prompts}), which docjax does not put there: empty `prompts` in "
+            f"{COMPARING} of a copy of the folder, and put them before your texts"
+        )
 
 
 def _modules(folder: Path) -> tuple[Path, str, bool]:
@@ -78,15 +97,14 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
     inner = folder / found.get("Transformer", "")
     config = _optional(folder / found.get("Pooling", "") / "config.json")
     pooling = configs.pooling(config if "Pooling" in found else {}, str(path))
-    prompts = _optional(folder / "config_sentence_transformers.json")
-    if prompts.get("default_prompt_name"):
-        logging.warning(
-            "%s: sentence-transformers reads each text behind the prompt %r, docjax "
-            "does not: put it before your texts",
-            folder,
-            prompts["default_prompt_name"],
-        )
     return inner, pooling, "Normalize" in found
+
+
+def _comparing(folder: Path) -> tuple[str, dict[str, str]]:
+    """Similarity and prompts, as sentence-transformers has them."""
+    path = folder / COMPARING
+    config = _optional(path)
+    return configs.similarity(config, str(path)), configs.prompts(config, str(path))
 
 
 def _max_tokens(
