@@ -187,8 +187,8 @@ def _parity(measured: Mapping[str, Any]) -> str:
     return (
         f"The largest difference of any number to the trained model's, in float32, over "
         f"{measured['documents']:,} documents of {least:,} to {most:,} words "
-        "(transformers: over the vectors of their segments):\n\n"
-        + _table("read with | difference", rows)
+        "(transformers: over the vectors of their segments; queries: over the first words "
+        "of some):\n\n" + _table("read with | difference", rows)
     )
 
 

@@ -2,7 +2,7 @@
 
     docjax.json           encoder, segments, graph and limits, as a config has them
     model.safetensors     the segment encoder, under the names of its library
-    document.safetensors  all other parameters, under our own paths
+    document.safetensors  all other parameters that inference reads, by our own paths
     manifest.json         the sha256 of every file
 
 `docjax.export` adds what other libraries read. A new segment encoder gets its names in
@@ -55,7 +55,7 @@ def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
     """Writes model.safetensors and document.safetensors, those of them not empty."""
     table = _table(encoder)
     parts: dict[str, dict[str, np.ndarray]] = {WEIGHTS: {}, REST: {}}
-    for path, array in names.flatten(params).items():
+    for path, array in _read_by_inference(encoder, params).items():
         tensor = np.asarray(array, np.float32)
         if path in table:
             tensor = names.swap(path, tensor)
@@ -102,12 +102,12 @@ def pooling(folder: Path) -> tuple[str, bool]:
 
 
 def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
-    """The parameters of an encoder, nested, float32.
+    """The parameters of an encoder that inference reads, nested, float32.
 
     Raises:
       UserError: if the tensors are not those of the encoder.
     """
-    expected = names.flatten(shapes(encoder, folder / FACTS))
+    expected = _read_by_inference(encoder, shapes(encoder, folder / FACTS))
     table = _table(encoder)
     with files.tensors(_weights(folder)) as tensors:
         found = {path: table.get(path, path) for path in expected}
@@ -132,6 +132,13 @@ def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
 def _read(tensors: Mapping[str, Any], path: str, table: Mapping[str, str]):
     tensor = tensors[table.get(path, path)][:].astype(np.float32)
     return np.ascontiguousarray(names.swap(path, tensor) if path in table else tensor)
+
+
+def _read_by_inference(encoder: DocumentEncoder, params: Any) -> dict[str, Any]:
+    """By path: not the words to be predicted, nor a head that gives no classes."""
+    left = ("segment/targets",) if encoder.classifies else ("segment/targets", "head/")
+    flat = names.flatten(params).items()
+    return {path: array for path, array in flat if not path.startswith(left)}
 
 
 def _table(encoder: DocumentEncoder) -> dict[str, str]:
