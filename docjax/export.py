@@ -6,6 +6,7 @@ then it is renamed: it is complete and right, or not there. Its files are descri
 """
 
 import itertools
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.data.tokens import Corpus
-from docjax.huggingface import card, exported
+from docjax.huggingface import card, exported, files
 from docjax.huggingface import export as huggingface
 from docjax.model import DocumentModel, load
 from docjax.training import metrics
@@ -31,6 +32,7 @@ from docjax.types import Document, Section
 MOST = 1e-4  # that a number of a vector may differ
 SAMPLE = 8  # documents that are compared, and one of LONG words
 LONG = 2000
+COMMIT = r"[^@]+@[0-9a-f]{40}"  # a hub name in one version
 
 
 def export(
@@ -52,7 +54,7 @@ def export(
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
     parity.check_installed()
-    run = _run(model)
+    run, base = _run(model), _base(model)
     model = model if isinstance(model, DocumentModel) else load(model)
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -61,7 +63,7 @@ def export(
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}") from None
     try:
-        facts = _write(partial, model)
+        facts = _write(partial, model) | {"base": base}
         manifest.seal(partial)  # or nobody would read it
         facts["measured"] = _measured(partial, model, list(documents or _samples(run)))
         exported.write(partial, facts)
@@ -79,6 +81,18 @@ def _run(model: Any) -> Path | None:
     """The run directory that `model` names, if it does."""
     run = None if isinstance(model, DocumentModel) else Path(model)
     return run if run and (run / "checkpoints").is_dir() else None
+
+
+def _base(model: DocumentModel | str | Path) -> str | None:
+    """NAME@COMMIT of the hub's weights that training began with, or that are these."""
+    if isinstance(model, DocumentModel):
+        return None
+    found = model
+    while found and _run(found):
+        found = config_lib.load(Path(found) / "config.json").get("init")
+    if found == model:
+        found = files.pinned(model)
+    return found if found and re.fullmatch(COMMIT, str(found)) else None
 
 
 def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:

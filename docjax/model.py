@@ -275,14 +275,13 @@ def load(
     """
     if dtype not in (None, *DTYPES):
         raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    folder, _ = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
         model = _load_run(Path(path), allow)
+    elif (folder / exported.FACTS).exists():
+        model = _load_export(folder, allow)
     else:
-        folder, _ = files.find(path, revision)
-        if (folder / exported.FACTS).exists():
-            model = _load_export(folder, allow)
-        else:
-            model = _load_huggingface(folder)
+        model = _load_huggingface(folder)
     return model if dtype is None else in_dtype(model, dtype)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 OWN_CODE = ", trust_remote_code=True"
 SHOWN = (  # of a run's config: what it was trained with, not where
-    *("segments", "limits", "graph", "views", "encoder", "objective", "optimizer"),
-    *("batch", "microbatch", "epochs", "steps", "seed"),
+    *("init", "segments", "limits", "graph", "views", "encoder", "objective"),
+    *("optimizer", "batch", "microbatch", "epochs", "steps", "seed"),
 )
 COUNTS = {  # of a corpus, in the words of its summary
     "most_segments": "most segments of a document",
@@ -30,16 +30,17 @@ def card(
     parts = {
         "Use": _use(name, facts, stock),
         "Results": _results(run.get("metrics", {})),
-        "Training data": _data(run),
+        "Training data": _data(run, facts.get("base")),
         "Configuration": _configuration(facts, run.get("config", {})),
         "Limits": _limits(facts["limits"], stock),
         "Parity": _parity(facts["measured"]),
     }
     body = "\n".join(f"## {heading}\n\n{text}\n" for heading, text in parts.items())
-    return f"---\n{_header(name, run)}\n---\n\n# {name}\n\n{_about(facts)}\n\n{body}"
+    header = _header(name, run, facts.get("base"))
+    return f"---\n{header}\n---\n\n# {name}\n\n{_about(facts)}\n\n{body}"
 
 
-def _header(name: str, run: Mapping[str, Any]) -> str:
+def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCardData  # slow to import
 
     source = _source(run["config"]) if run else "unknown"
@@ -56,6 +57,7 @@ def _header(name: str, run: Mapping[str, Any]) -> str:
     kinds = "sentence-transformers feature-extraction sentence-similarity docjax jax"
     data = ModelCardData(
         library_name="sentence-transformers",
+        base_model=base and base.partition("@")[0],
         pipeline_tag="sentence-similarity",
         tags=kinds.split(),
         model_name=name if results else None,
@@ -126,9 +128,11 @@ def _scores(metrics: Mapping[str, Any]) -> list[tuple[str, str, float]]:
     return [(match[1], match[2], float(value)) for match, value in found if match]
 
 
-def _data(run: Mapping[str, Any]) -> str:
+def _data(run: Mapping[str, Any], base: str | None) -> str:
     if not run:
-        return "Exported from a model folder: its training is not known here."
+        return (
+            f"Exported from {base or 'a model folder'}: its training is not known here."
+        )
     rows = [f"source | {_source(run['config'])}"]
     for key, value in run["corpus"].items():
         if isinstance(value, Mapping):
@@ -137,7 +141,8 @@ def _data(run: Mapping[str, Any]) -> str:
         else:
             rows.append(f"{COUNTS.get(key, key)} | {value:,}")
     read = "all documents" if run["config"].get("transductive") else "the part `train`"
-    return f"Trained on {read}.\n\n" + _table("what | value", rows)
+    begun = f", beginning with the weights of {base}" if base else ""
+    return f"Trained on {read}{begun}.\n\n" + _table("what | value", rows)
 
 
 def _source(config: Mapping[str, Any]) -> str:

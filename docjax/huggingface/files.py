@@ -29,10 +29,16 @@ def find(
     A hub name is pinned by `revision`, or written as NAME@REVISION.
 
     Raises:
-      UserError: if there is no such folder, and the hub has or gives none.
+      UserError: if there is no such folder, and the hub has or gives none; if a folder
+        is asked for in a revision.
     """
     folder = Path(name_or_folder)
     if folder.is_dir():
+        if revision:
+            raise UserError(
+                f"{folder}: a folder has no revision {revision!r}; leave it out, or give "
+                "a hub name"
+            )
         return folder, None
     name, _, pinned = str(name_or_folder).partition("@")
     import huggingface_hub
@@ -53,6 +59,13 @@ def find(
             "model.safetensors"
         ) from None
     return Path(path), Path(path).name
+
+
+def pinned(name_or_folder: str | Path) -> str:
+    """A hub name with the commit that it stands for, NAME@COMMIT; a folder as it is."""
+    _, commit = find(name_or_folder)
+    name = str(name_or_folder)
+    return f"{name.partition('@')[0]}@{commit}" if commit else name
 
 
 def read_json(path: Path, kind: type = dict) -> Any:

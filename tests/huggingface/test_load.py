@@ -415,3 +415,9 @@ def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch
     for name, revision in (("someone/small", "v2"), ("someone/small@v2", None)):
         with pytest.raises(UserError, match="not had"):
             load(name, revision, local_files_only=True)
+
+
+def test_a_folder_has_no_revision(tiny, run):
+    for folder in (tiny, run):
+        with pytest.raises(UserError, match="a folder has no revision 'v2'"):
+            docjax.load(folder, revision="v2")
