@@ -79,7 +79,7 @@ def read(folder: Path) -> dict[str, Any]:
     files.refuse_code(folder)
     _check_modules(folder / "modules.json")
     path = folder / FACTS
-    facts = files.read_json(path)
+    facts = config_lib.load(path)
     if facts.get("format") != FORMAT:
         raise UserError(
             f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
@@ -156,8 +156,7 @@ def _verify(folder: Path) -> None:
         found = manifest.compare(folder)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{folder / manifest.MANIFEST}: not readable ({error}), so the model "
-            "cannot be verified; export it again"
+            f"{folder}: the model cannot be verified ({error}); export it again"
         ) from None
     missing = [name for name in found.missing if not name.endswith(NOT_READ)]
     for faulty, fault in (
@@ -171,7 +170,7 @@ def _verify(folder: Path) -> None:
 
 def _check_modules(path: Path) -> None:
     """Raises UserError for modules that no export has; docjax itself reads none."""
-    for module in files.read_json(path, list):
+    for module in config_lib.load(path, list):
         kind = module.get("type") if isinstance(module, dict) else module
         if not str(kind).startswith((MODULE, STOCK)):
             raise UserError(f"{path}: module {kind} is not of an export")

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import configs, exported, files, names
@@ -59,7 +60,7 @@ def load(
     files.refuse_code(inner)
     compared, named = _comparing(folder)
     source = str(inner / "config.json")
-    keywords = configs.keywords(files.read_json(inner / "config.json"), source)
+    keywords = configs.keywords(config_lib.load(inner / "config.json"), source)
     asked = _optional(inner / "sentence_bert_config.json")
     return Checkpoint(
         keywords=keywords,
@@ -93,7 +94,7 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
     path = folder / "modules.json"
     if not path.exists():
         return folder, "mean", False
-    found = configs.modules(files.read_json(path, list), str(path))
+    found = configs.modules(config_lib.load(path, list), str(path))
     inner = folder / found.get("Transformer", "")
     config = _optional(folder / found.get("Pooling", "") / "config.json")
     pooling = configs.pooling(config if "Pooling" in found else {}, str(path))
@@ -120,7 +121,7 @@ def _max_tokens(
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    return files.read_json(path) if path.exists() else {}
+    return config_lib.load(path) if path.exists() else {}
 
 
 def _params(folder: Path, keywords: Mapping[str, Any]) -> dict[str, Any]:
