@@ -266,6 +266,9 @@ def test_every_encoder_there_is_has_the_same_vectors(case, tmp_path):
         case in STOCK
     )
     assert (folder / "docjax_module.py").exists() == (case not in STOCK)
+    card = (folder / "README.md").read_text()
+    for words in ("says nothing of the rest", "sentence-transformers cuts it"):
+        assert (words in card) == case.startswith("one segment")
     assert ("head" in docjax.load(folder).params) == (case == "a section graph")
 
 

@@ -78,13 +78,6 @@ def _about(facts: Mapping[str, Any]) -> str:
 
 
 def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
-    code = (
-        "It needs no code of this folder."
-        if stock
-        else "It runs `docjax_module.py` of this folder, which reads whole documents: "
-        "texts, or dicts with `title` and `sections` (`heading`, `text`). "
-        "`encode_query` gives the vectors of queries."
-    )
     parts = [
         "With sentence-transformers 6 or newer:",
         _python(
@@ -92,7 +85,7 @@ def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
             f'model = SentenceTransformer("{name}"{"" if stock else OWN_CODE})',
             "vectors = model.encode(documents)",
         ),
-        code,
+        _code(facts["limits"], stock),
         "With docjax, which runs no code of any folder:",
         _python(
             "import docjax",
@@ -110,6 +103,23 @@ def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
             ),
         ]
     return "\n\n".join(parts)
+
+
+def _code(limits: Mapping[str, Any], stock: bool) -> str:
+    """What sentence-transformers runs, and what it leaves out."""
+    if not stock:
+        return (
+            "It runs `docjax_module.py` of this folder, which reads whole documents: "
+            "texts, or dicts with `title` and `sections` (`heading`, `text`). "
+            "`encode_query` gives the vectors of queries."
+        )
+    if not limits["inference_segments"]:
+        return "It needs no code of this folder."
+    return (
+        "It needs no code of this folder. Of a text longer than "
+        f"{limits['segment_tokens']:,} tokens it reads the beginning alone, and says "
+        "nothing of the rest."
+    )
 
 
 def _results(metrics: Mapping[str, Any]) -> str:
@@ -171,7 +181,8 @@ def _limits(limits: Mapping[str, Any], stock: bool) -> str:
     cut = (
         f"Of a document, the first {most:,} segments are read. What is left out is "
         + (
-            "counted by docjax, but not by sentence-transformers."
+            "counted and logged as a warning by docjax; sentence-transformers cuts it "
+            "without a word."
             if stock
             else "counted and logged as a warning."
         )
