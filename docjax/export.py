@@ -2,7 +2,7 @@
 
 The folder is written beside its place, its vectors are compared with the model's, and
 then it is renamed: it is complete and right, or not there. Its files are described in
-`docjax.huggingface.exported` and `docjax.huggingface.export`.
+`docjax.huggingface.exported` and `docjax.huggingface.libraries`.
 """
 
 import itertools
@@ -23,8 +23,7 @@ from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.data.tokens import Corpus
-from docjax.huggingface import card, exported, files
-from docjax.huggingface import export as huggingface
+from docjax.huggingface import card, exported, files, libraries
 from docjax.model import DocumentModel, load
 from docjax.training import metrics
 from docjax.types import Document, Section
@@ -67,7 +66,7 @@ def export(
         manifest.seal(partial)  # or nobody would read it
         facts["measured"] = _measured(partial, model, list(documents or _samples(run)))
         exported.write(partial, facts)
-        text = card.card(out.name, facts, huggingface.is_stock(partial), _about(run))
+        text = card.card(out.name, facts, libraries.is_stock(partial), _about(run))
         (partial / "README.md").write_text(text, encoding="utf-8")
         manifest.seal(partial)
         partial.rename(out)
@@ -109,11 +108,11 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
     exported.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)
     model.tokenizer.save(folder / "tokenizer.json")
-    if huggingface.is_transformer(facts):
+    if libraries.is_transformer(facts):
         known = model.tokenizer.backend.get_vocab(with_added_tokens=True)
-        huggingface.write_transformer(folder, facts, set(known))
+        libraries.write_transformer(folder, facts, set(known))
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
-    huggingface.write_modules(folder, facts, special > 0)
+    libraries.write_modules(folder, facts, special > 0)
     return facts
 
 

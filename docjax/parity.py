@@ -15,7 +15,7 @@ from jaxtyping import Float
 from docjax.config import UserError
 from docjax.data import batches, tokens
 from docjax.data.documents import full_text
-from docjax.huggingface.export import is_stock
+from docjax.huggingface.libraries import is_stock
 from docjax.inference import Inference
 from docjax.model import DocumentModel, in_dtype, load
 from docjax.types import Document

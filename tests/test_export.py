@@ -33,7 +33,7 @@ from docjax.encoders.pooling import Classifier, Mean, Predictor
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.words import WordAverage
 from docjax.export import MOST, export
-from docjax.huggingface import export as huggingface
+from docjax.huggingface import libraries
 from docjax.model import DocumentModel
 from docjax.prepare import initial_params, prepare
 
@@ -298,7 +298,7 @@ def test_a_vector_that_differs_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_queries_that_differ_leave_nothing(tmp_path, monkeypatch):
-    write = huggingface.write_code
+    write = libraries.write_code
 
     def wrong(folder):
         write(folder)
@@ -307,7 +307,7 @@ def test_queries_that_differ_leave_nothing(tmp_path, monkeypatch):
         assert query in text
         code.write_text(text.replace(query, f"{query} + 1"))
 
-    monkeypatch.setattr(huggingface, "write_code", wrong)
+    monkeypatch.setattr(libraries, "write_code", wrong)
     with pytest.raises(
         UserError, match=r"e-\d\d, '.*, queries': (1\.0|0\.99)"
     ) as error:

@@ -9,7 +9,7 @@ import pytest
 
 from docjax.data import graphs, segments
 from docjax.data.documents import BadDocument, parse
-from docjax.huggingface.export import CODE, write_code
+from docjax.huggingface.libraries import CODE, write_code
 
 
 @pytest.fixture(scope="module")
