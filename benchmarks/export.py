@@ -26,7 +26,8 @@ from docjax.huggingface.libraries import is_stock
 from docjax.types import Document, Section
 
 CONFIGS = sorted(path.stem for path in Path("configs").glob("*.py"))
-LIBRARIES = ("docjax", "transformers", "sentence-transformers")
+PEER = "sentence-transformers"
+LIBRARIES = ("docjax", "transformers", PEER, f"{PEER}, queries")
 
 
 def documents(count: int, longest: int) -> list[Document]:

@@ -67,28 +67,30 @@ def hub(tiny, tmp_path, monkeypatch) -> str:
 def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
     corpus, hub, tmp_path
 ):
+    texts = [parse({"id": "a", "text": "words"}, "a")]
+    folder = export("someone/small", tmp_path / "plain", texts)
+    base = json.loads((folder / "docjax.json").read_text())["base"]
+    assert base == f"someone/small@{hub}"
+    assert f"Exported from {base}: its training" in (folder / "README.md").read_text()
     run, found = tmp_path / "run", config(corpus, init="someone/small")
     sizes = dict(vocabulary=30522, width=16, heads=2, hidden=16, positions=64)
     found.encoder.segment.update(sizes | dict(types=2, layers=1, position_offset=0))
     found.encoder.segment.epsilon = 1e-12
     for _ in range(2):
         prepared = prepare(found, run)
-        assert json.loads((run / "config.json").read_text())["init"] == (
-            f"someone/small@{hub}"
-        )
+        assert json.loads((run / "config.json").read_text())["init"] == base
     saved = checkpoint.Checkpointer(run / "checkpoints")
     saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
     saved.close()
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     shutil.rmtree(tmp_path / "hub")  # the run goes on without the hub
     found.init = "someone/small"
-    assert prepare(found, run).config["init"] == f"someone/small@{hub}"
-    folder = export(run, tmp_path / "out", [parse({"id": "a", "text": "words"}, "a")])
+    assert prepare(found, run).config["init"] == base
+    folder = export(run, tmp_path / "out", texts)
     card = huggingface_hub.ModelCard.load(folder / "README.md")
     assert card.data.base_model == "someone/small"
-    assert f"beginning with the weights of someone/small@{hub}" in card.text
-    base = json.loads((folder / "docjax.json").read_text())["base"]
-    assert base == f"someone/small@{hub}"
+    assert f"beginning with the weights of {base}" in card.text
+    assert json.loads((folder / "docjax.json").read_text())["base"] == base
 
 
 def test_documents_without_labels_are_trained_on(corpus, tmp_path):
