@@ -34,7 +34,6 @@ class Checkpoint:
     similarity: str  # "cosine" or "dot": how vectors are compared
     prompts: dict[str, str]  # by name: words that belong before texts
     folder: Path  # where the tokenizer lies too
-    revision: str | None = None  # the hub's commit
 
 
 def load(
@@ -51,7 +50,7 @@ def load(
       UserError: for a missing or unsupported model, for weights that are not
         safetensors, and for tensors that do not fit config.json.
     """
-    folder, commit = files.find(name_or_folder, revision, local_files_only)
+    folder, _ = files.find(name_or_folder, revision, local_files_only)
     files.refuse_code(folder)
     if (folder / exported.FACTS).exists():
         inner, (pooling, normalize) = folder, exported.pooling(folder)
@@ -72,7 +71,6 @@ def load(
         similarity=compared,
         prompts=named,
         folder=inner,
-        revision=commit,
     )
 
 

@@ -22,6 +22,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.huggingface import names
 from docjax.huggingface.configs import to_config
 from docjax.huggingface.exported import write_params
+from docjax.huggingface.files import pinned
 from docjax.huggingface.load import load
 
 SIZES = dict(
@@ -408,10 +409,15 @@ def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch
     (cache / "refs").mkdir()
     (cache / "refs/main").write_text(commit)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    checkpoint = load("someone/small", local_files_only=True)
-    assert checkpoint.revision == commit
-    assert load("someone/small", commit, True).revision == commit
-    assert load(f"someone/small@{commit}").revision == commit
+    for name, revision in (
+        ("someone/small", None),
+        ("someone/small", commit),
+        (f"someone/small@{commit}", None),
+    ):
+        assert load(name, revision, True).folder == cache / "snapshots" / commit
+    assert pinned("someone/small") == pinned("someone/small@main")
+    assert pinned("someone/small") == f"someone/small@{commit}"
+    assert pinned(cache) == str(cache)
     for name, revision in (("someone/small", "v2"), ("someone/small@v2", None)):
         with pytest.raises(UserError, match="not had"):
             load(name, revision, local_files_only=True)
