@@ -22,11 +22,12 @@ from docjax import main
 from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.export import export
-from docjax.huggingface.export import is_stock
+from docjax.huggingface.libraries import is_stock
 from docjax.types import Document, Section
 
 CONFIGS = sorted(path.stem for path in Path("configs").glob("*.py"))
-LIBRARIES = ("docjax", "transformers", "sentence-transformers")
+PEER = "sentence-transformers"
+LIBRARIES = ("docjax", "transformers", PEER, f"{PEER}, queries")
 
 
 def documents(count: int, longest: int) -> list[Document]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import ml_collections
 
+MOST = 1 << 24  # bytes of a JSON file; an index of shards has some hundred thousand
+
 
 class UserError(ValueError):
     """A mistake in an input, a flag or a file: shown as one line, no traceback."""
@@ -148,16 +150,27 @@ def save(config: Any, path: Path) -> None:
     temporary.rename(path)
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Reads a config.json."""
+def load(path: Path, kind: type = dict) -> Any:
+    """The JSON object in a file of a run or model folder, or with `kind` list the array.
+
+    Raises:
+      UserError: for a missing file, or one with something else in it.
+    """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            raw = file.read(MOST + 1)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such config; is {path.parent} a run?") from None
+        raise UserError(
+            f"{path}: no such file; is {path.parent} a run or a model folder?"
+        ) from None
+    if len(raw) > MOST:
+        raise UserError(f"{path}: longer than {MOST:,} bytes: no config")
+    try:
+        found = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{path}: no JSON object")
+    if not isinstance(found, kind):
+        raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
     return found
 
 

@@ -2,10 +2,11 @@
 
 The folder is written beside its place, its vectors are compared with the model's, and
 then it is renamed: it is complete and right, or not there. Its files are described in
-`docjax.huggingface.exported` and `docjax.huggingface.export`.
+`docjax.huggingface.exported` and `docjax.huggingface.libraries`.
 """
 
 import itertools
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,8 +23,7 @@ from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.data.tokens import Corpus
-from docjax.huggingface import card, exported
-from docjax.huggingface import export as huggingface
+from docjax.huggingface import card, exported, files, libraries
 from docjax.model import DocumentModel, load
 from docjax.training import metrics
 from docjax.types import Document, Section
@@ -31,6 +31,7 @@ from docjax.types import Document, Section
 MOST = 1e-4  # that a number of a vector may differ
 SAMPLE = 8  # documents that are compared, and one of LONG words
 LONG = 2000
+COMMIT = r"[^@]+@[0-9a-f]{40}"  # a hub name in one version
 
 
 def export(
@@ -52,7 +53,7 @@ def export(
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
     parity.check_installed()
-    run = _run(model)
+    run, base = _run(model), _base(model)
     model = model if isinstance(model, DocumentModel) else load(model)
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -61,11 +62,11 @@ def export(
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}") from None
     try:
-        facts = _write(partial, model)
+        facts = _write(partial, model) | {"base": base}
         manifest.seal(partial)  # or nobody would read it
         facts["measured"] = _measured(partial, model, list(documents or _samples(run)))
         exported.write(partial, facts)
-        text = card.card(out.name, facts, huggingface.is_stock(partial), _about(run))
+        text = card.card(out.name, facts, libraries.is_stock(partial), _about(run))
         (partial / "README.md").write_text(text, encoding="utf-8")
         manifest.seal(partial)
         partial.rename(out)
@@ -79,6 +80,18 @@ def _run(model: Any) -> Path | None:
     """The run directory that `model` names, if it does."""
     run = None if isinstance(model, DocumentModel) else Path(model)
     return run if run and (run / "checkpoints").is_dir() else None
+
+
+def _base(model: DocumentModel | str | Path) -> str | None:
+    """NAME@COMMIT of the hub's weights that training began with, or that are these."""
+    if isinstance(model, DocumentModel):
+        return None
+    found = model
+    while found and _run(found):
+        found = config_lib.load(Path(found) / "config.json").get("init")
+    if found == model:
+        found = files.pinned(model)
+    return found if found and re.fullmatch(COMMIT, str(found)) else None
 
 
 def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
@@ -95,11 +108,11 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
     exported.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)
     model.tokenizer.save(folder / "tokenizer.json")
-    if huggingface.is_transformer(facts):
+    if libraries.is_transformer(facts):
         known = model.tokenizer.backend.get_vocab(with_added_tokens=True)
-        huggingface.write_transformer(folder, facts, set(known))
+        libraries.write_transformer(folder, facts, set(known))
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
-    huggingface.write_modules(folder, facts, special > 0)
+    libraries.write_modules(folder, facts, special > 0)
     return facts
 
 

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from docjax import config
+
 MANIFEST = "manifest.json"
 
 
@@ -29,14 +31,12 @@ def compare(folder: Path) -> Comparison:
 
     Raises:
       FileNotFoundError: without a manifest.
-      ValueError: if that is no JSON object.
+      UserError: if that is no JSON object.
     """
-    try:
-        expected = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise ValueError(str(error)) from None
-    if not isinstance(expected, dict):
-        raise ValueError("no JSON object")  # noqa: TRY004
+    path = folder / MANIFEST
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    expected = config.load(path)
     found = _hashes(folder)
     return Comparison(
         sorted(

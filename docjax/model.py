@@ -322,14 +322,13 @@ def load(
     """
     if dtype not in (None, *DTYPES):
         raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    folder, _ = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
         model = _load_run(Path(path), allow)
+    elif (folder / exported.FACTS).exists():
+        model = _load_export(folder, allow)
     else:
-        folder, _ = files.find(path, revision)
-        if (folder / exported.FACTS).exists():
-            model = _load_export(folder, allow)
-        else:
-            model = _load_huggingface(folder)
+        model = _load_huggingface(folder)
     return model if dtype is None else in_dtype(model, dtype)
 
 
@@ -445,6 +444,7 @@ def _similarity(objective: Any) -> str:
 
 def _load_huggingface(folder: Path) -> DocumentModel:
     found = huggingface.load(folder)
+    huggingface.refuse_prompts(found, folder)
     segment = Transformer(**found.keywords, pooling=found.pooling)
     limits = {
         "segment_tokens": found.max_tokens,
@@ -458,4 +458,5 @@ def _load_huggingface(folder: Path) -> DocumentModel:
         segments=segments.whole,
         graph=None,
         limits=limits,
+        similarity_fn_name=found.similarity,
     )

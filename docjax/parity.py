@@ -15,12 +15,13 @@ from jaxtyping import Float
 from docjax.config import UserError
 from docjax.data import batches, tokens
 from docjax.data.documents import full_text
-from docjax.huggingface.export import is_stock
+from docjax.huggingface.libraries import is_stock
 from docjax.inference import Inference
 from docjax.model import DocumentModel, in_dtype, load
 from docjax.types import Document
 
 ROWS = 32  # segments or documents in one call
+QUERIES = (1, 4, 8)  # words that begin a document
 
 
 def check_installed() -> None:
@@ -39,43 +40,54 @@ def differences(
 ) -> dict[str, float]:
     """The largest difference of any number, by the library that reads `folder`.
 
-    Of document vectors; for transformers, of the vectors of their segments. All in
-    float32.
+    Of the vectors of documents and of short queries; for transformers, of the vectors
+    of segments. All in float32.
 
     Raises:
       UserError: if a library cannot read the folder, or cuts texts into other tokens.
     """
     model = in_dtype(model, "float32")
+    queries, peer = _queries(model, documents), _sentence_transformer(folder)
+    items = [full_text(one) if is_stock(folder) else _item(one) for one in documents]
     # A GPU would multiply float32 numbers in fewer digits.
     with jax.default_matmul_precision("float32"):
         expected = model.encode(documents)
         found = {"docjax": load(folder, dtype="float32").encode(documents) - expected}
         if (folder / "config.json").exists():
             found["transformers"] = _transformers(folder, model, documents)
-    vectors = sentence_transformers_vectors(folder, documents)
-    found["sentence-transformers"] = vectors - expected
+        vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)
+        found["sentence-transformers"] = vectors - expected
+        if queries:
+            vectors = peer.encode_query(queries, show_progress_bar=False)
+            name = "sentence-transformers, queries"
+            found[name] = vectors - model.encode_queries(queries)
     return {name: float(np.abs(rest).max()) for name, rest in found.items()}
 
 
-def sentence_transformers_vectors(
-    folder: Path, documents: Sequence[Document]
-) -> Float[np.ndarray, "b d"]:
-    """The document vectors that sentence-transformers gives, on the CPU."""
+def _sentence_transformer(folder: Path) -> Any:
+    """The folder as sentence-transformers reads it, on the CPU."""
     from sentence_transformers import SentenceTransformer
 
-    stock = is_stock(folder)
     try:
         with _quiet():
-            model = SentenceTransformer(
+            return SentenceTransformer(
                 str(folder),
                 device="cpu",
-                trust_remote_code=not stock,
+                trust_remote_code=not is_stock(folder),
                 local_files_only=True,
             )
     except ValueError as error:
         raise UserError(f"sentence-transformers: {error}") from None
-    items = [full_text(one) if stock else _item(one) for one in documents]
-    return model.encode(items, batch_size=ROWS, show_progress_bar=False)
+
+
+def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
+    """The first words of some documents that are short enough for queries."""
+    own, most = model.tokenizer, model.limits
+    room = min(most["query_tokens"], most["segment_tokens"])
+    room -= len(own.prefix) + len(own.suffix)
+    words = [full_text(one).split() for one in documents[:ROWS]]
+    texts = [" ".join(some[:count]) for some in words for count in QUERIES]
+    return [t for t, ids in zip(texts, own.encode(texts)) if len(ids) <= room]
 
 
 def _item(document: Document) -> dict[str, Any]:

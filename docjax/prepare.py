@@ -25,6 +25,7 @@ from docjax.data.documents import full_text
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.data.tokens import Corpus
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.huggingface import files
 from docjax.huggingface import load as huggingface
 from docjax.objectives.infonce import infonce
 from docjax.processes import wait
@@ -92,6 +93,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     wait("start")  # a first meeting later would not wait for the tokenizer
     config = config_lib.plain(config)
     fields.check(config)
+    config["init"] = _pinned(config["init"], run)
     built = {key: config_lib.build(config[key]) for key in PARTS}
     if not fields.begun(run):
         _check_parts(config, built["views"], built["objective"])
@@ -114,6 +116,15 @@ def prepare(config: Any, run: Path) -> Prepared:
         config_lib.save(config, run / "config.json")
     encoder = config_lib.build(config["encoder"])
     return Prepared(config, run, tokenizer, corpus, classes, encoder, built["graph"])
+
+
+def _pinned(init: str | None, run: Path) -> str | None:
+    """`init` as NAME@COMMIT if it is a hub name: the commit that this run began with."""
+    path = run / "config.json"
+    before = config_lib.load(path).get("init") if path.exists() else None
+    if before and init in (before, before.partition("@")[0]):
+        return before
+    return files.pinned(init) if init else None
 
 
 def _check_parts(config: dict[str, Any], views: Any, objective: Any) -> None:

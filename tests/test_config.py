@@ -189,8 +189,11 @@ def test_a_saved_config_comes_back(tmp_path):
 def test_a_missing_or_broken_config_is_said_with_its_path(tmp_path):
     with pytest.raises(UserError) as error:
         config.load(tmp_path / "config.json")
-    assert f"is {tmp_path} a run?" in one_line(error)
+    assert f"is {tmp_path} a run or a model folder?" in one_line(error)
     for broken in (b'{"a": ', b"\xff\xfe"):
         (tmp_path / "config.json").write_bytes(broken)
         with pytest.raises(UserError, match="config.json: not JSON"):
             config.load(tmp_path / "config.json")
+    (tmp_path / "config.json").write_bytes(b" " * 2**25)
+    with pytest.raises(UserError, match="config.json: longer than 16,777,216 bytes"):
+        config.load(tmp_path / "config.json")

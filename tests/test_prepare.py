@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import huggingface_hub
 import numpy as np
 import pytest
 
@@ -12,7 +13,9 @@ from configs import deca, deca_bert, graph_roberta
 from docjax import checkpoint, main
 from docjax import prepare as prepare_lib
 from docjax.config import UserError
+from docjax.data.documents import parse
 from docjax.data.sources import jsonl
+from docjax.export import export
 from docjax.prepare import initial_params, prepare
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
@@ -47,6 +50,47 @@ def run(corpus, tmp_path_factory) -> Path:
     saved.close()
     (folder / "metrics.jsonl").write_text('{"step": 1}\n')
     return folder
+
+
+@pytest.fixture
+def hub(tiny, tmp_path, monkeypatch) -> str:
+    """someone/small, as if downloaded; gives its commit."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    cache = tmp_path / "hub/models--someone--small"
+    shutil.copytree(tiny, cache / "snapshots" / commit)
+    (cache / "refs").mkdir()
+    (cache / "refs/main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
+    return commit
+
+
+def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
+    corpus, hub, tmp_path
+):
+    texts = [parse({"id": "a", "text": "words"}, "a")]
+    folder = export("someone/small", tmp_path / "plain", texts)
+    base = json.loads((folder / "docjax.json").read_text())["base"]
+    assert base == f"someone/small@{hub}"
+    assert f"Exported from {base}: its training" in (folder / "README.md").read_text()
+    run, found = tmp_path / "run", config(corpus, init="someone/small")
+    sizes = dict(vocabulary=30522, width=16, heads=2, hidden=16, positions=64)
+    found.encoder.segment.update(sizes | dict(types=2, layers=1, position_offset=0))
+    found.encoder.segment.epsilon = 1e-12
+    for _ in range(2):
+        prepared = prepare(found, run)
+        assert json.loads((run / "config.json").read_text())["init"] == base
+    saved = checkpoint.Checkpointer(run / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    shutil.rmtree(tmp_path / "hub")  # the run goes on without the hub
+    found.init = "someone/small"
+    assert prepare(found, run).config["init"] == base
+    folder = export(run, tmp_path / "out", texts)
+    card = huggingface_hub.ModelCard.load(folder / "README.md")
+    assert card.data.base_model == "someone/small"
+    assert f"beginning with the weights of {base}" in card.text
+    assert json.loads((folder / "docjax.json").read_text())["base"] == base
 
 
 def test_documents_without_labels_are_trained_on(corpus, tmp_path):

@@ -22,4 +22,4 @@ def run(flags: argparse.Namespace) -> None:
         f"exported to {folder}; vectors of {measured['documents']} documents differ by"
     )
     for library, difference in measured["differences"].items():
-        print(f"{library:24} {difference:.1e}")
+        print(f"{library:32} {difference:.1e}")

@@ -1,6 +1,7 @@
 """Records become Documents: what a record must hold, and how bad ones are counted.
 
-Where records come from (files, folders, packages) is the business of `sources/`.
+Where records come from (files, folders, packages) is the business of `sources/`; what
+exported folders read too is in `records.py`.
 """
 
 import contextlib
@@ -8,11 +9,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Integral
 from typing import Any
 
 from absl import logging
 
 from docjax.config import UserError
+from docjax.data import records as records_lib
+from docjax.data.records import BadRecord
 from docjax.data.seen import Seen
 from docjax.types import Document, Section
 
@@ -32,26 +36,34 @@ class BadDocument(UserError):
         self.place, self.reason, self.detail = place, reason, detail
 
 
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except BadRecord as error:
+        raise BadDocument(*error.args) from None
+
+
+@_refusing()
 def parse(record: Any, place: str) -> Document:
     """The document that one JSON object describes; `place` names it in errors.
 
-    A text whose first line is the title is read without it. Keys without a meaning here go to `metadata`.
+    A text whose first line is the title is read without it. Keys without a meaning here
+    go to `metadata`.
 
     Raises:
       BadDocument: "missing key", "wrong type", "invalid UTF-8" or "empty text".
     """
-    if not isinstance(record, Mapping):
-        raise _wrong(place, "a document", "an object", record)
-    sections = _sections(record, place)
+    content = records_lib.content(record, place)
     document = Document(
         id=_name(record, "id" if "id" in record else "_id", place, required=True),
-        sections=sections,
-        title=_text(record, "title", place),
+        sections=tuple(Section(*section) for section in content.sections),
+        title=content.title,
         label=_name(record, "label", place),
         split=_name(record, "split", place),
         links=_links(record, place),
-        edges=_edges(record, place, len(sections)),
-        query=_text(record, "query", place) or None,
+        edges=content.edges,
+        query=records_lib.text(record, "query", place) or None,
         metadata=_metadata(record, place),
     )
     check_text(document, place)
@@ -86,17 +98,12 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
         raise BadDocument(place, reason, detail) from None
 
 
+@_refusing()
 def check_text(document: Document, place: str) -> None:
     """Raises BadDocument if a document has no words or holds half a character."""
-    text = full_text(document)
-    if not text or text.isspace():
-        raise BadDocument(place, "empty text", f"document {document.id!r} has no words")
     names = document.id, document.label, document.split, document.query
-    try:
-        "".join([text, *(name or "" for name in names)]).encode("utf-8")
-    except UnicodeEncodeError as error:
-        detail = f"document {document.id!r}: {error.reason} at {error.start}"
-        raise BadDocument(place, "invalid UTF-8", detail) from None
+    others = filter(None, names)
+    records_lib.check_text(document, place, f"document {document.id!r}", *others)
 
 
 def check_columns(names: Mapping[str, str], found: Iterable[str], place: str) -> None:
@@ -113,10 +120,7 @@ def check_columns(names: Mapping[str, str], found: Iterable[str], place: str) ->
 
 def full_text(document: Document) -> str:
     """Title, headings and texts, separated by blank lines."""
-    parts = [document.title]
-    for section in document.sections:
-        parts += [section.heading, section.text]
-    return "\n\n".join(part for part in parts if part)
+    return records_lib.full_text(document)
 
 
 def read(
@@ -187,89 +191,30 @@ def _check_counts(
         logging.warning("left out %d of %d bad documents: %s", bad, total, reasons)
 
 
-def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
-    if record.get("sections") is None:
-        text = _text(record, "text", place, required=True)
-        title = _text(record, "title", place)
-        if title.strip() and f"{text}\n".startswith(f"{title}\n"):
-            text = text[len(title) :].lstrip()  # it would be read twice
-        return (Section("", text),)
-    if record.get("text"):
-        detail = "both 'text' and 'sections'; one of them would not be read"
-        raise BadDocument(place, "wrong type", detail)
-    sections = tuple(
-        _section(section, f"{place}, section {number}")
-        for number, section in enumerate(_list(record, "sections", place))
-    )
-    return sections or (Section("", ""),)
-
-
-def _section(record: Any, place: str) -> Section:
-    if not isinstance(record, Mapping):
-        raise _wrong(place, "a section", "an object", record)
-    text = _text(record, "text", place, required=True)
-    return Section(_text(record, "heading", place), text)
-
-
-def _text(record: Mapping, key: str, place: str, required: bool = False) -> str:
-    if required and key not in record:
-        raise BadDocument(place, "missing key", f"no {key!r}")
-    value = record.get(key, "")
-    if value is None and not required:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong(place, repr(key), "a string", value)
-    return value
-
-
 def _name(record: Mapping, key: str, place: str, required: bool = False) -> str | None:
     value = record.get(key)
     if value is None or value == "":
         if required:
-            raise BadDocument(place, "missing key", "no 'id'")
+            raise BadRecord(place, "missing key", "no 'id'")
         return None
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise _wrong(place, repr(key), "a string or a whole number", value)
+    if isinstance(value, bool) or not isinstance(value, (str, Integral)):
+        raise records_lib.wrong(place, repr(key), "a string or a whole number", value)
     return str(value)
 
 
-def _list(record: Mapping, key: str, place: str) -> list:
-    value = record.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _wrong(place, repr(key), "a list", value)
-    return value
-
-
 def _links(record: Mapping, place: str) -> tuple[str, ...]:
-    links = _list(record, "links", place)
-    if not all(isinstance(link, (str, int)) for link in links):
-        raise BadDocument(place, "wrong type", "'links' must be a list of ids")
+    links = records_lib.items(record, "links", place)
+    if not all(isinstance(link, (str, Integral)) for link in links):
+        raise BadRecord(place, "wrong type", "'links' must be a list of ids")
     return tuple(map(str, links))
-
-
-def _edges(record: Mapping, place: str, sections: int) -> tuple[tuple[int, int], ...]:
-    edges = _list(record, "edges", place)
-    for edge in edges:
-        pair = isinstance(edge, list) and len(edge) == 2
-        if not pair or any(i not in range(sections) for i in edge):
-            detail = f"'edges' must be pairs of numbers below {sections}, not {edge}"
-            raise BadDocument(place, "wrong type", detail)
-    return tuple((int(a), int(b)) for a, b in edges)
 
 
 def _metadata(record: Mapping, place: str) -> dict[str, Any]:
     metadata = record.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise _wrong(place, "'metadata'", "an object", metadata)
+        raise records_lib.wrong(place, "'metadata'", "an object", metadata)
     others = {key: value for key, value in record.items() if key not in KEYS}
     return {**metadata, **others}
-
-
-def _wrong(place: str, what: str, expected: str, value: Any) -> BadDocument:
-    found = type(value).__name__
-    return BadDocument(place, "wrong type", f"{what} must be {expected}, not {found}")
 
 
 def parts(

@@ -1,15 +1,12 @@
 """Documents are cut into segments: passages, sentences, or the whole text.
 
 What a transformer's token limit does to a segment is said in `tokens.py`; which
-segments become which view, in `docjax.views`. Exported folders have these cuts once
-more, in `docjax/huggingface/torch_module.py`.
+segments become which view, in `docjax.views`. The cuts themselves are in `records.py`,
+which exported folders have too.
 """
 
-from collections.abc import Iterator
-
-from docjax.data.documents import full_text
-from docjax.data.sentences import sentences
-from docjax.types import Document, Section, Segment
+from docjax.data import records
+from docjax.types import Document, Segment
 
 
 def passages(document: Document, words: int = 100) -> list[Segment]:
@@ -18,26 +15,12 @@ def passages(document: Document, words: int = 100) -> list[Segment]:
     Each takes the next sentence while it fits; a longer sentence is a passage alone.
     Title and heading are read as sentences. White space becomes single spaces.
     """
-    found = []
-    for number, pieces in _sentences_by_section(document):
-        passage: list[str] = []
-        for piece in map(str.split, pieces):
-            if passage and len(passage) + len(piece) > words:
-                found.append(Segment(" ".join(passage), number))
-                passage = []
-            passage += piece
-        if passage:
-            found.append(Segment(" ".join(passage), number))
-    return found
+    return [Segment(*one) for one in records.passages(document, words)]
 
 
 def sentences_of(document: Document) -> list[Segment]:
     """One segment a sentence; title and headings too. White space as in `passages`."""
-    return [
-        Segment(" ".join(sentence.split()), number)
-        for number, pieces in _sentences_by_section(document)
-        for sentence in pieces
-    ]
+    return [Segment(*one) for one in records.sentences_of(document)]
 
 
 def whole(document: Document) -> list[Segment]:
@@ -46,11 +29,4 @@ def whole(document: Document) -> list[Segment]:
     What is longer than the token limit goes on in further segments: with a limit of
     512, these are a document's chunks.
     """
-    return [Segment(full_text(document), 0)]
-
-
-def _sentences_by_section(document: Document) -> Iterator[tuple[int, list[str]]]:
-    """Number and sentences of each section; the title belongs to the first."""
-    for number, section in enumerate(document.sections or (Section("", ""),)):
-        before = [document.title if number == 0 else "", section.heading]
-        yield number, [s for s in before if s.strip()] + sentences(section.text)
+    return [Segment(*one) for one in records.whole(document)]

@@ -15,7 +15,7 @@ class WordAverage(nn.Module):
     """The mean of the word vectors of a segment; without words, zero.
 
     Token 0 is padding. `words` are the vectors U, `targets` the vectors V of words to
-    be predicted, which only training reads.
+    be predicted, which only training reads: it works without.
     """
 
     vocabulary: int
@@ -28,7 +28,8 @@ class WordAverage(nn.Module):
             )
         shape = (self.vocabulary, self.width)
         self.words = self.param("words", _uniform, shape)
-        self.targets = self.param("targets", nn.initializers.zeros, shape)
+        if self.is_initializing():
+            self.param("targets", nn.initializers.zeros, shape)
 
     def __call__(
         self,

@@ -8,8 +8,8 @@ from typing import Any
 
 OWN_CODE = ", trust_remote_code=True"
 SHOWN = (  # of a run's config: what it was trained with, not where
-    *("segments", "limits", "graph", "views", "encoder", "objective", "optimizer"),
-    *("batch", "microbatch", "epochs", "steps", "seed"),
+    *("init", "segments", "limits", "graph", "views", "encoder", "objective"),
+    *("optimizer", "batch", "microbatch", "epochs", "steps", "seed"),
 )
 COUNTS = {  # of a corpus, in the words of its summary
     "most_segments": "most segments of a document",
@@ -30,16 +30,17 @@ def card(
     parts = {
         "Use": _use(name, facts, stock),
         "Results": _results(run.get("metrics", {})),
-        "Training data": _data(run),
+        "Training data": _data(run, facts.get("base")),
         "Configuration": _configuration(facts, run.get("config", {})),
         "Limits": _limits(facts["limits"], stock),
         "Parity": _parity(facts["measured"]),
     }
     body = "\n".join(f"## {heading}\n\n{text}\n" for heading, text in parts.items())
-    return f"---\n{_header(name, run)}\n---\n\n# {name}\n\n{_about(facts)}\n\n{body}"
+    header = _header(name, run, facts.get("base"))
+    return f"---\n{header}\n---\n\n# {name}\n\n{_about(facts)}\n\n{body}"
 
 
-def _header(name: str, run: Mapping[str, Any]) -> str:
+def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCardData  # slow to import
 
     source = _source(run["config"]) if run else "unknown"
@@ -56,6 +57,7 @@ def _header(name: str, run: Mapping[str, Any]) -> str:
     kinds = "sentence-transformers feature-extraction sentence-similarity docjax jax"
     data = ModelCardData(
         library_name="sentence-transformers",
+        base_model=base and base.partition("@")[0],
         pipeline_tag="sentence-similarity",
         tags=kinds.split(),
         model_name=name if results else None,
@@ -76,13 +78,6 @@ def _about(facts: Mapping[str, Any]) -> str:
 
 
 def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
-    code = (
-        "It needs no code of this folder."
-        if stock
-        else "It runs `docjax_module.py` of this folder, which reads whole documents: "
-        "texts, or dicts with `title` and `sections` (`heading`, `text`). "
-        "`encode_query` gives the vectors of queries."
-    )
     parts = [
         "With sentence-transformers 6 or newer:",
         _python(
@@ -90,7 +85,7 @@ def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
             f'model = SentenceTransformer("{name}"{"" if stock else OWN_CODE})',
             "vectors = model.encode(documents)",
         ),
-        code,
+        _code(facts["limits"], stock),
         "With docjax, which runs no code of any folder:",
         _python(
             "import docjax",
@@ -110,6 +105,23 @@ def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
     return "\n\n".join(parts)
 
 
+def _code(limits: Mapping[str, Any], stock: bool) -> str:
+    """What sentence-transformers runs, and what it leaves out."""
+    if not stock:
+        return (
+            "It runs `docjax_module.py` of this folder, which reads whole documents: "
+            "texts, or dicts with `title` and `sections` (`heading`, `text`). "
+            "`encode_query` gives the vectors of queries."
+        )
+    if not limits["inference_segments"]:
+        return "It needs no code of this folder."
+    return (
+        "It needs no code of this folder. Of a text longer than "
+        f"{limits['segment_tokens']:,} tokens it reads the beginning alone, and says "
+        "nothing of the rest."
+    )
+
+
 def _results(metrics: Mapping[str, Any]) -> str:
     scores = _scores(metrics)
     if not scores:
@@ -126,9 +138,11 @@ def _scores(metrics: Mapping[str, Any]) -> list[tuple[str, str, float]]:
     return [(match[1], match[2], float(value)) for match, value in found if match]
 
 
-def _data(run: Mapping[str, Any]) -> str:
+def _data(run: Mapping[str, Any], base: str | None) -> str:
     if not run:
-        return "Exported from a model folder: its training is not known here."
+        return (
+            f"Exported from {base or 'a model folder'}: its training is not known here."
+        )
     rows = [f"source | {_source(run['config'])}"]
     for key, value in run["corpus"].items():
         if isinstance(value, Mapping):
@@ -137,7 +151,8 @@ def _data(run: Mapping[str, Any]) -> str:
         else:
             rows.append(f"{COUNTS.get(key, key)} | {value:,}")
     read = "all documents" if run["config"].get("transductive") else "the part `train`"
-    return f"Trained on {read}.\n\n" + _table("what | value", rows)
+    begun = f", beginning with the weights of {base}" if base else ""
+    return f"Trained on {read}{begun}.\n\n" + _table("what | value", rows)
 
 
 def _source(config: Mapping[str, Any]) -> str:
@@ -166,7 +181,8 @@ def _limits(limits: Mapping[str, Any], stock: bool) -> str:
     cut = (
         f"Of a document, the first {most:,} segments are read. What is left out is "
         + (
-            "counted by docjax, but not by sentence-transformers."
+            "counted and logged as a warning by docjax; sentence-transformers cuts it "
+            "without a word."
             if stock
             else "counted and logged as a warning."
         )
@@ -187,8 +203,8 @@ def _parity(measured: Mapping[str, Any]) -> str:
     return (
         f"The largest difference of any number to the trained model's, in float32, over "
         f"{measured['documents']:,} documents of {least:,} to {most:,} words "
-        "(transformers: over the vectors of their segments):\n\n"
-        + _table("read with | difference", rows)
+        "(transformers: over the vectors of their segments; queries: over the first words "
+        "of some):\n\n" + _table("read with | difference", rows)
     )
 
 

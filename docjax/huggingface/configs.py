@@ -1,7 +1,7 @@
 """Hugging Face's config.json <-> the keywords of our Transformer.
 
-Also what a sentence-transformers folder says of pooling. Tensors are in `names.py`,
-files in `load.py`.
+Also what a sentence-transformers folder says of pooling, similarity and prompts. Tensors
+are in `names.py`, files in `load.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ ACTIVATIONS = {  # theirs -> ours
 MOST = 2**31 - 1  # of any size
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
+SIMILARITIES = ("cosine", "dot")
 OLD_POOLINGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -130,6 +131,33 @@ def pooling(config: Mapping[str, Any], source: str) -> str:
             f"supported are {', '.join(POOLINGS)}"
         )
     return POOLINGS[modes[0]]
+
+
+def similarity(config: Mapping[str, Any], source: str) -> str:
+    """ "cosine" or "dot", as a config_sentence_transformers.json says.
+
+    Raises:
+      UserError: for another similarity.
+    """
+    found = config.get("similarity_fn_name") or "cosine"
+    if found not in SIMILARITIES:
+        raise UserError(
+            f"{source}: similarity_fn_name {found!r} is not supported; supported are "
+            f"{', '.join(SIMILARITIES)}"
+        )
+    return found
+
+
+def prompts(config: Mapping[str, Any], source: str) -> dict[str, str]:
+    """Name -> words that a config_sentence_transformers.json puts before texts.
+
+    Raises:
+      UserError: if they are no words by name.
+    """
+    found = config.get("prompts") or {}
+    if not isinstance(found, Mapping):
+        raise UserError(f"{source}: prompts {found!r} are no words by name")
+    return {name: str(words) for name, words in found.items() if words}
 
 
 def _check_kind(config: Mapping[str, Any], source: str) -> None:

@@ -2,7 +2,7 @@
 
     docjax.json           encoder, segments, graph and limits, as a config has them
     model.safetensors     the segment encoder, under the names of its library
-    document.safetensors  all other parameters, under our own paths
+    document.safetensors  all other parameters that inference reads, by our own paths
     manifest.json         the sha256 of every file
 
 `docjax.export` adds what other libraries read. A new segment encoder gets its names in
@@ -55,7 +55,7 @@ def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
     """Writes model.safetensors and document.safetensors, those of them not empty."""
     table = _table(encoder)
     parts: dict[str, dict[str, np.ndarray]] = {WEIGHTS: {}, REST: {}}
-    for path, array in names.flatten(params).items():
+    for path, array in _read_by_inference(encoder, params).items():
         tensor = np.asarray(array, np.float32)
         if path in table:
             tensor = names.swap(path, tensor)
@@ -79,7 +79,7 @@ def read(folder: Path) -> dict[str, Any]:
     files.refuse_code(folder)
     _check_modules(folder / "modules.json")
     path = folder / FACTS
-    facts = files.read_json(path)
+    facts = config_lib.load(path)
     if facts.get("format") != FORMAT:
         raise UserError(
             f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
@@ -102,12 +102,12 @@ def pooling(folder: Path) -> tuple[str, bool]:
 
 
 def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
-    """The parameters of an encoder, nested, float32.
+    """The parameters of an encoder that inference reads, nested, float32.
 
     Raises:
       UserError: if the tensors are not those of the encoder.
     """
-    expected = names.flatten(shapes(encoder, folder / FACTS))
+    expected = _read_by_inference(encoder, shapes(encoder, folder / FACTS))
     table = _table(encoder)
     with files.tensors(_weights(folder)) as tensors:
         found = {path: table.get(path, path) for path in expected}
@@ -134,6 +134,13 @@ def _read(tensors: Mapping[str, Any], path: str, table: Mapping[str, str]):
     return np.ascontiguousarray(names.swap(path, tensor) if path in table else tensor)
 
 
+def _read_by_inference(encoder: DocumentEncoder, params: Any) -> dict[str, Any]:
+    """By path: not the words to be predicted, nor a head that gives no classes."""
+    left = ("segment/targets",) if encoder.classifies else ("segment/targets", "head/")
+    flat = names.flatten(params).items()
+    return {path: array for path, array in flat if not path.startswith(left)}
+
+
 def _table(encoder: DocumentEncoder) -> dict[str, str]:
     found = segment_names(encoder.segment)
     return {f"segment/{path}": name for path, name in found.items()}
@@ -149,8 +156,7 @@ def _verify(folder: Path) -> None:
         found = manifest.compare(folder)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{folder / manifest.MANIFEST}: not readable ({error}), so the model "
-            "cannot be verified; export it again"
+            f"{folder}: the model cannot be verified ({error}); export it again"
         ) from None
     missing = [name for name in found.missing if not name.endswith(NOT_READ)]
     for faulty, fault in (
@@ -164,7 +170,7 @@ def _verify(folder: Path) -> None:
 
 def _check_modules(path: Path) -> None:
     """Raises UserError for modules that no export has; docjax itself reads none."""
-    for module in files.read_json(path, list):
+    for module in config_lib.load(path, list):
         kind = module.get("type") if isinstance(module, dict) else module
         if not str(kind).startswith((MODULE, STOCK)):
             raise UserError(f"{path}: module {kind} is not of an export")

@@ -1,11 +1,10 @@
-"""A model's folder, its JSON files and its tensors, opened but not yet read.
+"""A model's folder and its tensors, opened but not yet read.
 
 Weights come from safetensors alone: nothing is unpickled. What the tensors mean is in
 `names.py`.
 """
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import ml_dtypes  # noqa: F401  lets NumPy read bfloat16 tensors
 import safetensors
 
+from docjax import config as config_lib
 from docjax.config import UserError
 
-MOST_JSON = 1 << 24  # bytes; an index of shards has some hundred thousand
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 
 
@@ -29,10 +28,16 @@ def find(
     A hub name is pinned by `revision`, or written as NAME@REVISION.
 
     Raises:
-      UserError: if there is no such folder, and the hub has or gives none.
+      UserError: if there is no such folder, and the hub has or gives none; if a folder
+        is asked for in a revision.
     """
     folder = Path(name_or_folder)
     if folder.is_dir():
+        if revision:
+            raise UserError(
+                f"{folder}: a folder has no revision {revision!r}; leave it out, or give "
+                "a hub name"
+            )
         return folder, None
     name, _, pinned = str(name_or_folder).partition("@")
     import huggingface_hub
@@ -55,33 +60,18 @@ def find(
     return Path(path), Path(path).name
 
 
-def read_json(path: Path, kind: type = dict) -> Any:
-    """The JSON object in a file, or with `kind` list the array.
-
-    Raises:
-      UserError: for a missing file, or one with something else in it.
-    """
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_JSON + 1)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; is this a model folder?") from None
-    if len(raw) > MOST_JSON:
-        raise UserError(f"{path}: longer than {MOST_JSON:,} bytes: no model's config")
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error})") from None
-    if not isinstance(value, kind):
-        raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
-    return value
+def pinned(name_or_folder: str | Path) -> str:
+    """A hub name with the commit that it stands for, NAME@COMMIT; a folder as it is."""
+    _, commit = find(name_or_folder)
+    name = str(name_or_folder)
+    return f"{name.partition('@')[0]}@{commit}" if commit else name
 
 
 def refuse_code(folder: Path) -> None:
     """Raises UserError for a model with code of its own: without it, it is another one."""
     code = sorted(path.name for path in folder.glob("modeling_*.py"))
     for name in ("config.json", "tokenizer_config.json"):
-        if (folder / name).exists() and "auto_map" in read_json(folder / name):
+        if (folder / name).exists() and "auto_map" in config_lib.load(folder / name):
             code.append(f"auto_map of {name}")
     if code:
         raise UserError(
@@ -114,7 +104,7 @@ def weights(folder: Path) -> list[Path]:
     if whole.exists():
         return [whole]
     if index.exists():
-        names = read_json(index).get("weight_map")
+        names = config_lib.load(index).get("weight_map")
         names = list(names.values()) if isinstance(names, dict) else [None]
         if not all(isinstance(n, str) and Path(n).name == n for n in names):
             raise UserError(f"{index}: weight_map does not name files of this folder")

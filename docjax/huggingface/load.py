@@ -12,11 +12,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 
+from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import configs, exported, files, names
+
+COMPARING = "config_sentence_transformers.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +31,9 @@ class Checkpoint:
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
     lowercase: bool  # texts are read in small letters, whatever the tokenizer does
+    similarity: str  # "cosine" or "dot": how vectors are compared
+    prompts: dict[str, str]  # by name: words that belong before texts
     folder: Path  # where the tokenizer lies too
-    revision: str | None = None  # the hub's commit
 
 
 def load(
@@ -47,15 +50,16 @@ def load(
       UserError: for a missing or unsupported model, for weights that are not
         safetensors, and for tensors that do not fit config.json.
     """
-    folder, commit = files.find(name_or_folder, revision, local_files_only)
+    folder, _ = files.find(name_or_folder, revision, local_files_only)
     files.refuse_code(folder)
     if (folder / exported.FACTS).exists():
         inner, (pooling, normalize) = folder, exported.pooling(folder)
     else:
         inner, pooling, normalize = _modules(folder)
     files.refuse_code(inner)
+    compared, named = _comparing(folder)
     source = str(inner / "config.json")
-    keywords = configs.keywords(files.read_json(inner / "config.json"), source)
+    keywords = configs.keywords(config_lib.load(inner / "config.json"), source)
     asked = _optional(inner / "sentence_bert_config.json")
     return Checkpoint(
         keywords=keywords,
@@ -64,9 +68,23 @@ def load(
         normalize=normalize,
         max_tokens=_max_tokens(inner, keywords, asked),
         lowercase=asked.get("do_lower_case") is True,
+        similarity=compared,
+        prompts=named,
         folder=inner,
-        revision=commit,
     )
+
+
+def refuse_prompts(found: Checkpoint, source: str | Path) -> None:
+    """Raises UserError for a model whose texts are read behind prompts.
+
+    Its vectors of bare texts are others; training from its weights needs no prompts.
+    """
+    if found.prompts:
+        raise UserError(
+            f"{source}: the model was trained with prompts before its texts "
+            f"({found.prompts}), which docjax does not put there: empty `prompts` in "
+            f"{COMPARING} of a copy of the folder, and put them before your texts"
+        )
 
 
 def _modules(folder: Path) -> tuple[Path, str, bool]:
@@ -74,19 +92,18 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
     path = folder / "modules.json"
     if not path.exists():
         return folder, "mean", False
-    found = configs.modules(files.read_json(path, list), str(path))
+    found = configs.modules(config_lib.load(path, list), str(path))
     inner = folder / found.get("Transformer", "")
     config = _optional(folder / found.get("Pooling", "") / "config.json")
     pooling = configs.pooling(config if "Pooling" in found else {}, str(path))
-    prompts = _optional(folder / "config_sentence_transformers.json")
-    if prompts.get("default_prompt_name"):
-        logging.warning(
-            "%s: sentence-transformers reads each text behind the prompt %r, docjax "
-            "does not: put it before your texts",
-            folder,
-            prompts["default_prompt_name"],
-        )
     return inner, pooling, "Normalize" in found
+
+
+def _comparing(folder: Path) -> tuple[str, dict[str, str]]:
+    """Similarity and prompts, as sentence-transformers has them."""
+    path = folder / COMPARING
+    config = _optional(path)
+    return configs.similarity(config, str(path)), configs.prompts(config, str(path))
 
 
 def _max_tokens(
@@ -102,7 +119,7 @@ def _max_tokens(
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    return files.read_json(path) if path.exists() else {}
+    return config_lib.load(path) if path.exists() else {}
 
 
 def _params(folder: Path, keywords: Mapping[str, Any]) -> dict[str, Any]:

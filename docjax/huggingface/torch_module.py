@@ -4,9 +4,9 @@
 
 `docjax export` puts this file into the folders it writes; docjax itself never imports
 it, and it needs no docjax. A document is a text, or a dict {"text": ...} or {"title":
-..., "sections": [{"heading": ..., "text": ...}]}. It is cut into segments, a transformer
-or word vectors read them, and graph attention or a mean makes one vector of them.
-`docjax.json` says which. What the caps of the model leave out is logged as a warning.
+..., "sections": [{"heading": ..., "text": ...}]}. It is read and cut into segments by
+`docjax_records.py`, a transformer or word vectors read them, and graph attention or a mean
+makes one vector of them. `docjax.json` says which. What the caps of the model leave out is logged as a warning.
 """
 
 import functools
@@ -22,73 +22,25 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import AutoModel
 
-from .docjax_sentences import sentences
+from .docjax_records import (
+    check_text,
+    content,
+    full_text,
+    passages,
+    sentences_of,
+    whole,
+)
 
 ROWS = 32  # segments that the transformer reads in one call
 logger = logging.getLogger(__name__)
 
 
-# Documents: (title, [(heading, text)], pairs of connected sections).
-
-
 def read_document(item):
     """The document that a text or a dict describes, as docjax reads it."""
-    if isinstance(item, str):
-        item = {"text": item}
-    title, sections = item.get("title") or "", item.get("sections")
-    if sections is None:
-        text = item["text"]
-        if title.strip() and f"{text}\n".startswith(f"{title}\n"):
-            text = text[len(title) :].lstrip()
-        found = [("", text)]
-    else:
-        found = [(one.get("heading") or "", one["text"]) for one in sections]
-    document = title, found or [("", "")], item.get("edges") or []
-    if not full_text(document).strip():
-        raise ValueError(f"a document has no words: {str(item)[:80]}")
+    place = f"document {str(item)[:40]!r}"
+    document = content({"text": item} if isinstance(item, str) else item, place)
+    check_text(document, place, "it")
     return document
-
-
-def full_text(document):
-    title, sections, _ = document
-    parts = [title, *(part for section in sections for part in section)]
-    return "\n\n".join(part for part in parts if part)
-
-
-# Segments: lists of (text, number of its section).
-
-
-def passages(document, words=100):
-    found = []
-    for number, pieces in _sentences_by_section(document):
-        passage = []
-        for piece in map(str.split, pieces):
-            if passage and len(passage) + len(piece) > words:
-                found.append((" ".join(passage), number))
-                passage = []
-            passage += piece
-        if passage:
-            found.append((" ".join(passage), number))
-    return found
-
-
-def sentences_of(document):
-    return [
-        (" ".join(sentence.split()), number)
-        for number, pieces in _sentences_by_section(document)
-        for sentence in pieces
-    ]
-
-
-def whole(document):
-    return [(full_text(document), 0)]
-
-
-def _sentences_by_section(document):
-    title, sections, _ = document
-    for number, (heading, text) in enumerate(sections):
-        before = [title if number == 0 else "", heading]
-        yield number, [part for part in before if part.strip()] + sentences(text)
 
 
 # Graphs: [1 + segments, 1 + segments], True where the row takes from the column; node 0
@@ -315,7 +267,7 @@ class LongDocuments(nn.Module):
             segments = self._capped(segments)
             if self.graph:
                 pairs = zip(segments, documents)
-                graphs = [self.graph([n for _, n in s], one[2]) for s, one in pairs]
+                graphs = [self.graph([n for _, n in s], d.edges) for s, d in pairs]
         ids = [ids for some in segments for ids, _ in some]
         lengths = torch.tensor([len(one) for one in ids])
         tokens = torch.zeros(len(ids), max(int(lengths.max()), 1), dtype=torch.long)
@@ -346,7 +298,7 @@ class LongDocuments(nn.Module):
 
     def _segments(self, document, cut):
         """Token ids and section of each segment; the long ones go on in further ones."""
-        pieces = cut(document)
+        pieces = list(cut(document))
         texts = [text for text, _ in pieces]
         encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         room = self.limits["segment_tokens"] - len(self.prefix) - len(self.suffix)

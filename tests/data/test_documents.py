@@ -1,6 +1,8 @@
 import json
+import re
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from docjax.config import UserError
@@ -47,6 +49,27 @@ def test_a_sectioned_record_keeps_its_structure():
         query="q",
         metadata={"venue": "v"},
     )
+
+
+def test_what_python_and_numpy_hold_are_records_too():
+    found = parse(
+        {
+            "id": np.int64(7),
+            "sections": ({"text": "x"}, {"text": "y"}),
+            "links": (np.int64(3), "b"),
+            "edges": ((0, np.int32(1)), [1, 1]),
+        },
+        "here",
+    )
+    sections = (Section("", "x"), Section("", "y"))
+    assert found == Document("7", sections, links=("3", "b"), edges=((0, 1), (1, 1)))
+
+
+@pytest.mark.parametrize("edge", [(0, 2), (-1, 0), (0.5, 1), ("0", 1), (0, 1, 1), 0])
+def test_an_edge_that_joins_no_two_sections_is_named(edge):
+    record = {"id": "a", "sections": [{"text": "x"}, {"text": "y"}], "edges": [edge]}
+    with pytest.raises(BadDocument, match=re.escape(f"below 2, not {edge}")):
+        parse(record, "here")
 
 
 def test_the_id_may_be_called_as_in_beir():

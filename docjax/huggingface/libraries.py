@@ -20,6 +20,7 @@ MEAN = "docjax.encoders.pooling.Mean"
 WHOLE = "docjax.data.segments.whole"
 CODE = {  # in the folder -> in docjax, where only it is kept
     "docjax_module.py": ("docjax.huggingface", "torch_module.py"),
+    "docjax_records.py": ("docjax.data", "records.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),
 }
 TOKENS = {  # what transformers calls the special tokens of BERT and RoBERTa
@@ -99,8 +100,9 @@ def write_modules(folder: Path, facts: Mapping[str, Any], special: bool) -> None
 def write_code(folder: Path) -> None:
     """Copies our module for sentence-transformers, and what it needs of docjax."""
     for name, (package, source) in CODE.items():
-        code = importlib.resources.files(package).joinpath(source)
-        (folder / name).write_bytes(code.read_bytes())
+        code = importlib.resources.files(package).joinpath(source).read_bytes()
+        code = code.replace(b"\nfrom docjax.data.", b"\nfrom .docjax_")
+        (folder / name).write_bytes(code)
 
 
 def is_stock(folder: Path) -> bool:

@@ -1,0 +1,163 @@
+"""What a record says of a document, and how a document is cut: Python alone.
+
+`docjax export` puts this file into the folders it writes, so that sentence-transformers
+reads and cuts documents as docjax does; docjax does so by `documents.py` and
+`segments.py`. A document is anything with a title and sections.
+"""
+
+from collections.abc import Iterator, Mapping
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from docjax.data.sentences import sentences
+
+
+class BadRecord(ValueError):
+    """A record that is no document: `place`, `reason` and `detail`."""
+
+    def __str__(self) -> str:
+        return ": ".join(self.args)
+
+
+class Section(NamedTuple):
+    heading: str
+    text: str
+
+
+class Content(NamedTuple):
+    """What vectors depend on; `edges` are pairs of section numbers."""
+
+    title: str
+    sections: tuple[Section, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+def content(record: Any, place: str) -> Content:
+    """The content of the document that one JSON object describes.
+
+    A text whose first line is the title is read without it.
+
+    Raises:
+      BadRecord: "missing key" or "wrong type"; `place` names the record.
+    """
+    if not isinstance(record, Mapping):
+        raise wrong(place, "a document", "an object", record)
+    title, sections = text(record, "title", place), _sections(record, place)
+    return Content(title, sections, _edges(record, place, len(sections)))
+
+
+def check_text(document: Any, place: str, name: str, *others: str) -> None:
+    """Raises BadRecord if a document has no words or holds half a character.
+
+    Or one of the `others`.
+    """
+    words = full_text(document)
+    if not words or words.isspace():
+        raise BadRecord(place, "empty text", f"{name} has no words")
+    try:
+        "".join([words, *others]).encode("utf-8")
+    except UnicodeEncodeError as error:
+        detail = f"{name}: {error.reason} at {error.start}"
+        raise BadRecord(place, "invalid UTF-8", detail) from None
+
+
+def full_text(document: Any) -> str:
+    """Title, headings and texts, separated by blank lines."""
+    parts = [document.title]
+    for section in document.sections:
+        parts += [section.heading, section.text]
+    return "\n\n".join(part for part in parts if part)
+
+
+def passages(document: Any, words: int = 100) -> Iterator[tuple[str, int]]:
+    """The text and the section's number of each passage of at most `words` words."""
+    for number, pieces in _sentences_by_section(document):
+        passage: list[str] = []
+        for piece in map(str.split, pieces):
+            if passage and len(passage) + len(piece) > words:
+                yield " ".join(passage), number
+                passage = []
+            passage += piece
+        if passage:
+            yield " ".join(passage), number
+
+
+def sentences_of(document: Any) -> Iterator[tuple[str, int]]:
+    """The text and the section's number of each sentence."""
+    for number, pieces in _sentences_by_section(document):
+        for sentence in pieces:
+            yield " ".join(sentence.split()), number
+
+
+def whole(document: Any) -> Iterator[tuple[str, int]]:
+    """The full text, as if all of it were in the first section."""
+    yield full_text(document), 0
+
+
+def text(record: Mapping, key: str, place: str, required: bool = False) -> str:
+    """The string at `key`; without one, "" unless it is required."""
+    if required and key not in record:
+        raise BadRecord(place, "missing key", f"no {key!r}")
+    value = record.get(key, "")
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str):
+        raise wrong(place, repr(key), "a string", value)
+    return value
+
+
+def items(record: Mapping, key: str, place: str) -> list | tuple:
+    """The list at `key`; without one, an empty one."""
+    value = record.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise wrong(place, repr(key), "a list", value)
+    return value
+
+
+def wrong(place: str, what: str, expected: str, value: Any) -> BadRecord:
+    found = type(value).__name__
+    return BadRecord(place, "wrong type", f"{what} must be {expected}, not {found}")
+
+
+def _sentences_by_section(document: Any) -> Iterator[tuple[int, list[str]]]:
+    """Number and sentences of each section; the title belongs to the first."""
+    for number, section in enumerate(document.sections or (Section("", ""),)):
+        before = [document.title if number == 0 else "", section.heading]
+        yield number, [s for s in before if s.strip()] + sentences(section.text)
+
+
+def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
+    if record.get("sections") is None:
+        words = text(record, "text", place, required=True)
+        title = text(record, "title", place)
+        if title.strip() and f"{words}\n".startswith(f"{title}\n"):
+            words = words[len(title) :].lstrip()  # it would be read twice
+        return (Section("", words),)
+    if record.get("text"):
+        detail = "both 'text' and 'sections'; one of them would not be read"
+        raise BadRecord(place, "wrong type", detail)
+    sections = tuple(
+        _section(section, f"{place}, section {number}")
+        for number, section in enumerate(items(record, "sections", place))
+    )
+    return sections or (Section("", ""),)
+
+
+def _section(record: Any, place: str) -> Section:
+    if not isinstance(record, Mapping):
+        raise wrong(place, "a section", "an object", record)
+    words = text(record, "text", place, required=True)
+    return Section(text(record, "heading", place), words)
+
+
+def _edges(record: Mapping, place: str, sections: int) -> tuple[tuple[int, int], ...]:
+    edges = items(record, "edges", place)
+    for edge in edges:
+        pair = isinstance(edge, (list, tuple)) and len(edge) == 2
+        known = lambda i: isinstance(i, Integral) and 0 <= i < sections
+        if not pair or not all(map(known, edge)):
+            detail = f"'edges' must be pairs of numbers below {sections}, not {edge}"
+            raise BadRecord(place, "wrong type", detail)
+    return tuple((int(a), int(b)) for a, b in edges)
