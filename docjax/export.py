@@ -24,7 +24,8 @@ from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.data.tokens import Corpus
 from docjax.huggingface import card, exported, files, libraries
-from docjax.model import DocumentModel, load
+from docjax.loading import load
+from docjax.model import DocumentModel
 from docjax.training import metrics
 from docjax.types import Document, Section
 
@@ -76,6 +77,17 @@ def export(
     return out
 
 
+def export_run(run: Path) -> Path:
+    """Writes a run to RUN/export, unless that is there and of its present parameters."""
+    out, model = run / "export", load(run)
+    if out.exists():
+        if exported.read(out).get("fingerprint") == model.fingerprint():
+            logging.info("%s is there, of these parameters", out)
+            return out
+        shutil.rmtree(out)
+    return export(run, out)
+
+
 def _run(model: Any) -> Path | None:
     """The run directory that `model` names, if it does."""
     run = None if isinstance(model, DocumentModel) else Path(model)
@@ -104,6 +116,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         "limits": dict(model.limits),
         "labels": list(model.labels),
         "similarity": model.similarity_fn_name,
+        "fingerprint": model.fingerprint(),
     }
     exported.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)

@@ -21,7 +21,7 @@ from ml_collections import ConfigDict, config_flags
 from docjax import frozen, run_report
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
-from docjax.export import export
+from docjax.export import export_run
 from docjax.prepare import prepare, trained_params
 from docjax.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
@@ -84,7 +84,7 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
         )
     if jax.process_index() == 0:
         if mode == "export":
-            export(workdir, workdir / "export")
+            export_run(workdir)
         logging.info("report: %s", run_report.write(local, after))
     wait("report")
     return metrics

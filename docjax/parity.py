@@ -17,7 +17,8 @@ from docjax.data import batches, tokens
 from docjax.data.documents import full_text
 from docjax.huggingface.libraries import is_stock
 from docjax.inference import Inference
-from docjax.model import DocumentModel, in_dtype, load
+from docjax.loading import in_dtype, load
+from docjax.model import DocumentModel
 from docjax.types import Document
 
 ROWS = 32  # segments or documents in one call

@@ -25,6 +25,7 @@ from docjax.evaluate import Evaluation
 from docjax.explain import attention as attention_lib
 from docjax.explain import figures, report
 from docjax.huggingface import exported
+from docjax.loading import load
 from docjax.model import DocumentModel
 from docjax.prepare import initial_params
 from docjax.training import metrics
@@ -60,7 +61,7 @@ def write(evaluation: Evaluation, params: Any) -> Path:
             tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
             attention=_or_none(_attention, evaluation, figures_dir, params, shown),
             words=_words(evaluation, params),
-            export=_or_none(_export, prepared.run / "export"),
+            export=_or_none(_export, prepared.run),
             commands={"This run was made with": shlex.join(["python", *_command()])},
         ),
     )
@@ -203,11 +204,14 @@ def _map(evaluation: Evaluation, path: Path, params, sample, texts) -> Path:
     return figures.tsne_panels(path, panels, labels, ids=ids)
 
 
-def _export(folder: Path) -> report.Export | None:
-    """What `--mode=export` has written, if it has."""
+def _export(run: Path) -> report.Export | None:
+    """What `--mode=export` has written, if it has, of the run's present parameters."""
+    folder = run / "export"
     if not (folder / exported.FACTS).exists():
         return None
     facts = exported.read(folder)
+    if facts.get("fingerprint") != load(run).fingerprint():
+        return None
     files = [path for path in folder.rglob("*") if path.is_file()]
     measured = facts["measured"]
     return report.Export(

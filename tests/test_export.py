@@ -18,7 +18,7 @@ from sentence_transformers import SentenceTransformer
 
 import docjax
 from configs import deca, graph_roberta
-from docjax import checkpoint, cli, main
+from docjax import checkpoint, cli, main, manifest, run_report
 from docjax import export as export_lib
 from docjax.config import UserError
 from docjax.data import graphs, segments
@@ -33,7 +33,7 @@ from docjax.encoders.pooling import Classifier, Mean, Predictor
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.words import WordAverage
 from docjax.export import MOST, export
-from docjax.huggingface import libraries
+from docjax.huggingface import exported, libraries
 from docjax.model import DocumentModel
 from docjax.prepare import initial_params, prepare
 
@@ -397,4 +397,14 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs):
     assert docjax.load(run / "export").encode(["a gradient"]).shape == (1, 16)
     page = (run / "report" / "index.html").read_text()
     assert '<section id="export">' in page and f"docjax.load(&quot;{run}/export" in page
+    made = (run / "export/docjax.json").stat().st_ino
+    main.run(config, run, "export")
+    assert (run / "export/docjax.json").stat().st_ino == made  # once is enough
+    facts = json.loads((run / "export/docjax.json").read_text())
+    exported.write(run / "export", facts | {"fingerprint": "of other parameters"})
+    manifest.seal(run / "export")
+    assert run_report._export(run) is None
+    main.run(config, run, "export")
+    again = json.loads((run / "export/docjax.json").read_text())
+    assert again["fingerprint"] == facts["fingerprint"]
     assert "sentence-transformers" in page and "AutoModel" not in page

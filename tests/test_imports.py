@@ -21,10 +21,10 @@ FILES = sorted(set((ROOT / "docjax").rglob("*.py")) - {EXPORTED})
 FREE = {"docjax", "config", "manifest", "processes", "products", "types"}  # for all
 STAGES = {"data", "views", "encoders", "objectives"}
 LOADING = {"checkpoint", "huggingface", "inference"}
-RUNS = {"explain", "model", "prepare", "tasks", "training"}
+RUNS = {"explain", "loading", "model", "prepare", "tasks", "training"}
 USES = {"encode", "evaluate_model", "retrieval", "search"}
 MAY_IMPORT = {
-    "docjax": {"model"},
+    "docjax": {"loading"},
     "config": set(),
     "manifest": set(),
     "processes": set(),
@@ -39,13 +39,14 @@ MAY_IMPORT = {
     "inference": {"data", "encoders"},
     "comparison": {"data", "inference"},
     "explain": {"comparison"},
-    "model": {"comparison", "data", "encoders"} | LOADING,
+    "loading": {"data", "encoders", "model"} | LOADING,
+    "model": {"checkpoint", "comparison", "data", "encoders", "inference"},
     "fields": set(),
     "prepare": STAGES | LOADING | {"fields"},
     "frozen": STAGES | LOADING | {"prepare"},
     "augment": {"data", "views"},
-    "parity": {"data", "model"} | LOADING,
-    "export": {"data", "model", "parity", "training"} | LOADING,
+    "parity": {"data", "loading", "model"} | LOADING,
+    "export": {"data", "loading", "model", "parity", "training"} | LOADING,
     "retrieval": {"data"},
     "tasks": STAGES | {"retrieval"},
     "shards": {"data"},

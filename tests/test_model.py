@@ -17,7 +17,8 @@ from docjax import checkpoint
 from docjax.config import UserError
 from docjax.data import tokens
 from docjax.data.documents import parse
-from docjax.model import DocumentModel, _similarity
+from docjax.loading import _similarity
+from docjax.model import DocumentModel
 from docjax.prepare import initial_params, prepare
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
@@ -262,6 +263,19 @@ def test_a_hugging_face_folder_reads_whole_documents(minilm):
     vectors, stats = model.encode([long], return_stats=True)
     assert stats["segments"] == 3 and stats["tokens_cut"] == 0
     assert np.abs(vectors - peer.encode([long])).max() > 1e-3
+
+
+def test_a_tokenizer_of_another_model_is_refused(minilm, run, tmp_path):
+    """Its ids beyond the word table would be read as the last row."""
+    shutil.copytree(minilm, tmp_path / "plain")
+    shutil.copytree(run, tmp_path / "run")
+    shutil.copy(minilm / "tokenizer.json", tmp_path / "run")
+    plain = json.loads((minilm / "tokenizer.json").read_text())
+    plain["model"]["vocab"]["river"] = 40000
+    (tmp_path / "plain/tokenizer.json").write_text(json.dumps(plain))
+    for name in ("plain", "run"):
+        with pytest.raises(UserError, match="they are not of one model"):
+            docjax.load(tmp_path / name)
 
 
 def test_no_model_is_one_clear_line(tmp_path):

@@ -5,7 +5,9 @@ import os
 import pickle
 import shutil
 import struct
+import sys
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -344,8 +346,13 @@ def test_the_segment_encoder_of_an_export_begins_a_training(good):
     )
 
 
-def test_a_prefix_of_ones_own_is_allowed_by_name(folder):
-    change("docjax.json", "segments", to={"fn": "json.dumps"})(folder, folder)
+def test_a_prefix_of_ones_own_is_allowed_by_name(folder, monkeypatch):
+    mine = types.ModuleType("mine")
+    mine.cut = lambda document: segments.whole(document)
+    mine.cut.__module__ = "mine"
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    change("docjax.json", "segments", to={"fn": "mine.cut"})(folder, folder)
     manifest.seal(folder)
-    model = docjax.load(folder, allow=("docjax.", "json."))
-    assert model.segments.func is json.dumps
+    model = docjax.load(folder, allow=("docjax.", "mine."))
+    assert model.segments.func is mine.cut
+    assert model.encode(["a text"]).shape[0] == 1
