@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from docjax.comparison import Comparison, Side, cosines
 from docjax.explain import compare
@@ -73,7 +74,7 @@ def test_a_script_that_is_not_the_pages_own_does_not_run(browser, page_file, tmp
     )
     page, _ = browser(changed.as_uri())
     assert page.locator("main > script:not([type])").count() == 1
-    assert page.locator(".map path").count() == sum(compare.DRAWN.values())
+    expect(page.locator(".map path")).to_have_count(sum(compare.DRAWN.values()))
 
 
 def test_numbers_and_what_was_cut_are_said(page_file):
@@ -86,7 +87,7 @@ def test_numbers_and_what_was_cut_are_said(page_file):
 def test_links_are_drawn_without_network(browser, page_file, found):
     page, requests = browser(page_file.as_uri(), offline=True)
     assert requests == [page_file.as_uri()]
-    assert page.locator(".map path").count() == sum(compare.DRAWN.values())
+    expect(page.locator(".map path")).to_have_count(sum(compare.DRAWN.values()))
     assert page.locator(".pane p").count() == 500
     assert page.inner_text(".pane p >> nth=0").startswith(f"A 0.0: {ATTACK}")
     strengths = page.eval_on_selector_all(
@@ -173,5 +174,5 @@ def test_documents_of_one_section_have_no_section_links(browser, tmp_path):
         side("A", 1, 1), side("B", 1, 2),
     )  # fmt: skip
     page, _ = browser(compare.write(tmp_path / "one.html", one).as_uri())
-    assert page.locator(".map path").count() == 2
+    expect(page.locator(".map path")).to_have_count(2)
     assert page.locator("[type=range]").count() == 1

@@ -2,6 +2,8 @@
 
 import json
 
+from playwright.sync_api import expect
+
 RIVERS = "Rivers carry sand to the sea. Who has seen the wind?"
 
 
@@ -17,7 +19,7 @@ def test_what_is_pasted_is_never_run(port, browser):
         page.fill("[name=a]", text)
         page.fill("[name=b]", json.dumps({"id": attack, "text": "Sand."}))
         send(page)
-        assert page.locator(".map path").count() > 0
+        expect(page.locator(".map path").first).to_be_attached()
         assert page.input_value("[name=a]") == text
     page.fill("[name=b]", json.dumps({"id": "b", "text": 3, attack: 1}))
     send(page)
@@ -30,7 +32,7 @@ def test_the_page_compares_what_is_pasted(port, browser):
     page.fill("[name=a]", RIVERS)
     page.fill("[name=b]", '{"title": "B", "text": "<b>Sand</b> & sea. It flows."}')
     send(page)
-    assert page.locator(".map path").count() > 0
+    expect(page.locator(".map path").first).to_be_attached()
     assert "<b>Sand</b> & sea" in page.inner_text(".pane >> nth=1")
     assert page.input_value("[name=a]") == RIVERS
     page.fill("[name=b]", '{"')
