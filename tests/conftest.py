@@ -5,6 +5,7 @@ starts has one device, as it has for users.
 """
 
 import atexit
+import functools
 import json
 import os
 import shutil
@@ -101,6 +102,19 @@ def begun(tmp_path_factory) -> Callable[..., Path]:
         return folder / "run"
 
     return begin
+
+
+@pytest.fixture(scope="module")
+def one_device():
+    """Runs of this module have one of the devices: they are compiled in half the time."""
+    device = jax.devices()[:1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "device_count", lambda: 1)
+        patch.setattr(jax, "local_devices", lambda: device)
+        patch.setattr(
+            jax, "make_mesh", functools.partial(jax.make_mesh, devices=device)
+        )
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from benchmarks.deca_tables import Table, interval, of_errors, spread
 from docjax import prepare as prepare_lib
 from docjax.data.vocabulary import vocabulary
 
+pytestmark = pytest.mark.usefixtures("one_device")
+
 
 def flags(workdir: Path, *given: str):
     asked = ["--data", "data", "--lexicons", "nltk", "--pairs", "pairs.xz"]

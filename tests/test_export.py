@@ -37,6 +37,8 @@ from docjax.huggingface import exported, libraries
 from docjax.model import DocumentModel
 from docjax.prepare import initial_params, prepare
 
+pytestmark = pytest.mark.usefixtures("one_device")
+
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 WORDS = (1, 3, 40, 700, 20_000)
 QUERIES = ["what is a gradient?", "optimizer state"]

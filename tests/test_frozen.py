@@ -12,6 +12,8 @@ from configs import graph_roberta
 from docjax import frozen, inference, main
 from docjax.prepare import initial_params, prepare
 
+pytestmark = pytest.mark.usefixtures("one_device")
+
 WORDS = "graph node passage vector batch token the of and loss seed view".split()
 
 

@@ -19,6 +19,7 @@ import docjax
 from configs import graph_roberta
 from docjax import main
 from docjax.config import UserError
+from docjax.manifest import MANIFEST
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = "graph node passage vector batch token the of and loss seed view".split()
@@ -218,8 +219,8 @@ def _wait_for_checkpoint(run: Path, process: subprocess.Popen) -> None:
 
 
 def steps(run: Path) -> list[int]:
-    """The steps of a run's checkpoints."""
-    names = [path.name for path in run.glob("checkpoints/*")]
+    """The steps of a run's checkpoints that are complete."""
+    names = [path.parent.name for path in run.glob(f"checkpoints/*/{MANIFEST}")]
     return sorted(int(name) for name in names if name.isdigit())
 
 

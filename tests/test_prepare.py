@@ -18,6 +18,8 @@ from docjax.data.sources import jsonl
 from docjax.export import export
 from docjax.prepare import initial_params, prepare
 
+pytestmark = pytest.mark.usefixtures("one_device")
+
 SENTENCE = "The gradient of every passage flows back through the graph. "
 
 
