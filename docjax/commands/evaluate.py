@@ -1,10 +1,10 @@
 """`docjax evaluate`: any model on your own data, one task at a time.
 
 clustering, classification and few_shot read JSON lines with "label" and "split" (train,
-test); retrieval a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv), where BM25
-takes English words, stemmed, without stop words;
-matching a table of split, source, target and label, with the documents as JSON lines
-beside it. The metrics are printed as one line of JSON.
+test); retrieval a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv),
+where BM25 takes English words, stemmed, without stop words; matching a table of split,
+source, target and label, with the documents as JSON lines beside it. The metrics are
+printed as one line of JSON.
 """
 
 import argparse

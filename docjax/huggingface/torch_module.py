@@ -5,8 +5,9 @@
 `docjax export` puts this file into the folders it writes; docjax itself never imports
 it, and it needs no docjax. A document is a text, or a dict {"text": ...} or {"title":
 ..., "sections": [{"heading": ..., "text": ...}]}. It is read and cut into segments by
-`docjax_records.py`, a transformer or word vectors read them, and graph attention or a mean
-makes one vector of them. `docjax.json` says which. What the caps of the model leave out is logged as a warning.
+`docjax_records.py`, a transformer or word vectors read them, and graph attention or a
+mean makes one vector of them. `docjax.json` says which. What the caps of the model leave
+out is logged as a warning.
 """
 
 import functools
