@@ -22,10 +22,9 @@ from docjax.data import documents as documents_lib
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.inference import Inference
-from docjax.types import Document, Segment, Segments
+from docjax.types import SIMILARITIES, Document, Segment, Segments
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
-SIMILARITIES = ("cosine", "dot")
 COUNTS = ("documents", "segments", "tokens", "segments_cut", "tokens_cut")
 
 

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import numpy as np
 
+SIMILARITIES = ("cosine", "dot")  # of vectors
+
 
 @dataclasses.dataclass(frozen=True)
 class Section:

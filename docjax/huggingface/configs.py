@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docjax.config import UserError
+from docjax.types import SIMILARITIES
 
 KINDS = ("bert", "roberta", "xlm-roberta")  # one architecture, counted differently
 KEYWORDS = {  # ours -> theirs
@@ -28,7 +29,6 @@ ACTIVATIONS = {  # theirs -> ours
 MOST = 2**31 - 1  # of any size
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
-SIMILARITIES = ("cosine", "dot")
 OLD_POOLINGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",

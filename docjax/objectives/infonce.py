@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from docjax.config import UserError
 from docjax.products import unit
+from docjax.types import SIMILARITIES
 
 
 def infonce(
@@ -69,7 +70,7 @@ def infonce(
 
 
 def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:
-    if similarity not in ("dot", "cosine") or reduction not in ("mean", "sum"):
+    if similarity not in SIMILARITIES or reduction not in ("mean", "sum"):
         raise UserError(
             f"infonce has similarity 'dot' or 'cosine', not {similarity!r}, and "
             f"reduction 'mean' or 'sum', not {reduction!r}"
