@@ -15,7 +15,7 @@ Otherwise than the paper says or leaves open, each chosen on a fifth of the trai
 documents (docs/results.md): windows as in the authors' code ("left"), so that some words
 are predicted from their document alone; Adagrad for every row with a linear decay, at
 0.15, and 0.4 for more than 15,000 documents (20 Newsgroups, IMDB); all words of 512
-documents a step, 20 times, those of single sentences (MR) 120 times.
+documents a step, 20 times, those of single sentences (MR) 120 times; lambda 0.25.
 
 Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb` with the values of the paper's
 Table 2; `simsiam`, also after another and a comma, SimSiam in place of InfoNCE (DC+SS);
@@ -82,7 +82,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 sample=5,
                 context="left",
                 combine="mean",
-                weight=0.5,
+                weight=0.25,
                 contrastive=dict(
                     fn="docjax.objectives.infonce.infonce",
                     similarity="cosine",
