@@ -71,6 +71,16 @@ def test_lambda_0_is_doc2vecc_to_the_bit(corpus, tmp_path):
     assert not same(zero, trained(tmp_path / "deca", config(corpus)))
 
 
+@pytest.mark.parametrize(
+    "variant, words, targets",
+    [("smoke", 2.74411, 4.99632), ("smoke,simsiam", 3.62405, 9.12015)],
+)
+def test_a_short_run_ends_with_known_tables(corpus, tmp_path, variant, words, targets):
+    tables = trained(tmp_path, config(corpus, variant))["segment"]
+    found = [float(np.linalg.norm(tables[name])) for name in ("words", "targets")]
+    assert found == pytest.approx([words, targets], rel=1e-4)
+
+
 @pytest.mark.parametrize("variant", ["smoke", "smoke,simsiam"])
 def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
     corpus, tmp_path, variant, monkeypatch
