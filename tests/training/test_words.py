@@ -132,7 +132,7 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     table = jnp.asarray(table, jnp.float32).at[0].set(0)
     state.params["segment"]["words"] = table
     views = trainer.put(batch).views
-    after, loss, _ = trainer._contrast(state, views, 100.0, 1.0, None)
+    after, loss, _ = jax.jit(trainer._contrast)(state, views, 100.0, 1.0, None)
 
     views = _views(prepared, documents)
     head = {name: state.params[name] for name in state.params if name != "segment"}
@@ -171,7 +171,7 @@ def test_the_contrastive_update_is_one_whatever_the_blocks_hold(corpus, tmp_path
         state.params["segment"]["words"] = jnp.asarray(table)
         ones = jax.tree.map(jnp.ones_like, state.optimizer.words)
         state = state._replace(optimizer=state.optimizer._replace(words=ones))
-        after, _, _ = trainer._contrast(state, views, 100.0, jnp.float32(1), None)
+        after, _, _ = jax.jit(trainer._contrast)(state, views, 100.0, 1.0, None)
         idle = ~np.isin(np.arange(len(table)), views.words)
         assert 5 < idle.sum() < len(table) - 5
         for old, new in zip(
