@@ -18,10 +18,9 @@ import jax
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from docjax import frozen, run_report
+from docjax import frozen
 from docjax.config import UserError
 from docjax.evaluate import Evaluation
-from docjax.export import export_run
 from docjax.prepare import prepare, trained_params
 from docjax.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
@@ -83,8 +82,12 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
             "there is nothing to evaluate: no task, or no labelled document"
         )
     if jax.process_index() == 0:
+        # Imported here: plots and scikit-learn take longer than all the rest, and a
+        # mistake in a flag is told without them.
+        from docjax import export, run_report
+
         if mode == "export":
-            export_run(workdir)
+            export.export_run(workdir)
         logging.info("report: %s", run_report.write(local, after))
     wait("report")
     return metrics

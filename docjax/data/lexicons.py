@@ -1,7 +1,8 @@
 """Words that mean the same: WordNet, paraphrase pairs, stop words, parts of speech.
 
 WordNet, stop words and tagger are read by NLTK from its data folders, or from a folder
-with the same layout. Nothing is downloaded here.
+with the same layout. Nothing is downloaded here. NLTK is imported where it is used: it
+imports scipy and scikit-learn, seconds that runs without lexicons need not wait.
 """
 
 import functools
@@ -13,10 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
-
-import nltk
-from nltk.corpus.reader.wordnet import WordNetCorpusReader
-from nltk.tag import PerceptronTagger
 
 from docjax.config import UserError
 
@@ -79,6 +76,8 @@ class Tagger:
     """Parts of speech, by NLTK's averaged perceptron."""
 
     def __init__(self, folder: str | None = None):
+        from nltk.tag import PerceptronTagger
+
         self._tagger = PerceptronTagger(load=False)
         _read(TAGGER, folder, lambda path: self._tagger.load_from_json(loc=path))
 
@@ -124,6 +123,8 @@ def _single(names: Iterable[str]) -> set[str]:
 @functools.cache
 def _wordnet(folder: str | None) -> Any:
     """NLTK's reader, which takes seconds to begin."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
     with warnings.catch_warnings():  # of other languages, which are not read
         warnings.simplefilter("ignore", UserWarning)
         return _read("wordnet", folder, lambda path: WordNetCorpusReader(path, None))
@@ -134,6 +135,8 @@ def _read(name: str, folder: str | None, read: Callable[[Any], Any]) -> Any:
 
     `folder` is searched alone if it is given.
     """
+    import nltk
+
     if folder is not None:
         folder = str(Path(folder).absolute())  # NLTK's tagger knows no other
         if folder not in nltk.data.path:

@@ -176,7 +176,8 @@ def test_stop_words_are_read_from_the_zip_that_nltk_downloads(tmp_path):
 
 
 def test_wordnet_is_read_from_the_zip_that_nltk_downloads(monkeypatch, tmp_path):
-    monkeypatch.setattr(lexicons, "WordNetCorpusReader", lambda path, _: path)
+    reader = "nltk.corpus.reader.wordnet.WordNetCorpusReader"
+    monkeypatch.setattr(reader, lambda path, _: path)
     (tmp_path / "corpora/wordnet").mkdir(parents=True)
     (tmp_path / "corpora/wordnet/index.noun").write_text("car n")
     zipped(tmp_path, "corpora/wordnet")
