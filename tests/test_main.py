@@ -40,17 +40,6 @@ TINY = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """The processes of these tests share what they compile: they start faster."""
-    folder = tmp_path_factory.mktemp("compiled")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-        yield
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
     """40 documents of two labels and about 4 passages each."""
