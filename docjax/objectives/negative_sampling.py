@@ -168,8 +168,8 @@ class NegativeSampling:
         One for every place in the circle of its draws: of those from there on.
         """
         p, s, d = drawn.shape
-        means = jnp.einsum("ij,pjd->pid", self._circle(s), drawn)
-        return means.reshape(p * s, d)
+        circle = jnp.concatenate([drawn, drawn[:, : self.sample - 1]], axis=1)
+        return self._sums(circle, s).reshape(p * s, d) / self.sample
 
     def _return(
         self,
@@ -181,11 +181,12 @@ class NegativeSampling:
         p, s, d = shape
         flat = gradient.reshape(-1, d)
         sums = jax.ops.segment_sum(flat, estimates.ravel(), p * s).reshape(shape)
-        return jnp.einsum("ij,pid->pjd", self._circle(s), sums)
+        circle = jnp.concatenate([sums[:, s - self.sample + 1 :], sums], axis=1)
+        return self._sums(circle, s) / self.sample
 
-    def _circle(self, s: int) -> Float[Array, "s s"]:
-        ahead = (jnp.arange(s) - jnp.arange(s)[:, None]) % s
-        return (ahead < self.sample) / self.sample
+    def _sums(self, circle: Float[Array, "p l d"], s: int) -> Float[Array, "p {s} d"]:
+        """Of `sample` rows from each of the first `s` on."""
+        return sum(circle[:, k : k + s] for k in range(self.sample))
 
 
 def _around(
