@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from docjax.config import UserError
 from docjax.data.batches import round_up
-from docjax.data.tokens import Corpus
+from docjax.data.tokens import Corpus, spans
 from docjax.types import Segments, Views
 
 PAD = 0
@@ -138,8 +138,8 @@ def pack(
     words = np.full(shape, PAD, np.int32)
     estimates = generator.integers(layout.drawn, size=shape, dtype=np.int32)
     owner = np.searchsorted(starts, source, side="right") - 1
-    at = np.repeat(block * layout.words + place, size) + _ranges(size)
-    words.ravel()[at] = flat[np.repeat(source, size) + _ranges(size)]
+    at = spans(block * layout.words + place, size)
+    words.ravel()[at] = flat[spans(source, size)]
     estimates.ravel()[at] += np.repeat(piece, size).astype(np.int32) * layout.drawn
     drawn = np.full((shape[0], layout.pieces, layout.drawn), PAD, np.int32)
     chosen = generator.random((len(owner), layout.drawn)) * lengths[owner][:, None]
@@ -175,11 +175,6 @@ def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
     return tuple(np.array(found, np.int64).T)
 
 
-def _ranges(sizes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " m"]:
-    """0, 1, ... for each size, one after the other."""
-    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-
-
 def _groups(views: Sequence[Words], layout: Layout) -> Groups:
     tokens, lengths = map(np.concatenate, zip(*views, strict=True))
     sizes = -(-lengths // GROUP)
@@ -189,7 +184,7 @@ def _groups(views: Sequence[Words], layout: Layout) -> Groups:
     words = np.full((chunks, chunk, GROUP), PAD, np.int32)
     owners = np.full((chunks, chunk), len(lengths), np.int32)
     first = GROUP * (np.cumsum(sizes) - sizes)
-    words.ravel()[np.repeat(first, lengths) + _ranges(lengths)] = tokens
+    words.ravel()[spans(first, lengths)] = tokens
     owners.ravel()[: sizes.sum()] = np.repeat(np.arange(len(lengths)), sizes)
     by_view = lengths.reshape(len(views), -1).astype(np.int32)
     return Groups(words, owners, np.array(used, np.int32), by_view)

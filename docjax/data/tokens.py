@@ -191,12 +191,10 @@ class Corpus:
     def concatenated(self, documents: Int[np.ndarray, " b"]) -> Segments:
         """The segments of several documents, those of one after those of another."""
         first, after = (self._arrays["documents"][documents + end] for end in (0, 1))
-        spans = [np.arange(*span) for span in zip(first.tolist(), after.tolist())]
-        offsets = self._arrays["segments"]
-        pieces = [self.tokens[a:b] for a, b in zip(offsets[first], offsets[after])]
-        rows = np.concatenate(spans)
+        rows = spans(first, after - first)
+        starts, ends = (self._arrays["segments"][row] for row in (first, after))
         return Segments(
-            np.concatenate(pieces).astype(np.int32),
+            self.tokens[spans(starts, ends - starts)].astype(np.int32),
             np.concatenate([[0], np.cumsum(self.lengths[rows])]),
             np.array(self._arrays["sections"][rows]),
             np.zeros((0, 2), np.int32),
@@ -236,6 +234,14 @@ class Corpus:
         label and split; and the most tokens of a segment (`longest`) and segments of
         a document (`most_segments`)."""
         return dict(self._summary)
+
+
+def spans(
+    starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
+) -> Int[np.ndarray, " m"]:
+    """As many numbers from each start on as its size, one span after the other."""
+    before = np.cumsum(sizes) - sizes
+    return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
 
 
 def fingerprint(
