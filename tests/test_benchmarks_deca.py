@@ -23,7 +23,7 @@ def flags(workdir: Path, *given: str):
 
 def of_run(asked, run) -> dict[str, float]:
     """Higher errors without paraphrases and with every seed; a raw way of its own."""
-    accuracy = 0.97 + 0.01 * asked.objective.weight - 0.01 * asked.seed
+    accuracy = 0.97 + 0.02 * asked.objective.weight - 0.01 * asked.seed
     found = {"classification/accuracy": accuracy}
     found["classification_raw/accuracy"] = accuracy - 0.1
     if "clustering" in asked.tasks:
@@ -99,7 +99,7 @@ def test_studies_have_the_rows_of_the_paper(workdir):
     assert lines[4] == "| 0.0 | 3.50 ± 0.71 | 13.50 ± 0.71 | 0.500 ± 0.000 | " + (
         "0.250 ± 0.000 | 2 |"
     )
-    assert lines[-1].startswith("| 1.0 | 2.50 ± 0.71 |")
+    assert lines[-1].startswith("| 1.0 | 1.50 ± 0.71 |")
     (lines,) = tables(workdir, "--study", "paraphrases").values()
     assert lines[4:7] == [
         "| DECA | 2.74 / 2.50 | 2.42 / – | 2.38 / – | 2.96 / – | 1, 0, 0, 0 |",
