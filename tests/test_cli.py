@@ -31,6 +31,13 @@ def test_a_command_imports_what_it_needs_alone():
     assert "docjax.commands.encode" in modules and "sklearn" not in modules
 
 
+def test_training_begins_without_what_its_end_needs():
+    code = "import sys, docjax.main; print(*sys.modules)"
+    modules = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert "docjax.training.loop" in modules
+    assert not {"sklearn", "matplotlib", "nltk"} & set(modules)
+
+
 def test_ctrl_c_is_one_line(capsys, monkeypatch):
     def stopped(flags):
         raise KeyboardInterrupt

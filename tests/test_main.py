@@ -157,7 +157,7 @@ def test_training_lowers_the_loss(trained):
 def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
     run = tmp_path / "killed"
     seconds = random.Random(1)
-    for _ in range(3):
+    for _ in range(5):
         process = subprocess.Popen(
             command(corpus, run),
             cwd=ROOT,
