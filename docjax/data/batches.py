@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import grain
 import numpy as np
+from absl import logging
 from jaxtyping import Int
 
 from docjax.config import UserError
@@ -247,3 +248,14 @@ class _Maker:
         segments = cap(self.batches.corpus[document], self.batches.limit)
         generator = np.random.default_rng((self.batches.seed, epoch, document))
         return self.batches.views(segments, generator)
+
+
+def log_cut(counts: Int[np.ndarray, " b"], limit: int | None) -> None:
+    """Says how many segments of documents with `counts` of them a limit cuts."""
+    if limit:
+        logging.info(
+            "%d training documents are longer than %d segments: %d segments are cut",
+            int((counts > limit).sum()),
+            limit,
+            int(np.maximum(counts - limit, 0).sum()),
+        )

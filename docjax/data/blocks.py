@@ -210,6 +210,7 @@ class WordBatches:
     noise: np.ndarray  # float [w], see `pack`
     layout: Layout
     batch: int
+    limit: int | None  # segments of a document
     seed: int
 
     @property
@@ -225,7 +226,7 @@ class WordBatches:
         # Grain's own shuffle takes the time of a third of a step.
         order = _shuffled(self.seed, epoch, len(self.documents))
         chosen = self.documents[order[number * self.batch :][: self.batch]]
-        segments, views = self.corpus.concatenated(chosen), []
+        segments, views = self.corpus.concatenated(chosen, self.limit), []
         if self.views:
             found = self.views(segments, np.random.default_rng((self.seed, step, 1)))
             views = [Words.of(view) for view in found]

@@ -188,9 +188,14 @@ class Corpus:
             np.full(end - start, index),
         )
 
-    def concatenated(self, documents: Int[np.ndarray, " b"]) -> Segments:
-        """The segments of several documents, those of one after those of another."""
-        first, after = (self._arrays["documents"][documents + end] for end in (0, 1))
+    def concatenated(
+        self, documents: Int[np.ndarray, " b"], limit: int | None = None
+    ) -> Segments:
+        """The segments of several documents, those of one after those of another.
+
+        limit: the first segments of each alone; None reads all.
+        """
+        first, after = self._rows(documents, limit)
         rows = spans(first, after - first)
         starts, ends = (self._arrays["segments"][row] for row in (first, after))
         return Segments(
@@ -201,21 +206,37 @@ class Corpus:
             numbers=np.repeat(documents, after - first),
         )
 
+    def sizes(
+        self, documents: Int[np.ndarray, " b"], limit: int | None = None
+    ) -> Int[np.ndarray, " b"]:
+        """Tokens of some documents, or of the first `limit` segments of each."""
+        first, after = self._rows(documents, limit)
+        return self._arrays["segments"][after] - self._arrays["segments"][first]
+
+    def _rows(self, documents, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        first, after = (self._arrays["documents"][documents + end] for end in (0, 1))
+        return first, np.minimum(after, first + limit) if limit else after
+
     @property
     def tokens(self) -> np.ndarray:
         """The tokens of all documents, one after the other."""
         return self._arrays["tokens"]
 
     def word_counts(
-        self, vocabulary: int, documents: Int[np.ndarray, " b"] | None = None
+        self,
+        vocabulary: int,
+        documents: Int[np.ndarray, " b"] | None = None,
+        limit: int | None = None,
     ) -> Int[np.ndarray, " w"]:
-        """How often some documents, or all, have each of `vocabulary` tokens."""
+        """How often some documents, or all, have each of `vocabulary` tokens.
+
+        limit: as in `concatenated`.
+        """
         documents = np.arange(len(self)) if documents is None else documents
         counts = np.zeros(vocabulary, np.int64)
         for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
-            tokens = self.concatenated(
-                documents[first : first + DOCUMENTS_AT_ONCE]
-            ).tokens
+            some = documents[first : first + DOCUMENTS_AT_ONCE]
+            tokens = self.concatenated(some, limit).tokens
             counts += np.bincount(tokens, minlength=vocabulary)
         return counts
 

@@ -89,13 +89,7 @@ def training_batches(prepared: Prepared) -> batches.TrainingBatches:
             len(rows),
             views.least_segments,
         )
-    if limit:
-        logging.info(
-            "%d training documents are longer than %d segments: %d segments are cut",
-            int((counts > limit).sum()),
-            limit,
-            int(np.maximum(counts - limit, 0).sum()),
-        )
+    batches.log_cut(counts, limit)
     return batches.TrainingBatches(
         corpus=prepared.corpus,
         documents=usable,

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data import blocks
+from docjax.data.batches import log_cut
 from docjax.data.blocks import Blocks, Groups, WordBatches
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.words import WordAverage
@@ -200,14 +201,15 @@ def _batches(
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
     corpus, rows = prepared.corpus, prepared.trained_on
+    limit = prepared.config["limits"]["training_segments"]
     views = prepared.views if paraphrases else None
     if paraphrases and not isinstance(views, WordViews):
         raise UserError(
             "objective negative_sampling reads views of docjax.views.words or rewritten, "
             f"not {type(views).__name__}"
         )
-    lengths = np.diff(corpus.starts())
-    usable = rows[lengths[rows] > 0]
+    lengths = corpus.sizes(rows, limit)
+    usable = rows[lengths > 0]
     if len(usable) < len(rows):
         logging.warning(
             "%d of %d training documents have no word of the vocabulary: not trained "
@@ -217,9 +219,10 @@ def _batches(
         )
     if not len(usable):
         raise UserError("no training document has a word of the vocabulary")
+    log_cut(corpus.counts[usable], limit)
     batch = min(prepared.config["batch"], len(usable))
     layout = blocks.Layout.of(
-        lengths[usable],
+        lengths[lengths > 0],
         batch,
         prepared.config["microbatch"],
         window=objective.window,
@@ -227,7 +230,7 @@ def _batches(
         negatives=objective.negatives,
         windows=len(objective.windows),
     )
-    counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable)
+    counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
     counts[blocks.PAD] = 0
     noise = np.cumsum(counts**POWER)
     return WordBatches(
@@ -237,6 +240,7 @@ def _batches(
         noise=noise / noise[-1],
         layout=layout,
         batch=batch,
+        limit=limit,
         seed=prepared.config["seed"],
     )
 

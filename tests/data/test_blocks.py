@@ -167,8 +167,8 @@ def corpus(tmp_path_factory):
     return Corpus.build(folder, made, whole, tokenizer, 8, "")
 
 
-def batches(corpus, seed=0):
-    return WordBatches(corpus, np.arange(2, 12), None, NOISE, LAYOUT, 4, seed)
+def batches(corpus, seed=0, limit=None):
+    return WordBatches(corpus, np.arange(2, 12), None, NOISE, LAYOUT, 4, limit, seed)
 
 
 def test_an_epoch_reads_every_document_once_and_the_next_in_another_order(corpus):
@@ -189,8 +189,12 @@ def test_a_step_is_a_function_of_the_seed_and_its_number(corpus):
     assert not np.array_equal(found.words, other.words)
 
 
-def test_a_document_of_several_segments_is_read_as_one(corpus):
-    steps = batches(corpus).dataset(3)
+@pytest.mark.parametrize("limit", [None, 1])
+def test_a_document_of_several_segments_is_read_as_one_up_to_the_limit(corpus, limit):
+    steps = batches(corpus, limit=limit).dataset(3)
     read = sum(np.bincount(steps[i][0].words.ravel(), minlength=13) for i in range(3))
     assert corpus.counts.max() == 2
-    assert read[3:].tolist() == list(range(3, 13))  # word i is in document i, i times
+    # Word i is in document i, i times; a segment has 8 words.
+    expected = [min(i, 8) if limit else i for i in range(3, 13)]
+    assert read[3:].tolist() == expected
+    assert corpus.sizes(np.arange(2, 12), limit).tolist() == expected

@@ -187,14 +187,25 @@ def test_the_contrastive_update_is_one_whatever_the_blocks_hold(corpus, tmp_path
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-def test_noise_is_drawn_by_the_counts_of_what_is_trained_on(corpus, tmp_path):
-    prepared = prepare(config(corpus, transductive=False), tmp_path)
+@pytest.mark.parametrize("limit", [None, 1])
+def test_noise_is_drawn_by_the_counts_of_what_is_trained_on(
+    corpus, tmp_path, caplog, limit
+):
+    limits = {"limits.segment_tokens": 16, "limits.training_segments": limit}
+    asked = config(corpus, transductive=False, **limits)
+    prepared = prepare(asked, tmp_path)
     objective = config_lib.build(prepared.config["objective"])
-    noise = WordTrainer(prepared, objective, sharding.mesh()).batches.noise
+    with caplog.at_level(logging.INFO):
+        noise = WordTrainer(prepared, objective, sharding.mesh()).batches.noise
     counts = sum(
-        np.bincount(prepared.corpus[i].tokens, minlength=len(noise))
+        np.bincount(prepared.corpus[i].tokens[: limit and 16], minlength=len(noise))
         for i in prepared.trained_on.tolist()
     )
+    cut = prepared.corpus.counts[prepared.trained_on] - 1
+    said = (
+        f"{(cut > 0).sum()} training documents are longer than 1 segments: {cut.sum()}"
+    )
+    assert cut.any() and (said in caplog.text) == bool(limit)
     expected = counts**0.75 / (counts**0.75).sum()
     np.testing.assert_allclose(np.diff(noise, prepend=0), expected, atol=1e-9)
 
