@@ -21,15 +21,13 @@ import pytest
 for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
     os.environ[f"{library}_OFFLINE"] = "1"
 # Most of the time of these tests goes into compiling small programs: quickly, and once
-# for all processes. The programs that tests start inherit this.
+# for this process and all that it starts. Not for the other processes of a run: a cache
+# that several may write to is locked, and reads all its files for each that it adds.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
-compiled = os.environ.get("JAX_COMPILATION_CACHE_DIR")
-if compiled is None:
-    compiled = tempfile.mkdtemp(prefix="compiled-")
-    atexit.register(shutil.rmtree, compiled, ignore_errors=True)
+compiled = tempfile.mkdtemp(prefix="compiled-")
+atexit.register(shutil.rmtree, compiled, ignore_errors=True)
 for name, value in dict(
     jax_compilation_cache_dir=compiled,
-    jax_compilation_cache_max_size=1 << 30,  # only with a limit it is locked
     jax_persistent_cache_min_compile_time_secs=0,
 ).items():
     os.environ[name.upper()] = str(value)
