@@ -5,6 +5,7 @@ stopped by Ctrl-C.
 """
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -21,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = _parser(argv[:1]).parse_args(argv)
     try:
         flags.run_command(flags)
+        sys.stdout.flush()
     except UserError as error:
         print(f"docjax: {error}", file=sys.stderr)
         return 2
@@ -28,8 +30,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("docjax: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read the output wants no more of it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _leave_output()
+        print("docjax: no space is left for the output", file=sys.stderr)
+        return 2
     return 0
+
+
+def _leave_output() -> None:
+    """What is still to be written goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser(asked: list[str]) -> argparse.ArgumentParser:

@@ -21,19 +21,22 @@ from docjax.encode import encode_once
 from docjax.model import DocumentModel
 from docjax.retrieval import bm25, collection
 from docjax.search import search
+from docjax.tasks import few_shot
 from docjax.tasks.classification import linear
 from docjax.tasks.clustering import clustering
-from docjax.tasks.few_shot import few_shot
+from docjax.tasks.embeddings import check_classes, check_part
 from docjax.tasks.matching import matching
-from docjax.tasks.retrieval import retrieval
+from docjax.tasks.retrieval import ir_measures, retrieval
 from docjax.types import Document, Embeddings
 
 LABELLED: dict[str, Callable[..., dict[str, float]]] = {
     "clustering": clustering,
     "classification": linear,
-    "few_shot": few_shot,
+    "few_shot": few_shot.few_shot,
 }
 TASKS = (*LABELLED, "retrieval", "matching")
+PARTS = ("train", "test")
+Source = Callable[[], Iterator[Document]]
 
 
 def evaluate_model(
@@ -58,8 +61,9 @@ def evaluate_model(
     """
     if task in LABELLED:
         check_again(data)
-        parts = _labelled(model, functools.partial(jsonl, data, max_bad_fraction))
-        found = LABELLED[task](**parts, **keywords)
+        source = _with_splits(functools.partial(jsonl, data, max_bad_fraction))
+        _check_labels(task, source, **keywords)
+        found = LABELLED[task](**_labelled(model, source), **keywords)
     elif task == "retrieval":
         found = _retrieval(model, Path(data), max_bad_fraction)
     else:
@@ -70,26 +74,44 @@ def evaluate_model(
     return {f"eval/{task}/{name}": value for name, value in found.items()}
 
 
-def _labelled(
-    model: DocumentModel, source: Callable[[], Iterator[Document]]
-) -> dict[str, Embeddings]:
-    """The labelled documents of the splits "train" and "test".
+def _with_splits(source: Source) -> Source:
+    """The labelled documents; without any split, a fifth of each label for testing.
 
-    If no document has a split, a fifth of each label is for testing.
+    Says which are not used.
     """
-    found = Counter(one.split for one in source() if one.label is not None)
+    labelled = lambda: (one for one in source() if one.label is not None)
+    found = Counter(one.split for one in labelled())
+    others = sum(1 for _ in source()) - found.total()
+    if others:
+        logging.warning("%d documents have no label: they are not used", others)
     if set(found) == {None}:
         logging.warning("no document has a split: a fifth of each label is the test")
-        source = functools.partial(splits.holdout, source)
-    others = {name: n for name, n in found.items() if name not in ("train", "test")}
-    if others and set(found) != {None}:
-        logging.warning("documents of these splits are not used: %s", others)
-    rows: dict[str, list[int]] = {"train": [], "test": []}
+        return functools.partial(splits.holdout, labelled)
+    rest = {name: n for name, n in found.items() if name not in PARTS}
+    if rest:
+        logging.warning("documents of these splits are not used: %s", rest)
+    return labelled
+
+
+def _check_labels(task: str, source: Source, **keywords: Any) -> None:
+    """Raises UserError for labels that the task cannot be done with, before encoding."""
+    labels: dict[str, list[str]] = {name: [] for name in PARTS}
+    for document in source():
+        labels.get(document.split, []).append(document.label)
+    for name in PARTS:
+        check_part(name, Embeddings(np.zeros((len(labels[name]), 1)), labels[name]))
+    check_classes("train", labels["train"])
+    if task == "few_shot":
+        few_shot.rows_by_class(labels["train"], **keywords)
+
+
+def _labelled(model: DocumentModel, source: Source) -> dict[str, Embeddings]:
+    rows: dict[str, list[int]] = {name: [] for name in PARTS}
     labels: list[str] = []
 
     def chosen() -> Iterator[Document]:
         for document in source():
-            if document.label is not None and document.split in rows:
+            if document.split in rows:
                 rows[document.split].append(len(labels))
                 labels.append(document.label)
                 yield document
@@ -104,15 +126,29 @@ def _labelled(
 def _retrieval(
     model: DocumentModel, folder: Path, max_bad_fraction: float
 ) -> dict[str, float]:
+    ir_measures()
     found = collection.read(folder)
     judged = {*found.test, *found.tuning}
     queries = {name: text for name, text in found.queries.items() if name in judged}
+    _check_judged(found, max_bad_fraction)
     by_words = bm25.search(found.documents(max_bad_fraction), queries)
     counts: dict[str, Any] = {}
     documents = found.documents(max_bad_fraction)
     by_vectors = search(model, documents, queries, counts)
     _tell_cut(counts)
     return retrieval(by_vectors, by_words, found.test, found.tuning)
+
+
+def _check_judged(found: collection.Collection, max_bad_fraction: float) -> None:
+    """Raises UserError if no judged document is there; says how many are missing."""
+    gains = [*found.test.values(), *found.tuning.values()]
+    judged = set().union(*gains)
+    missing = judged.difference(one.id for one in found.documents(max_bad_fraction))
+    if missing:
+        text = f"{len(missing)} of {len(judged)} judged documents are not in the corpus"
+        if missing == judged:
+            raise UserError(f"{found.corpus}: {text}, {min(missing)!r} is one")
+        logging.warning("%s: nobody finds them", text)
 
 
 def _matching(
@@ -126,6 +162,11 @@ def _matching(
             f'pairs of the splits "test" and {" or ".join(collection.TUNING)} are '
             f"needed; there are {', '.join(pairs) or 'none'}"
         )
+    rest = {
+        name: len(some) for name, some in pairs.items() if name not in (tuning, "test")
+    }
+    if rest:
+        logging.warning("pairs of these splits are not used: %s", rest)
     parts = [pairs[tuning], pairs["test"]]
     needed = {name for part in parts for pair in part for name in pair[:2]}
     missing = sorted(needed - {document.id for document in source()})

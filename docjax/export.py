@@ -5,15 +5,18 @@ then it is renamed: it is complete and right, or not there. Its files are descri
 `docjax.huggingface.exported` and `docjax.huggingface.libraries`.
 """
 
+import contextlib
 import itertools
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import logging
+from safetensors import SafetensorError
 
 import docjax
 from docjax import config as config_lib
@@ -53,39 +56,59 @@ def export(
     out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
-    parity.check_installed()
-    run, base = _run(model), _base(model)
-    model = model if isinstance(model, DocumentModel) else load(model)
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-    except OSError as error:
-        raise UserError(f"{out}: {error.strerror}") from None
-    try:
-        facts = _write(partial, model) | {"base": base}
-        manifest.seal(partial)  # or nobody would read it
-        facts["measured"] = _measured(partial, model, list(documents or _samples(run)))
-        exported.write(partial, facts)
-        text = card.card(out.name, facts, libraries.is_stock(partial), _about(run))
-        (partial / "README.md").write_text(text, encoding="utf-8")
-        manifest.seal(partial)
+    with _beside(out) as partial:
+        _fill(partial, out.name, model, documents)
         partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    logging.info("exported to %s: %s", out, facts["measured"])
     return out
 
 
 def export_run(run: Path) -> Path:
     """Writes a run to RUN/export, unless that is there and of its present parameters."""
     out, model = run / "export", load(run)
-    if out.exists():
-        if exported.read(out).get("fingerprint") == model.fingerprint():
-            logging.info("%s is there, of these parameters", out)
-            return out
-        shutil.rmtree(out)
-    return export(run, out)
+    if out.exists() and exported.read(out).get("fingerprint") == model.fingerprint():
+        logging.info("%s is there, of these parameters", out)
+        return out
+    with _beside(out) as partial:
+        _fill(partial, out.name, run, None)
+        shutil.rmtree(out, ignore_errors=True)
+        partial.rename(out)
+    return out
+
+
+@contextlib.contextmanager
+def _beside(out: Path) -> Iterator[Path]:
+    """A new folder beside `out`, which is gone at the end if it was not renamed."""
+    partial = None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        partial.chmod(0o755)  # it is made for its owner alone
+        yield partial
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{out}: cannot be written ({error})") from None
+    finally:
+        if partial:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _fill(
+    folder: Path,
+    name: str,
+    model: DocumentModel | str | Path,
+    documents: Sequence[Document] | None,
+) -> None:
+    """Writes the files of an export that will be called `name`; see `export`."""
+    parity.check_installed()
+    run, base = _run(model), _base(model)
+    model = model if isinstance(model, DocumentModel) else load(model)
+    facts = _write(folder, model) | {"base": base}
+    manifest.seal(folder)  # or nobody would read it
+    facts["measured"] = _measured(folder, model, list(documents or _samples(run)))
+    exported.write(folder, facts)
+    text = card.card(name, facts, libraries.is_stock(folder), _about(run))
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    manifest.seal(folder)
+    logging.info("exported %s: %s", name, facts["measured"])
 
 
 def _run(model: Any) -> Path | None:

@@ -47,6 +47,20 @@ def test_ctrl_c_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "docjax: stopped\n"
 
 
+def test_an_output_without_room_is_one_line(tmp_path):
+    code = (
+        "from docjax import cli; from docjax.commands import augment; "
+        "augment.run = lambda flags: print('x' * 100); cli.main(['augment', 'a'])"
+    )
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", code]
+        found = subprocess.Popen(
+            command, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+        error = found.communicate()[1]
+    assert error == "docjax: no space is left for the output\n"
+
+
 def test_augment_shows_a_text_under_each_paraphrase(capsys, nltk_data, tmp_path):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("prices\tcosts\n")

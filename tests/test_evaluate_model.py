@@ -1,12 +1,14 @@
 """`docjax evaluate`: every task on the real MiniLM, and every mistake in the data."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 import docjax
 from docjax import cli
+from docjax import evaluate_model as module
 from docjax.config import UserError
 from docjax.evaluate_model import LABELLED, evaluate_model
 from docjax.model import DocumentModel
@@ -111,6 +113,53 @@ def test_without_splits_a_fifth_of_each_label_is_the_test(
     ((train, test),) = judged
     assert sorted(test.labels) == sorted(list(TOPICS) * 2) and len(train.labels) == 21
     assert len(train.vectors) == 21 and "no document has a split" in caplog.text
+
+
+def test_what_is_not_used_is_told(model, folder, tmp_path, caplog, monkeypatch):
+    lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    records[4].pop("label"), records[7].update(split="odd")
+    write(tmp_path / "some.jsonl", records)
+    evaluate_model(model, "classification", str(tmp_path / "some.jsonl"))
+    assert "1 documents have no label: they are not used" in caplog.text
+    assert "documents of these splits are not used: {'odd': 1}" in caplog.text
+    pairs = (folder / "pairs" / "pairs.tsv").read_text() + "odd\tspace-1\tspace-2\t1\n"
+    (tmp_path / "pairs.tsv").write_text(pairs)
+    documents = str(folder / "pairs" / "documents.jsonl")
+    table = str(tmp_path / "pairs.tsv")
+    evaluate_model(model, "matching", table, documents=documents)
+    assert "pairs of these splits are not used: {'odd': 1}" in caplog.text
+
+
+def test_judged_documents_that_are_not_there_are_told(model, folder, tmp_path, caplog):
+    beir = tmp_path / "beir"
+    shutil.copytree(folder / "beir", beir)
+    qrels = beir / "qrels" / "test.tsv"
+    text = qrels.read_text()
+    qrels.write_text(text + "space\tgone\t1\n")
+    evaluate_model(model, "retrieval", str(beir))
+    assert "1 of 28 judged documents are not in the corpus" in caplog.text
+    qrels.write_text(text.replace("-", "/").replace("query/id\tcorpus/id", "q\td"))
+    with pytest.raises(UserError, match="27 of 27 judged .* 'cooking/0' is one"):
+        evaluate_model(model, "retrieval", str(beir))
+
+
+@pytest.mark.parametrize(
+    "task, change, keywords, message",
+    [
+        ("few_shot", {}, dict(shots=7), "has 6 train documents to draw from"),
+        ("clustering", {"label": "one"}, {}, "documents have the label 'one'"),
+        ("classification", {"split": "train"}, {}, "no labelled test document"),
+    ],
+)
+def test_labels_are_looked_at_before_anything_is_encoded(
+    model, folder, tmp_path, monkeypatch, task, change, keywords, message
+):
+    monkeypatch.setattr(module, "encode_once", None)
+    lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
+    write(tmp_path / "all.jsonl", [json.loads(line) | change for line in lines])
+    with pytest.raises(UserError, match=message):
+        evaluate_model(model, task, str(tmp_path / "all.jsonl"), **keywords)
 
 
 def test_the_last_line_of_the_command_is_the_metrics(capsys, minilm, folder):

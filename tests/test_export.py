@@ -1,6 +1,7 @@
 """Exported folders: the same vectors in three libraries, or no folder at all."""
 
 import dataclasses
+import errno
 import json
 import logging
 import os
@@ -336,6 +337,23 @@ def test_a_folder_that_is_there_stays(tmp_path):
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_folder_of_the_users_beside_it_stays(tmp_path):
+    (tmp_path / "out.partial").mkdir()
+    export(OTHERS["one segment"](), tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.partial"}
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(export_lib.exported, "write_params", full)
+    with pytest.raises(UserError, match="out: cannot be written .*No space") as error:
+        export(OTHERS["one segment"](), tmp_path / "out")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
 def test_a_missing_library_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(UserError, match=r"pip install 'docjax\[export\]'") as error:
@@ -391,7 +409,7 @@ def test_the_command_line_exports(runs, tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"docjax: {tmp_path / 'out'} exists")
 
 
-def test_a_run_is_exported_into_itself_and_its_report_says_so(runs):
+def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch):
     run = runs["deca"]
     config = ConfigDict(json.loads((run / "config.json").read_text()))
     metrics = main.run(config, run, "export")
@@ -406,6 +424,11 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs):
     exported.write(run / "export", facts | {"fingerprint": "of other parameters"})
     manifest.seal(run / "export")
     assert run_report._export(run) is None
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "sentence_transformers", None)
+        with pytest.raises(UserError, match="pip install"):
+            main.run(config, run, "export")
+    assert (run / "export/docjax.json").stat().st_ino  # the old one is still there
     main.run(config, run, "export")
     again = json.loads((run / "export/docjax.json").read_text())
     assert again["fingerprint"] == facts["fingerprint"]

@@ -139,6 +139,8 @@ def read(
       BadDocument: for the first bad record, if none is allowed.
       UserError: at the end, if more than `max_bad_fraction` were bad or none good.
     """
+    if not 0 <= max_bad_fraction <= 1:
+        raise UserError(f"max_bad_fraction {max_bad_fraction}: a share is from 0 to 1")
     counts: Counter = Counter()
     first = None
     with contextlib.closing(Seen()) as ids:

@@ -54,16 +54,16 @@ def keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
             f"num_attention_heads {sizes['heads']}"
         )
     activation = config.get("hidden_act", "gelu")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise UserError(
             f"{source}: hidden_act {activation!r} is not supported; "
             f"supported are {', '.join(ACTIVATIONS)}"
         )
     return sizes | {
-        "position_offset": _offset(config),
-        "epsilon": float(config.get("layer_norm_eps", 1e-12)),
+        "position_offset": _offset(config, source),
+        "epsilon": _fraction(config, "layer_norm_eps", 1e-12, source),
         "activation": ACTIVATIONS[activation],
-        "dropout": float(config.get("hidden_dropout_prob", 0.1)),
+        "dropout": _fraction(config, "hidden_dropout_prob", 0.1, source),
     }
 
 
@@ -110,7 +110,7 @@ def modules(found: Sequence[Any], source: str) -> dict[str, str]:
                 f"{source}: module {kind} is not supported; supported are "
                 f"{', '.join(MODULES)} of sentence_transformers"
             )
-        if not isinstance(path, str) or path in (".", "..") or "/" in path:
+        if not isinstance(path, str) or path in (".", "..") or {"/", "\0"} & {*path}:
             raise UserError(f"{source}: path {path!r} is no folder beside that file")
         kinds[name] = path
     return kinds
@@ -182,21 +182,32 @@ def _check_kind(config: Mapping[str, Any], source: str) -> None:
         )
 
 
-def _size(config: Mapping[str, Any], key: str, source: str) -> int:
+def _size(config: Mapping[str, Any], key: str, source: str, least: int = 1) -> int:
     value = config.get(key)
-    if type(value) is not int or not 1 <= value <= MOST:
+    if type(value) is not int or not least <= value <= MOST:
         raise UserError(
-            f"{source}: {key} is {value!r}, but must be a whole number from 1 to {MOST}"
+            f"{source}: {key} is {value!r}, but must be a whole number from {least} to "
+            f"{MOST}"
         )
     return value
 
 
-def _offset(config: Mapping[str, Any]) -> int:
+def _fraction(
+    config: Mapping[str, Any], key: str, default: float, source: str
+) -> float:
+    value = config.get(key, default)
+    if type(value) not in (int, float) or not 0 <= value < 1:
+        raise UserError(f"{source}: {key} is {value!r}, but must be from 0 to below 1")
+    return float(value)
+
+
+def _offset(config: Mapping[str, Any], source: str) -> int:
     # RoBERTa counts from behind its padding token's id.
     if config["model_type"] == "bert":
         return 0
-    padding = config.get("pad_token_id")
-    return (1 if padding is None else padding) + 1
+    if config.get("pad_token_id") is None:
+        return 2
+    return _size(config, "pad_token_id", source, least=0) + 1
 
 
 def _class(kind: str) -> str:

@@ -32,6 +32,7 @@ WEIGHTS, REST = "model.safetensors", "document.safetensors"
 FIELDS = ("encoder", "segments", "graph", "limits", "labels", "similarity")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
 NOT_READ = (".py", ".md")  # by docjax: may be missing, as after a download
+TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # may be added, as LICENSE
 LAYERS = 1000  # more than any encoder has; each takes time to build
 TOKENS = 1 << 20  # of a segment: more than any encoder reads
 MODULE, STOCK = "docjax_module.LongDocuments", "sentence_transformers."
@@ -159,10 +160,12 @@ def _verify(folder: Path) -> None:
             f"{folder}: the model cannot be verified ({error}); export it again"
         ) from None
     missing = [name for name in found.missing if not name.endswith(NOT_READ)]
+    differing = [name for name in found.differing if not name.endswith(".md")]
+    unknown = [name for name in found.unknown if Path(name).suffix not in TEXTS]
     for faulty, fault in (
-        (found.differing, "differs from what was exported: it is damaged or changed"),
+        (differing, "differs from what was exported: it is damaged or changed"),
         (missing, "is missing"),
-        (found.unknown, "is no file of the export: take it out of this folder"),
+        (unknown, "is no file of the export: take it out of this folder"),
     ):
         if faulty:
             raise UserError(f"{folder / faulty[0]} {fault}")
@@ -192,7 +195,7 @@ def check_sizes(node: Any, source: Path) -> None:
     """Raises UserError for sizes that no encoder has, before any is used."""
     for name, value in names.flatten(node).items():
         most = LAYERS if name.endswith("layers") else configs.MOST
-        if type(value) is int and not 0 <= value <= most:
+        if isinstance(value, (int, float)) and not 0 <= value <= most:
             path = name.replace("/", ".")
             raise UserError(
                 f"{source}: encoder.{path} is {value}, not from 0 to {most}"

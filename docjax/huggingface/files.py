@@ -19,9 +19,7 @@ DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 
 
 def find(
-    name_or_folder: str | Path,
-    revision: str | None = None,
-    local_files_only: bool = False,
+    name_or_folder: str | Path, revision: str | None = None
 ) -> tuple[Path, str | None]:
     """The folder of a model and, if it came from the hub, its commit.
 
@@ -47,7 +45,6 @@ def find(
         path = huggingface_hub.snapshot_download(
             name,
             revision=revision or pinned or None,
-            local_files_only=local_files_only,
             allow_patterns=DOWNLOADED,
         )
     except (HFValidationError, HfHubHTTPError, OSError, ValueError) as error:

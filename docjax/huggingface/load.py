@@ -19,6 +19,9 @@ from docjax.encoders.transformer import Transformer
 from docjax.huggingface import configs, exported, files, names
 
 COMPARING = "config_sentence_transformers.json"
+ASKED = tuple(  # the first that is there: length and case of texts
+    f"sentence_{kind}_config.json" for kind in configs.KINDS
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +39,7 @@ class Checkpoint:
     folder: Path  # where the tokenizer lies too
 
 
-def load(
-    name_or_folder: str | Path,
-    revision: str | None = None,
-    local_files_only: bool = False,
-) -> Checkpoint:
+def load(name_or_folder: str | Path, revision: str | None = None) -> Checkpoint:
     """Reads a folder, or a hub name pinned to a revision.
 
     Of a sentence-transformers folder, its modules say where the transformer lies and
@@ -50,7 +49,7 @@ def load(
       UserError: for a missing or unsupported model, for weights that are not
         safetensors, and for tensors that do not fit config.json.
     """
-    folder, _ = files.find(name_or_folder, revision, local_files_only)
+    folder, _ = files.find(name_or_folder, revision)
     files.refuse_code(folder)
     if (folder / exported.FACTS).exists():
         inner, (pooling, normalize) = folder, exported.pooling(folder)
@@ -60,7 +59,7 @@ def load(
     compared, named = _comparing(folder)
     source = str(inner / "config.json")
     keywords = configs.keywords(config_lib.load(inner / "config.json"), source)
-    asked = _optional(inner / "sentence_bert_config.json")
+    asked = next(filter(None, map(_optional, map(inner.joinpath, ASKED))), {})
     return Checkpoint(
         keywords=keywords,
         params=_params(inner, keywords),
@@ -94,8 +93,10 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
         return folder, "mean", False
     found = configs.modules(config_lib.load(path, list), str(path))
     inner = folder / found.get("Transformer", "")
-    config = _optional(folder / found.get("Pooling", "") / "config.json")
-    pooling = configs.pooling(config if "Pooling" in found else {}, str(path))
+    pooling = "mean"
+    if "Pooling" in found:
+        path = folder / found["Pooling"] / "config.json"
+        pooling = configs.pooling(config_lib.load(path), str(path))
     return inner, pooling, "Normalize" in found
 
 
@@ -113,7 +114,7 @@ def _max_tokens(
     room = keywords["positions"] - keywords["position_offset"]
     tokenizer = _optional(folder / "tokenizer_config.json")
     found = asked.get("max_seq_length") or tokenizer.get("model_max_length") or room
-    if not isinstance(found, (int, float)) or found < 1:
+    if type(found) not in (int, float) or not found >= 1:
         raise UserError(f"{folder}: segments of {found!r} tokens cannot be read")
     return int(min(room, found))
 

@@ -2,6 +2,7 @@
 
 corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
 qrels/SPLIT.tsv               query-id, corpus-id, score, perhaps under a header
+qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.types import Document
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
+ENDS = (".qrels", ".tsv")
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that is there
 
 Run = dict[str, dict[str, float]]  # query id -> document id -> score
@@ -40,10 +42,11 @@ def read(folder: Path) -> Collection:
         without text.
     """
     queries = {one.id: full_text(one) for one in jsonl(str(_file(folder, "queries")))}
-    files = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    judged = sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}"))
+    files = {file.stem: file for file in judged}
     if "test" not in files and len(files) != 1:
         raise UserError(
-            f"{folder}/qrels: needs test.tsv, or one other file; it has "
+            f"{folder}/qrels: needs test.tsv or test.qrels, or one other file; it has "
             f"{', '.join(files) or 'none'}"
         )
     name = "test" if "test" in files else next(iter(files))
@@ -71,21 +74,23 @@ def _file(folder: Path, name: str) -> Path:
 def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
     """The gains of a file, of queries that have any."""
     found: Qrels = {}
+    separator, form = "\t", "query-id, corpus-id and a whole score, with tabs between"
+    if file.suffix == ".qrels":
+        separator, form = None, "query-id, 0, corpus-id and a whole score"
     try:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
     for number, line in enumerate(lines, start=1):
-        if number == 1 and not line[-1:].isdigit():
+        if number == 1 and not line.rstrip()[-1:].isdigit():
             continue  # a header
         try:
-            query, document, score = line.split("\t")
+            query, *between, document, score = line.split(separator)
             gain = int(score)
+            if len(between) != (separator is None):
+                raise ValueError
         except ValueError:
-            raise UserError(
-                f"{file}, line {number}: {line!r} is not query-id, corpus-id and a "
-                "whole score, with tabs between"
-            ) from None
+            raise UserError(f"{file}, line {number}: {line!r} is not {form}") from None
         if query not in queries:
             raise UserError(f"{file}, line {number}: no query has the id {query!r}")
         found.setdefault(query, {})[document] = gain

@@ -7,12 +7,14 @@ from docjax.tasks import classification
 from docjax.tasks.embeddings import check, check_classes
 from docjax.types import Embeddings
 
+SHOTS = 10
+
 
 def few_shot(
     train: Embeddings,
     test: Embeddings,
     *,
-    shots: int = 10,
+    shots: int = SHOTS,
     repeats: int = 10,
     seed: int = 0,
 ) -> dict[str, float]:
@@ -27,7 +29,7 @@ def few_shot(
     """
     check(train, test)
     check_classes("train", train.labels)
-    rows = _rows_by_class(train.labels, shots, repeats)
+    rows = rows_by_class(train.labels, shots, repeats)
     found = []
     for repeat in range(repeats):
         generator = np.random.default_rng((seed, repeat))
@@ -40,7 +42,14 @@ def few_shot(
     return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
 
 
-def _rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarray]:
+def rows_by_class(
+    labels: list[str], shots: int = SHOTS, repeats: int = 1
+) -> list[np.ndarray]:
+    """The rows of each class.
+
+    Raises:
+      UserError: if one has fewer than `shots`.
+    """
     names = np.array(labels)
     rows = [np.flatnonzero(names == name) for name in sorted(set(labels))]
     fewest = min(rows, key=len)

@@ -48,17 +48,18 @@ def retrieval(
 
 def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
     """The metric of each query of `qrels`; a query that found nothing has 0."""
-    library = _library()
+    library = ir_measures()
     measure = library.parse_measure(METRICS[metric])
     found = library.iter_calc([measure], qrels, {q: run.get(q, {}) for q in qrels})
     return dict.fromkeys(qrels, 0.0) | {one.query_id: one.value for one in found}
 
 
-def _library() -> ModuleType:
+def ir_measures() -> ModuleType:
+    """The library; a UserError says how to get it."""
     try:
-        import ir_measures
+        import ir_measures as found
     except ImportError:
         raise UserError(
             "retrieval needs ir-measures: pip install 'docjax[retrieval]'"
         ) from None
-    return ir_measures
+    return found

@@ -205,3 +205,8 @@ def test_when_all_are_bad_their_reasons_are_told():
 )
 def test_what_people_give_is_json_or_plain_text(text, expected):
     assert from_text(text, "a.txt") == expected
+
+
+def test_a_share_of_bad_documents_is_from_0_to_1():
+    with pytest.raises(UserError, match="max_bad_fraction 5.0: a share is from 0 to 1"):
+        list(read(lines(b"{}"), parse_line, max_bad_fraction=5.0))

@@ -172,6 +172,14 @@ def change(path: Path, **values) -> None:
         (dict(position_embedding_type="relative_key"), "'relative_key'"),
         (dict(is_decoder=True), "decoders"),
         (dict(hidden_act="swish"), "'swish' is not supported.*gelu_new"),
+        (dict(hidden_act=["gelu"]), r"\['gelu'\] is not supported"),
+        (dict(layer_norm_eps="x"), "layer_norm_eps is 'x', but must be from 0"),
+        (dict(layer_norm_eps=float("nan")), "layer_norm_eps is nan"),
+        (dict(hidden_dropout_prob=None), "hidden_dropout_prob is None"),
+        (
+            dict(model_type="roberta", pad_token_id="x"),
+            "pad_token_id is 'x', but must be a whole number from 0",
+        ),
         (dict(num_hidden_layers=3), "weights of 2 layers.*says 3"),
         (dict(num_hidden_layers=10**9), "weights of 2 layers.*says 1000000000"),
         (dict(vocab_size=10**9), r"word_embeddings.*\[61, 16\].*1000000000, 16"),
@@ -313,6 +321,7 @@ def test_a_transformer_in_a_folder_of_its_own_is_found(tmp_path):
         ({"tokenizer_config": dict(model_max_length=20)}, 20),
         ({"tokenizer_config": dict(model_max_length=10**30)}, 34),
         ({"sentence_bert_config": dict(max_seq_length=None)}, 34),
+        ({"sentence_roberta_config": dict(max_seq_length=13)}, 13),
         (
             {
                 "sentence_bert_config": dict(max_seq_length=12),
@@ -384,6 +393,11 @@ def test_small_letters_are_asked_for(tmp_path):
         ("no object", "module no object is not supported"),
         (dict(type="sentence_transformers.models.Pooling", path="../.."), "'../..'"),
         (dict(type="sentence_transformers.models.Pooling", path=7), "path 7"),
+        (dict(type="sentence_transformers.models.Pooling", path="a\0"), "is no folder"),
+        (
+            dict(type="sentence_transformers.models.Pooling", path="1_Pooling"),
+            r"1_Pooling/config.json: no such file",
+        ),
     ],
 )
 def test_foreign_modules_and_folders_are_refused(module, words, tmp_path):
@@ -398,7 +412,7 @@ def test_an_unreachable_hub_name_is_one_clear_line(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in ("nobody/no-such-model", "no such:name", "runs/does/not/exist"):
         with pytest.raises(UserError, match="no such folder, and not had") as error:
-            load(name, local_files_only=True)
+            load(name)
         assert "\n" not in str(error.value)
 
 
@@ -414,13 +428,13 @@ def test_a_hub_name_is_read_from_the_cache_at_its_revision(tmp_path, monkeypatch
         ("someone/small", commit),
         (f"someone/small@{commit}", None),
     ):
-        assert load(name, revision, True).folder == cache / "snapshots" / commit
+        assert load(name, revision).folder == cache / "snapshots" / commit
     assert pinned("someone/small") == pinned("someone/small@main")
     assert pinned("someone/small") == f"someone/small@{commit}"
     assert pinned(cache) == str(cache)
     for name, revision in (("someone/small", "v2"), ("someone/small@v2", None)):
         with pytest.raises(UserError, match="not had"):
-            load(name, revision, local_files_only=True)
+            load(name, revision)
 
 
 def test_a_folder_has_no_revision(tiny, run):

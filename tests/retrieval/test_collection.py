@@ -41,6 +41,14 @@ def test_a_tuning_split_shares_no_query_with_the_test(folder):
 def test_judgements_need_no_header(folder):
     (folder / "qrels" / "test.tsv").write_text("q\ta\t1\nr\tb\t1\n")
     assert read(folder).test == {"q": {"a": 1}, "r": {"b": 1}}
+    (folder / "qrels" / "test.tsv").write_text("q\ta\t1 \nr\tb\t1\n")
+    assert set(read(folder).test) == {"q", "r"}
+
+
+def test_judgements_of_trec_are_read(folder):
+    (folder / "qrels" / "test.tsv").unlink()
+    (folder / "qrels" / "test.qrels").write_text("q 0 a 2\nq 0 b 0\nr\t0\tb\t1\n")
+    assert read(folder).test == {"q": {"a": 2, "b": 0}, "r": {"b": 1}}
 
 
 def test_a_single_split_is_the_one_that_is_judged(folder):
@@ -58,6 +66,11 @@ def test_a_single_split_is_the_one_that_is_judged(folder):
             "qrels/test.tsv",
             HEADER + "q\ta\t0\n",
             "no query has a document with score 1",
+        ),
+        (
+            "qrels/dev.qrels",
+            "q a 1\n",
+            r"dev\.qrels, line 1: .* query-id, 0, corpus-id",
         ),
         ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
         ("queries.jsonl", '{"_id": "q", "text": ""}', r"queries\.jsonl, line 1: empty"),
@@ -78,7 +91,7 @@ def test_judgements_of_other_bytes_than_utf_8_are_told(folder):
 def test_what_is_missing_is_named(folder):
     (folder / "qrels" / "test.tsv").unlink()
     with pytest.raises(
-        UserError, match=r"needs test\.tsv, or one other file; it has no"
+        UserError, match=r"needs test\.tsv or test\.qrels, or one other file; it has no"
     ):
         read(folder)
     (folder / "queries.jsonl").unlink()
