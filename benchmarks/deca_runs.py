@@ -254,7 +254,8 @@ def append(
     documents = _of_vocabulary(prepared)
     if outside:
         known = set(vocabulary(tokenizer, corpus).ids)
-        tokenizer = all_words(known, flags.lexicons, flags.pairs)
+        # Words as they are: the texts are written with spaces between them.
+        tokenizer = all_words(known, flags.lexicons, flags.pairs, r"\S+")
         folder = path.with_suffix(".corpus")
         corpus = Corpus.build(folder, documents, whole, tokenizer, 512, "open")
         if hasattr(views, "least_count"):

@@ -7,6 +7,14 @@ Ohsumed 39.1, 20 Newsgroups 14.9, IMDB 9.8 %; Doc2vecC alone 3.0, 9.6, 29.3, 45.
 
   python -m docjax.main --config=configs/deca.py:r8 --workdir=runs/r8 \
       --config.source.path=r8.jsonl.xz --config.views.lexicons=nltk_data
+  python -m docjax.main --config=configs/deca.py:imdb --workdir=runs/imdb \
+      --config.source.path='imdb*.jsonl.xz' --config.views.path=ppdb.xz \
+      --config.tokenizer.train.lexicons=nltk_data
+
+`nltk_data` holds NLTK's stopwords, wordnet and averaged_perceptron_tagger_eng, as
+`python -m nltk.downloader -d nltk_data NAME ...` leaves them; `ppdb.xz` is a file of word
+pairs, PPDB's own or `word<TAB>word`. Another kind of paraphrase is a whole value:
+`--config.views='{"fn": "docjax.views.words.Dropped"}'`; `docjax augment` shows them all.
 
 The vectors are learnt on all documents of the source, those of the test part too (their
 texts, not their labels). `--config.objective.weight=0` is Doc2vecC.
@@ -179,6 +187,7 @@ def simsiam(config: ConfigDict) -> None:
         fn="docjax.encoders.pooling.Predictor", hidden=64, dropout=0.3
     )
     config.objective.contrastive = dict(fn="docjax.objectives.simsiam.simsiam")
+    config.objective.head_learning_rate = 1e-3
 
 
 def demo(config: ConfigDict) -> None:

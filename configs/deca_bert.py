@@ -48,6 +48,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config.batch = config.microbatch = 2
     config.epochs = 1
     config.log_every = 100
+    config.evaluate_every = 0  # at the end only
     config.tasks = words.tasks
     config.init = "bert-base-uncased"
     rest = (r8, r52, mr, ohsumed, imdb, simsiam, smoke)

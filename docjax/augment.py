@@ -59,6 +59,8 @@ def augmented(
         own = Corpus.build(
             Path(folder) / "text", [document], segments.whole, tokenizer, LIMIT, ""
         )
+        if not len(own[0].tokens):
+            raise UserError(f"no word of {text[:40]!r} is in the vocabulary of {run}")
         corpus = Corpus.open(run / "corpus") if run else own
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}
@@ -108,9 +110,15 @@ def _rewritten(text: str, path: str) -> list[str]:
 
 
 def all_words(
-    words: Collection[str], lexicons: str | None, paraphrases: str | None
+    words: Collection[str],
+    lexicons: str | None,
+    paraphrases: str | None,
+    pattern: str = CLEANINGS["letters"],
 ) -> Tokenizer:
-    """A tokenizer of some words and of all that could replace them."""
+    """A tokenizer of some words and of all that could replace them.
+
+    pattern: what a word is in the texts that it reads.
+    """
     wordnet = lexicons_lib.WordNet(lexicons)
     pairs = lexicons_lib.pairs(paraphrases) if paraphrases else {}
     found = {*words, "not"}
@@ -118,7 +126,7 @@ def all_words(
         found |= (
             wordnet.synonyms(word) | wordnet.antonyms(word) | pairs.get(word, set())
         )
-    return word_tokenizer(sorted(found), CLEANINGS["letters"])
+    return word_tokenizer(sorted(found), pattern)
 
 
 def _words(text: str) -> list[str]:

@@ -135,7 +135,7 @@ def _retrieval(
     counts: dict[str, Any] = {}
     documents = found.documents(max_bad_fraction)
     by_vectors = search(model, documents, queries, counts)
-    _tell_cut(counts)
+    model.warn(counts)
     return retrieval(by_vectors, by_words, found.test, found.tuning)
 
 
@@ -191,12 +191,7 @@ def _encoded(
 ) -> Iterator[tuple[str, np.ndarray]]:
     counts: dict[str, Any] = {}
     yield from encode_once(model, documents, counts)
-    _tell_cut(counts)
-
-
-def _tell_cut(counts: dict[str, Any]) -> None:
-    if counts["tokens_cut"]:
-        logging.warning("the model's cap left tokens out: %s", counts)
+    model.warn(counts)
 
 
 def _beside(table: Path) -> str:

@@ -25,7 +25,10 @@ from docjax.inference import Inference
 from docjax.types import SIMILARITIES, Document, Segment, Segments
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
-COUNTS = ("documents", "segments", "tokens", "segments_cut", "tokens_cut")
+COUNTS = (
+    *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
+    "documents_empty",  # without a token that the model knows
+)
 
 
 class Attention(NamedTuple):
@@ -88,8 +91,8 @@ class DocumentModel:
           batch_size: segments that are read at once; None chooses by tokens.
           normalize_embeddings: scales vectors to length 1.
           return_stats: also gives the number of documents, segments and tokens read,
-            and of segments and tokens that the model's cap left out (otherwise those
-            are logged as a warning).
+            of segments and tokens that the model's cap left out, and of documents of
+            unknown words alone (otherwise the latter two are logged as a warning).
 
         Raises:
           UserError: for a document without text, and for what is no list.
@@ -98,14 +101,8 @@ class DocumentModel:
         stats: dict[str, int] = {}
         bar = tqdm(documents, disable=not show_progress_bar)
         found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
-        if stats["segments_cut"] and not return_stats:
-            logging.warning(
-                "the model reads the first %d segments of a document: %d segments "
-                "(%d tokens) are not read",
-                self.limits["inference_segments"],
-                stats["segments_cut"],
-                stats["tokens_cut"],
-            )
+        if not return_stats:
+            self.warn(stats)
         vectors = np.stack(found) if found else self._no_vectors()
         if normalize_embeddings:
             vectors = comparison.unit(vectors)
@@ -228,6 +225,13 @@ class DocumentModel:
                     f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
                     f"{most}: shorten it, or encode it as a document"
                 )
+        empty = sum(not len(one.tokens) for one in found)
+        if empty:
+            logging.warning(
+                "%d of %d queries have no word of the vocabulary: their vectors are zero",
+                empty,
+                len(found),
+            )
         return found
 
     def read_pair(
@@ -260,6 +264,24 @@ class DocumentModel:
                 self.limits["segment_tokens"],
             )
 
+    def warn(self, stats: Mapping[str, int]) -> None:
+        """Logs what the counts of `encode` say was not read."""
+        if stats["segments_cut"]:
+            logging.warning(
+                "the model reads the first %d segments of a document: %d segments "
+                "(%d tokens) are not read",
+                self.limits["inference_segments"],
+                stats["segments_cut"],
+                stats["tokens_cut"],
+            )
+        if stats["documents_empty"]:
+            logging.warning(
+                "%d of %d documents have no word of the vocabulary: their vectors are "
+                "zero",
+                stats["documents_empty"],
+                stats["documents"],
+            )
+
     def _cut(self, one: Segments, stats: dict[str, int]) -> Segments:
         """At most `limits.inference_segments` segments; counts what is left out."""
         kept = batches.cap(one, self.limits["inference_segments"])
@@ -269,6 +291,7 @@ class DocumentModel:
             stats["tokens"] += len(kept.tokens)
             stats["segments_cut"] += len(one) - len(kept)
             stats["tokens_cut"] += len(one.tokens) - len(kept.tokens)
+            stats["documents_empty"] += not len(kept.tokens)
         return kept
 
     def _no_vectors(self) -> Float[np.ndarray, "0 d"]:

@@ -302,4 +302,5 @@ def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
 
 
 def _default(module: Any, key: str) -> Any:
-    return type(module).__dataclass_fields__[key].default
+    field = type(module).__dataclass_fields__.get(key)
+    return field.default if field else None

@@ -108,6 +108,8 @@ def test_augment_with_a_run_keeps_to_its_vocabulary(capsys, nltk_data, tmp_path)
     assert code == 0
     words = {word for text in found.values() for word in text.split(" (no ")[0].split()}
     assert words and all(f"\u2581{word}" in known for word in words)
+    code, _, err = shown(capsys, "augment", "qqqq zzzz", *options)
+    assert code == 2 and "no word of 'qqqq zzzz' is in the vocabulary" in err
 
 
 def test_augment_with_a_run_shows_the_paraphrases_that_it_trains_on(

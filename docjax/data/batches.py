@@ -152,10 +152,15 @@ def device_graphs(
 
 
 def cap(segments: Segments, most: int | None) -> Segments:
-    """The first `most` segments of a document; None: all."""
+    """The first `most` segments of a document, or of each that has a number; None: all."""
     if not most or len(segments) <= most:
         return segments
-    return segments.take(np.arange(most))
+    rows = np.arange(len(segments))
+    if segments.numbers is not None:
+        first = np.flatnonzero(np.diff(segments.numbers, prepend=-1))
+        rows = rows[rows - np.repeat(first, np.diff(first, append=len(rows))) < most]
+        return segments if len(rows) == len(segments) else segments.take(rows)
+    return segments.take(rows[:most])
 
 
 def round_up(number: int) -> int:
@@ -247,7 +252,8 @@ class _Maker:
     def views(self, epoch: int, document: int) -> tuple[Segments, ...]:
         segments = cap(self.batches.corpus[document], self.batches.limit)
         generator = np.random.default_rng((self.batches.seed, epoch, document))
-        return self.batches.views(segments, generator)
+        views = self.batches.views(segments, generator)
+        return tuple(cap(view, self.batches.limit) for view in views)
 
 
 def log_cut(counts: Int[np.ndarray, " b"], limit: int | None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from docjax.config import UserError
-from docjax.data.batches import round_up
+from docjax.data.batches import cap, round_up
 from docjax.data.tokens import Corpus, spans
 from docjax.types import Segments, Views
 
@@ -229,7 +229,7 @@ class WordBatches:
         segments, views = self.corpus.concatenated(chosen, self.limit), []
         if self.views:
             found = self.views(segments, np.random.default_rng((self.seed, step, 1)))
-            views = [Words.of(view) for view in found]
+            views = [Words.of(cap(view, self.limit)) for view in found]
         generator = np.random.default_rng((self.seed, step))
         words = Words.of(segments)
         return pack(words, views, self.layout, self.noise, generator), chosen

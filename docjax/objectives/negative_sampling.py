@@ -58,6 +58,7 @@ class NegativeSampling:
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
+      head_learning_rate: of Adam, for a predictor.
     """
 
     window: int = 5
@@ -67,6 +68,7 @@ class NegativeSampling:
     combine: str = "mean"
     contrastive: Callable | None = None
     weight: float = 0.5
+    head_learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
         if self.context not in CONTEXTS or self.combine not in ("mean", "sum"):

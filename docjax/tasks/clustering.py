@@ -38,7 +38,7 @@ def clustering(
     With `all_documents` both parts are clustered together, and both are scored (DECA).
 
     Args:
-      clusters: how many; the number of train classes when None.
+      clusters: how many; the number of classes it is fitted on when None.
       restarts: initialisations tried; the one with the least inertia is kept.
       normalize: vectors of length 1 first, so that documents are near by their cosine.
 
@@ -47,14 +47,15 @@ def clustering(
         that are not finite or differ in width.
     """
     check(train, test)
-    check_classes("test", test.labels)
-    if clusters is None:
-        check_classes("train", train.labels)
-        clusters = len(set(train.labels))
     labels, fitted, scored = test.labels, train.vectors, test.vectors
+    known = train.labels
     if all_documents:
-        labels = train.labels + test.labels
+        labels = known = train.labels + test.labels
         fitted = scored = np.concatenate([train.vectors, test.vectors])
+    check_classes("train and test" if all_documents else "test", labels)
+    if clusters is None:
+        check_classes("train", known)
+        clusters = len(set(known))
     if normalize:
         fitted, scored = unit(fitted), unit(scored)
     assigned = assign(fitted, scored, clusters, restarts, seed)

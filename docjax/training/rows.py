@@ -22,7 +22,7 @@ class Gradient(NamedTuple):
     """Of a loss, with respect to rows of a table."""
 
     rows: Int[Array, "*e"]  # those beyond the table are none
-    values: Float[Array, "*v d"]  # broadcast to "*e d"
+    values: Float[Array, "*e d"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,11 +109,7 @@ def merged(gradients: Sequence[Gradient], size: int) -> Gradient:
 
     Those are beyond the table: write with mode="drop".
     """
-    flat = [
-        (rows.ravel(), jnp.broadcast_to(values, (*rows.shape, d)).reshape(-1, d))
-        for rows, values in gradients
-        for d in values.shape[-1:]
-    ]
+    flat = [(g.rows.ravel(), g.values.reshape(g.rows.size, -1)) for g in gradients]
     rows, values = map(jnp.concatenate, zip(*flat, strict=True))
     order = jnp.argsort(rows)
     rows, values = rows[order], values[order]

@@ -22,6 +22,7 @@ from docjax.data import blocks
 from docjax.data.batches import log_cut
 from docjax.data.blocks import Blocks, Groups, WordBatches
 from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
 from docjax.encoders.words import WordAverage
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
 from docjax.prepare import Prepared
@@ -32,7 +33,6 @@ from docjax.training.step import State
 from docjax.views.words import WordViews
 
 POWER = 0.75  # of the word counts, for noise words
-HEAD_RATE = 1e-3  # learning rate of a predictor
 
 
 class Statistics(NamedTuple):
@@ -56,7 +56,7 @@ class WordTrainer:
             )
         self.prepared, self.objective, self.mesh = prepared, objective, mesh
         self.optimizer = _optimizer(prepared.config)
-        self.head_optimizer = optax.adam(HEAD_RATE)
+        self.head_optimizer = optax.adam(objective.head_learning_rate)
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
 
@@ -260,4 +260,11 @@ def _check(encoder: DocumentEncoder) -> None:
         raise UserError(
             "objective negative_sampling trains encoder.segment "
             f"docjax.encoders.words.WordAverage, not {type(encoder.segment).__name__}"
+        )
+    if encoder.frozen or not isinstance(encoder.document, Mean):
+        raise UserError(
+            "objective negative_sampling trains the segment encoder alone, for their "
+            f"mean: encoder.frozen is {encoder.frozen} and encoder.document "
+            f"{type(encoder.document).__name__}, which need False and "
+            "docjax.encoders.pooling.Mean"
         )

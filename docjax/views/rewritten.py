@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from absl import logging
@@ -31,11 +32,14 @@ def write(
     It gets some hundred texts at a time. What is in the file already is not asked for
     again, so that the same call goes on where it was stopped. An empty text is left out.
     """
+    if Path(path).suffix in (".gz", ".xz", ".zst"):
+        raise UserError(f"{path}: write plain text, compress it afterwards")
+    try:
+        Path(path).touch()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
     with open(path, "a+b") as file:
-        file.seek(0)
-        lines = [line for line in file if line.endswith(b"\n")]  # not a half one
-        file.truncate(sum(map(len, lines)))
-        known = {json.loads(line)["id"] for line in lines}
+        known = _known(file)
         for some in _batches(one for one in documents if one.id not in known):
             texts = rewrite([full_text(one) for one in some])
             if len(texts) != len(some):
@@ -47,6 +51,35 @@ def write(
                     record = json.dumps({"id": document.id, "text": text})
                     file.write(f"{record}\n".encode())
             file.flush()
+
+
+def _known(file: BinaryIO) -> set[str]:
+    """The ids that are in the file; half a line at its end is cut off."""
+    file.seek(0)
+    lines = file.readlines()
+    ids = [_id(line) for line in lines]
+    if lines and not lines[-1].endswith(b"\n"):
+        if ids[-1] is None:
+            ids.pop()
+            file.truncate(file.tell() - len(lines[-1]))
+        else:
+            file.write(b"\n")
+    if None in ids:
+        raise UserError(
+            f"{file.name}, line {ids.index(None) + 1}: not a rewritten text, which is "
+            "JSON with id and text: mend it, or write to another file"
+        )
+    return {one for one in ids if one is not None}
+
+
+def _id(line: bytes) -> str | None:
+    """The id of a line, if it is one of a rewritten text."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    whole = isinstance(found, dict) and {"id", "text"} <= set(found)
+    return str(found["id"]) if whole else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +113,11 @@ class Rewritten:
         rows = {identifier: row for row, identifier in enumerate(found.ids)}
         chosen = np.array([rows.get(one, -1) for one in corpus.ids])
         missing = int((chosen < 0).sum())
+        if missing == len(corpus):
+            raise UserError(
+                f"{self.path}: none of its {len(found)} ids is that of a document; "
+                f"{found.ids[0]!r} is its first, {corpus.ids[0]!r} the documents'"
+            )
         if missing:
             logging.warning(
                 "%d of %d documents have no rewritten text: they stay as they are",

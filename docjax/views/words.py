@@ -8,6 +8,7 @@ tokenizer: with word pieces, those that are one piece.
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,8 @@ class Paraphrases:
     def check(self) -> None:
         if self.path is None:
             raise UserError("Paraphrases needs a file of pairs: --config.views.path")
+        if not Path(self.path).is_file():
+            raise UserError(f"paraphrases {self.path}: no such file")
 
     def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
         self.check()
@@ -227,8 +230,14 @@ def _replaced(
         starts.append(len(table))
     itself = np.repeat(np.arange(len(words.words)), np.diff(starts))
     if np.array_equal(table, itself):  # empty, or no word has another
+        count = (
+            f" that occurs {least_count} times: lower that number (least_count, below)"
+            if least_count > 1
+            else ""
+        )
         raise UserError(
-            "no word of the vocabulary has a replacement in it: is the corpus English?"
+            f"no word of the vocabulary has a replacement in it{count}; all kinds are "
+            "for English"
         )
     return Replaced(words, np.array(starts), np.array(table, np.int32))
 

@@ -1,5 +1,6 @@
 """Batches: every segment once, where its document points; little padding; exact order."""
 
+import dataclasses
 import functools
 import itertools
 from collections import Counter
@@ -202,6 +203,9 @@ def test_a_cap_keeps_the_first_segments():
     one = document(2, 3, 4)
     assert batches.cap(one, 2).tokens.tolist() == one.tokens[:5].tolist()
     assert batches.cap(one, 3) is one
+    several = dataclasses.replace(one, numbers=np.array([4, 4, 7]))
+    assert batches.cap(several, 1).numbers.tolist() == [4, 7]
+    assert batches.cap(several, 2) is several
     assert batches.cap(one, None) is one
 
 

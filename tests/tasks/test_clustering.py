@@ -118,6 +118,14 @@ def test_normalized_documents_are_near_by_their_cosine():
         assert found == {"nmi": 1.0, "purity": 1.0}
 
 
+def test_classes_of_both_parts_count_where_both_are_clustered():
+    train, test = blobs("aabb"), blobs("cc", seed=2)
+    found = clustering(train, test, all_documents=True)
+    assert set(found) == {"nmi", "purity"}
+    with pytest.raises(UserError, match="all 4 train and test documents"):
+        clustering(blobs("aa"), blobs("aa"), all_documents=True)
+
+
 def test_all_documents_are_clustered_together_if_asked_for():
     """Test documents lie far out, in the direction of the train documents' class."""
     train, corners = blobs("aabb"), blobs("aabb", seed=1)

@@ -247,7 +247,13 @@ def test_documents_of_unknown_words_are_told_and_have_zero_vectors(
         trained(tmp_path, config(corpus))
     assert "1 of 30 training documents have no word of the vocabulary" in caplog.text
     model = docjax.load(tmp_path)
-    vectors = model.encode(["wa wb wb", "once never", "wb wa wb once"])
+    with caplog.at_level(logging.WARNING):
+        vectors = model.encode(["wa wb wb", "once never", "wb wa wb once"])
+        model.encode_queries(["wa", "once"])
+    assert "1 of 3 documents have no word of the vocabulary" in caplog.text
+    assert "1 of 2 queries have no word of the vocabulary" in caplog.text
+    counts = model.encode(["wa", "once"], return_stats=True)[1]
+    assert (counts["documents"], counts["documents_empty"]) == (2, 1)
     table = np.asarray(model.params["segment"]["words"])
     a, b = (model.tokenizer.encode([word])[0][0] for word in ("wa", "wb"))
     np.testing.assert_allclose(vectors[0], (table[a] + 2 * table[b]) / 3, rtol=1e-5)
@@ -270,16 +276,40 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
         ({"views.fn": "docjax.views.whole.Whole"}, "reads views of .*, not Whole"),
         ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
         ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
+        ({"init": "TINY", "encoder.segment.vocabulary": 30522}, "init .* does not fit"),
+        ({"encoder.frozen": True}, "encoder.frozen is True .* need False"),
+        (
+            {
+                "encoder.document": {
+                    "fn": "docjax.encoders.graph_attention.GraphAttention"
+                }
+            },
+            "encoder.document GraphAttention, which need .*pooling.Mean",
+        ),
     ],
 )
-def test_parts_that_do_not_fit_are_named(corpus, tmp_path, changes, message):
+def test_parts_that_do_not_fit_are_named(corpus, tmp_path, changes, message, tiny):
     asked = config(corpus, **changes)
+    asked.init = str(tiny) if "init" in changes else None
     if "Transformer" in asked.encoder.segment.fn:
         shape = dict(layers=1, width=16, heads=2, hidden=16, positions=520)
         asked.encoder.segment.update(shape)
         message = "negative_sampling trains encoder.segment .*WordAverage, not Transf"
     with pytest.raises(UserError, match=message):
         trained(tmp_path, asked)
+
+
+def test_rewritten_texts_are_cut_as_their_documents(corpus, tmp_path):
+    lines = [json.loads(line) for line in corpus.read_text().splitlines()]
+    path = tmp_path / "back.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    views = {"fn": "docjax.views.rewritten.Rewritten", "path": str(path)}
+    limits = {"limits.segment_tokens": 4, "limits.training_segments": 2}
+    prepared = prepare(config(corpus, views=views, **limits), tmp_path / "run")
+    objective = config_lib.build(prepared.config["objective"])
+    trainer = WordTrainer(prepared, objective, sharding.mesh())
+    lengths = trainer.dataset(1)[0][0].views.lengths
+    assert lengths.max() == 8 and (lengths[0] == lengths[1]).all()
 
 
 def changed(corpus, path, change):

@@ -270,8 +270,8 @@ def test_occurrences_are_taken_from_a_part_of_a_large_corpus(tmp_path, monkeypat
     built, read = Built(tmp_path, texts), []
     concatenated = built.corpus.concatenated
 
-    def found(documents):
-        read.append(concatenated(documents))
+    def found(documents, limit=None):
+        read.append(concatenated(documents, limit))
         return read[-1]
 
     monkeypatch.setattr(built.corpus, "concatenated", found)
@@ -436,6 +436,13 @@ def test_rewritten_documents_are_read_from_a_file(tmp_path):
         assert_sound(other)
 
 
+def test_rewritten_texts_of_other_documents_are_refused(tmp_path):
+    built = Built(tmp_path, FILMS)
+    path = write_lines(tmp_path / "back.jsonl", x="film")
+    with pytest.raises(UserError, match="none of its 1 ids .* 'x' is its first, 'd0'"):
+        built.fitted(Rewritten(path))
+
+
 def test_documents_without_rewritten_text_stay_and_are_counted(tmp_path, monkeypatch):
     warned = []
     monkeypatch.setattr(logging, "warning", lambda *words: warned.append(words))
@@ -465,6 +472,25 @@ def test_a_function_writes_the_file_in_batches_and_goes_on(tmp_path):
     views = built.fitted(Rewritten(path))
     for i, document in enumerate(built.corpus):
         assert built.read(views(document, rng())[1]) == [f"{i} film"]
+
+
+def test_a_file_of_rewritten_texts_is_kept_or_refused(tmp_path):
+    documents, path = Built(tmp_path, FILMS).documents, tmp_path / "back.jsonl"
+    path.write_text('{"id": "d0", "text": "x"}\n{"id": "d1", "text": "no end"}')
+    write(path, documents, lambda texts: ["y"] * len(texts))
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {one["id"]: one["text"] for one in found} == dict(
+        d0="x", d1="no end", d2="y", d3="y"
+    )
+    for text in ("no JSON\n", '{"id": "d0"}\n', "[1]\n"):
+        path.write_text(text)
+        with pytest.raises(UserError, match=r"back\.jsonl, line 1: not a rewritten"):
+            write(path, documents, list)
+        assert path.read_text() == text
+    with pytest.raises(UserError, match="No such file or directory"):
+        write(tmp_path / "none" / "back.jsonl", documents, list)
+    with pytest.raises(UserError, match="plain text, compress it afterwards"):
+        write(tmp_path / "back.jsonl.gz", documents, list)
 
 
 def test_a_rewritten_text_that_is_longer_goes_on_in_further_segments(tmp_path):
@@ -508,12 +534,12 @@ def test_a_text_that_is_rewritten_to_nothing_stays_as_it_is(tmp_path):
     assert found == [["film"], ["movie"]]
 
 
-@pytest.mark.parametrize(
-    "path, message", [(None, "needs a file of texts"), ("none.jsonl", "no such file")]
-)
-def test_rewritten_documents_come_from_a_file(path, message):
-    with pytest.raises(UserError, match=message):
-        Rewritten(path).check()
+@pytest.mark.parametrize("kind, what", [(Rewritten, "texts"), (Paraphrases, "pairs")])
+def test_other_words_come_from_a_file(kind, what):
+    with pytest.raises(UserError, match=f"needs a file of {what}"):
+        kind().check()
+    with pytest.raises(UserError, match="none: no such file"):
+        kind("none").check()
 
 
 @pytest.mark.parametrize(
