@@ -24,7 +24,7 @@ def answers(model, ask) -> tuple[list, Metrics]:
 
     async def run():
         metrics, service = Metrics(), Service(model)
-        batcher = Batcher(service.read, 512, 60.0, metrics)
+        batcher = Batcher(service.read, 512, metrics)
         running = asyncio.create_task(batcher.run())
         try:
             return await batcher(ask(service)), metrics
