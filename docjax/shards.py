@@ -62,7 +62,7 @@ class Shards:
                     shutil.rmtree(self.folder, ignore_errors=True)
 
     def complete(self) -> dict[str, Any] | None:
-        """The counts of a complete output; None if it is not there yet.
+        """The counts of a complete output; None if it is not there, or not whole.
 
         Raises:
           UserError: if there is one of another input or model.
@@ -76,6 +76,9 @@ class Shards:
                 "what: name another --output, or delete it"
             )
         self._check(facts, self.output)
+        if not self._whole(facts["counts"]):
+            logging.warning("%s: not as it was written, made anew", self.output)
+            return None
         shutil.rmtree(self.folder, ignore_errors=True)
         return facts["counts"]
 
@@ -151,6 +154,18 @@ class Shards:
         shutil.rmtree(self.folder)
         return found
 
+    def _whole(self, counts: dict[str, Any]) -> bool:
+        """Whether the output has all its rows and ids."""
+        try:
+            # Raises for a file that is shorter than its header says.
+            rows = np.load(self.output, mmap_mode="r", allow_pickle=False)
+            with open(beside(self.output, "ids.jsonl"), "rb") as lines:
+                ids = sum(1 for _ in lines)
+        except (OSError, EOFError, ValueError):
+            return False
+        documents = counts["documents"]
+        return rows.shape == (documents, counts["width"]) and ids == documents
+
     def _good(self, number: int) -> tuple[np.ndarray, dict[str, Any]]:
         found = self.read(number)
         if found is None:
@@ -201,8 +216,8 @@ def rows_and_ids(
             lines.writelines(json.dumps(record) + "\n" for record in records)
 
         yield both
-    partial_ids.rename(ids)
-    partial.rename(output)
+    _name(partial_ids, ids)
+    _name(partial, output)
 
 
 def beside(output: Path, end: str) -> Path:
@@ -222,6 +237,13 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _replace(path: Path, raw: bytes) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     partial.write_bytes(raw)
+    _name(partial, path)
+
+
+def _name(partial: Path, path: Path) -> None:
+    """Gives a file its name, when all of it is on the disk."""
+    with open(partial, "rb") as file:
+        os.fsync(file.fileno())
     partial.replace(path)
 
 

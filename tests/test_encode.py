@@ -222,6 +222,19 @@ def test_another_input_or_model_is_refused_before_and_after_the_end(
     assert encode.encode_file(model, str(copy), output)["documents"] == COUNT
 
 
+@pytest.mark.parametrize("end", ENDS[:2])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_an_output_that_is_cut_short_is_made_anew(
+    model, corpus, expected, tmp_path, end, share
+):
+    output = tmp_path / "out.npy"
+    for path, raw in zip((output.with_name(f"out.npy{e}") for e in ENDS), expected):
+        path.write_bytes(raw)
+    os.truncate(f"{output}{end}", int(share * len(expected[ENDS.index(end)])))
+    encode.encode_file(model, str(corpus), output)
+    assert files(output) == expected
+
+
 @pytest.mark.parametrize(
     "change",
     [
