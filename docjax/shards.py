@@ -19,7 +19,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from absl import logging
@@ -52,14 +52,27 @@ class Shards:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Waits until no other process plans or joins."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self._lock():
             try:
                 yield
             finally:
                 if not (self.folder / "plan.json").exists():  # nothing was begun
                     shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _lock(self) -> IO[str]:
+        """The lock, held; whoever had it may have removed it, and another made it."""
+        path = self.folder / "lock"
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (
+                contextlib.suppress(FileNotFoundError),
+                contextlib.ExitStack() as stack,
+            ):
+                lock = stack.enter_context(open(path, "w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                    stack.pop_all()
+                    return lock
 
     def complete(self) -> dict[str, Any] | None:
         """The counts of a complete output; None if it is not there, or not whole.
@@ -151,7 +164,7 @@ class Shards:
             found = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in PRINTS} | {"counts": found}
             _replace(self.facts, json.dumps(facts).encode())
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)  # another may wait for the lock
         return found
 
     def _whole(self, counts: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 The file is also the program that is killed.
 """
 
+import fcntl
 import io
 import itertools
 import json
@@ -10,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -220,6 +223,25 @@ def test_another_input_or_model_is_refused_before_and_after_the_end(
             encode.encode_file(model, str(copy), output)
         copy.write_bytes(original)  # at another time, but the same
     assert encode.encode_file(model, str(copy), output)["documents"] == COUNT
+
+
+def test_a_lock_that_was_removed_while_another_waited_is_taken_anew(tmp_path):
+    make = lambda: shards.Shards(tmp_path / "out.npy", "model", str, str)
+
+    def second() -> None:
+        with (
+            make().locked(),
+            open(make().folder / "lock") as lock,
+            pytest.raises(BlockingIOError),  # nobody else may have it
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    with ThreadPoolExecutor() as threads:
+        with make().locked():  # ends without a plan
+            waiting = threads.submit(second)
+            time.sleep(0.1)
+        waiting.result()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("end", ENDS[:2])
