@@ -214,23 +214,27 @@ def rows_and_ids(
 ) -> Iterator[Callable[[np.ndarray, Iterable[str]], None]]:
     """Gives the function that appends rows of OUT, and their ids.
 
-    Both files appear at the end, or not at all.
+    Both files appear at the end, or nothing is left of them.
     """
     ids = beside(output, "ids.jsonl")
     partial, partial_ids = beside(output, "partial"), beside(ids, "partial")
-    with (
-        storage.growing_array(partial, np.float32, (width,)) as append,
-        open(partial_ids, "w", encoding="utf-8") as lines,
-    ):
+    try:
+        with (
+            storage.growing_array(partial, np.float32, (width,)) as append,
+            open(partial_ids, "w", encoding="utf-8") as lines,
+        ):
 
-        def both(vectors: np.ndarray, names: Iterable[str]) -> None:
-            append(vectors)
-            records = ({"id": name} for name in names)
-            lines.writelines(json.dumps(record) + "\n" for record in records)
+            def both(vectors: np.ndarray, names: Iterable[str]) -> None:
+                append(vectors)
+                records = ({"id": name} for name in names)
+                lines.writelines(json.dumps(record) + "\n" for record in records)
 
-        yield both
-    _name(partial_ids, ids)
-    _name(partial, output)
+            yield both
+        _name(partial_ids, ids)
+        _name(partial, output)
+    finally:
+        for rest in (partial, partial_ids):
+            rest.unlink(missing_ok=True)
 
 
 def beside(output: Path, end: str) -> Path:

@@ -327,6 +327,16 @@ def test_documents_come_from_standard_input_and_go_to_standard_output(
     assert json.loads(err.splitlines()[-1])["documents"] == COUNT
 
 
+def test_a_stream_that_fails_leaves_nothing(tmp_path):
+    def pairs():
+        yield "a", np.zeros(3, np.float32)
+        raise UserError("line 2: bad JSON")
+
+    with pytest.raises(UserError, match="line 2: bad JSON"):
+        encode.write_array(pairs(), tmp_path / "out.npy")
+    assert not list(tmp_path.iterdir())
+
+
 def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
     there = tmp_path / "there.npy"
     there.write_bytes(b"mine")
