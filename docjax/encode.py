@@ -124,6 +124,12 @@ def encode_once(
         yield ids.popleft(), vector
 
 
+def check_output(flag: str, name: str) -> None:
+    """Raises UserError for an output that cannot be a file, before work is done."""
+    if not Path(name).name or Path(name).is_dir():
+        raise UserError(f"{flag} {name!r}: no file can be written there: name a file")
+
+
 def write_array(pairs: Iterable[tuple[str, np.ndarray]], output: Path) -> None:
     """Writes OUT and OUT.ids.jsonl. Raises UserError if OUT is there already."""
     if output.exists():

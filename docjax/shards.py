@@ -19,7 +19,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from absl import logging
@@ -52,17 +52,30 @@ class Shards:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Waits until no other process plans or joins."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self._lock():
             try:
                 yield
             finally:
                 if not (self.folder / "plan.json").exists():  # nothing was begun
                     shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _lock(self) -> IO[str]:
+        """The lock, held; whoever had it may have removed it, and another made it."""
+        path = self.folder / "lock"
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (
+                contextlib.suppress(FileNotFoundError),
+                contextlib.ExitStack() as stack,
+            ):
+                lock = stack.enter_context(open(path, "w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                    stack.pop_all()
+                    return lock
+
     def complete(self) -> dict[str, Any] | None:
-        """The counts of a complete output; None if it is not there yet.
+        """The counts of a complete output; None if it is not there, or not whole.
 
         Raises:
           UserError: if there is one of another input or model.
@@ -76,6 +89,9 @@ class Shards:
                 "what: name another --output, or delete it"
             )
         self._check(facts, self.output)
+        if not self._whole(facts["counts"]):
+            logging.warning("%s: not as it was written, made anew", self.output)
+            return None
         shutil.rmtree(self.folder, ignore_errors=True)
         return facts["counts"]
 
@@ -148,8 +164,20 @@ class Shards:
             found = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in PRINTS} | {"counts": found}
             _replace(self.facts, json.dumps(facts).encode())
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)  # another may wait for the lock
         return found
+
+    def _whole(self, counts: dict[str, Any]) -> bool:
+        """Whether the output has all its rows and ids."""
+        try:
+            # Raises for a file that is shorter than its header says.
+            rows = np.load(self.output, mmap_mode="r", allow_pickle=False)
+            with open(beside(self.output, "ids.jsonl"), "rb") as lines:
+                ids = sum(1 for _ in lines)
+        except (OSError, EOFError, ValueError):
+            return False
+        documents = counts["documents"]
+        return rows.shape == (documents, counts["width"]) and ids == documents
 
     def _good(self, number: int) -> tuple[np.ndarray, dict[str, Any]]:
         found = self.read(number)
@@ -186,23 +214,27 @@ def rows_and_ids(
 ) -> Iterator[Callable[[np.ndarray, Iterable[str]], None]]:
     """Gives the function that appends rows of OUT, and their ids.
 
-    Both files appear at the end, or not at all.
+    Both files appear at the end, or nothing is left of them.
     """
     ids = beside(output, "ids.jsonl")
     partial, partial_ids = beside(output, "partial"), beside(ids, "partial")
-    with (
-        storage.growing_array(partial, np.float32, (width,)) as append,
-        open(partial_ids, "w", encoding="utf-8") as lines,
-    ):
+    try:
+        with (
+            storage.growing_array(partial, np.float32, (width,)) as append,
+            open(partial_ids, "w", encoding="utf-8") as lines,
+        ):
 
-        def both(vectors: np.ndarray, names: Iterable[str]) -> None:
-            append(vectors)
-            records = ({"id": name} for name in names)
-            lines.writelines(json.dumps(record) + "\n" for record in records)
+            def both(vectors: np.ndarray, names: Iterable[str]) -> None:
+                append(vectors)
+                records = ({"id": name} for name in names)
+                lines.writelines(json.dumps(record) + "\n" for record in records)
 
-        yield both
-    partial_ids.rename(ids)
-    partial.rename(output)
+            yield both
+        _name(partial_ids, ids)
+        _name(partial, output)
+    finally:
+        for rest in (partial, partial_ids):
+            rest.unlink(missing_ok=True)
 
 
 def beside(output: Path, end: str) -> Path:
@@ -222,6 +254,13 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _replace(path: Path, raw: bytes) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     partial.write_bytes(raw)
+    _name(partial, path)
+
+
+def _name(partial: Path, path: Path) -> None:
+    """Gives a file its name, when all of it is on the disk."""
+    with open(partial, "rb") as file:
+        os.fsync(file.fileno())
     partial.replace(path)
 
 

@@ -3,6 +3,7 @@
 The file is also the program that is killed.
 """
 
+import fcntl
 import io
 import itertools
 import json
@@ -10,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -222,6 +225,38 @@ def test_another_input_or_model_is_refused_before_and_after_the_end(
     assert encode.encode_file(model, str(copy), output)["documents"] == COUNT
 
 
+def test_a_lock_that_was_removed_while_another_waited_is_taken_anew(tmp_path):
+    make = lambda: shards.Shards(tmp_path / "out.npy", "model", str, str)
+
+    def second() -> None:
+        with (
+            make().locked(),
+            open(make().folder / "lock") as lock,
+            pytest.raises(BlockingIOError),  # nobody else may have it
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    with ThreadPoolExecutor() as threads:
+        with make().locked():  # ends without a plan
+            waiting = threads.submit(second)
+            time.sleep(0.1)
+        waiting.result()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("end", ENDS[:2])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_an_output_that_is_cut_short_is_made_anew(
+    model, corpus, expected, tmp_path, end, share
+):
+    output = tmp_path / "out.npy"
+    for path, raw in zip((output.with_name(f"out.npy{e}") for e in ENDS), expected):
+        path.write_bytes(raw)
+    os.truncate(f"{output}{end}", int(share * len(expected[ENDS.index(end)])))
+    encode.encode_file(model, str(corpus), output)
+    assert files(output) == expected
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -292,6 +327,16 @@ def test_documents_come_from_standard_input_and_go_to_standard_output(
     assert json.loads(err.splitlines()[-1])["documents"] == COUNT
 
 
+def test_a_stream_that_fails_leaves_nothing(tmp_path):
+    def pairs():
+        yield "a", np.zeros(3, np.float32)
+        raise UserError("line 2: bad JSON")
+
+    with pytest.raises(UserError, match="line 2: bad JSON"):
+        encode.write_array(pairs(), tmp_path / "out.npy")
+    assert not list(tmp_path.iterdir())
+
+
 def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
     there = tmp_path / "there.npy"
     there.write_bytes(b"mine")
@@ -303,6 +348,9 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
         ((tmp_path, corpus, "--output", tmp_path / "a.npy"), "no such file"),
         ((tiny, corpus, "--output", there), "is there already"),
         ((tiny, corpus, "--output", tmp_path / "file/a.npy"), "cannot be written"),
+        (("no-model", corpus, "--output", ""), "--output '': no file"),
+        (("no-model", corpus, "--output", "."), "--output '.': no file"),
+        (("no-model", "-", "--output", tmp_path), f"--output '{tmp_path}': no file"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--process", 1), "from 0 to 0"),
         ((tiny, "-", "--output", tmp_path / "a.npy", "--processes", 2), "are files"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--distributed"), "by hand"),

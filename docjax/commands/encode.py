@@ -49,6 +49,7 @@ def run(flags: argparse.Namespace) -> None:
     once = "-" in (flags.input, flags.output)
     if once and (processes > 1 or flags.distributed):
         raise UserError("several processes need an input and an output that are files")
+    encode.check_output("--output", flags.output)
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()

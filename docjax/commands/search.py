@@ -16,6 +16,7 @@ import docjax
 from docjax.config import UserError
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
+from docjax.encode import check_output
 from docjax.retrieval import trec
 from docjax.search import TOP, search
 from docjax.types import Document
@@ -43,6 +44,7 @@ def run(flags: argparse.Namespace) -> None:
         raise UserError(f"--top {flags.top}: at least 1 is needed")
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input: name a file")
+    check_output("--run", flags.run)
     if flags.run != "-" and not Path(flags.run).parent.is_dir():
         raise UserError(f"{flags.run}: cannot be written (there is no such folder)")
     queries = {one.id: full_text(one) for one in _named(jsonl(flags.queries))}

@@ -13,13 +13,15 @@ import jraph
 import numpy as np
 from jaxtyping import Bool, Int
 
+CACHED = 128  # segments: all smaller full graphs together have some megabytes
+
 Builder = Callable[[int, np.ndarray, np.ndarray], jraph.GraphsTuple]
 
 
 def full(segments: int, sections: np.ndarray, edges: np.ndarray) -> jraph.GraphsTuple:
     """Every pair of the 1 + `segments` nodes."""
     del sections, edges
-    return _full(segments)
+    return _cached(segments) if segments <= CACHED else _full(segments)
 
 
 def section(
@@ -69,9 +71,11 @@ def edge_list(graph: jraph.GraphsTuple, edges: int) -> Int[np.ndarray, "e 2"]:
     return pairs
 
 
-@functools.lru_cache(maxsize=512)
 def _full(segments: int) -> jraph.GraphsTuple:
     return _graph(np.ones((segments + 1, segments + 1), bool))
+
+
+_cached = functools.cache(_full)
 
 
 def _section_adjacency(segments: int, sections: np.ndarray, clique: bool) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Runs as TREC's tools read them: query, Q0, document, rank, score, system."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,3 +34,6 @@ def write(run: Run, file: Path, system: str) -> None:
         partial.rename(file)
     except OSError as error:
         raise UserError(f"{file}: cannot be written ({error})") from None
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()

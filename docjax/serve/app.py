@@ -27,6 +27,7 @@ from docjax.serve.batching import Batcher, Job
 from docjax.serve.limits import Gate, Limits, Refusal, error
 from docjax.serve.metrics import Metrics
 from docjax.serve.service import Service
+from docjax.serve.turns import Turns
 
 TOKENS = 8192  # that are read together
 WANTED = "a document is a text or an object with text or sections, and no token ids"
@@ -80,7 +81,8 @@ class Server:
         self.state, self.stopped = "compiling", threading.Event()
         self.metrics = Metrics()
         self.service = Service(model)
-        self.batcher = Batcher(self.service.read, TOKENS, limits.timeout, self.metrics)
+        self.turns = Turns()
+        self.batcher = Batcher(self.service.read, TOKENS, self.metrics)
         app = FastAPI(
             title="docjax", lifespan=self._life, docs_url=None, redoc_url=None
         )
@@ -121,8 +123,7 @@ class Server:
             raise Refusal(400, f"the vectors have {width} dimensions", "dimensions")
         query = asked.input_type == "query"
         read = self.service.queries if query else self.service.documents
-        jobs, cut = await self._read(read, self._list(asked.input, "input"))
-        vectors = await self.batcher(jobs)
+        vectors, usage = await self._results(read, self._list(asked.input, "input"))
         form = _base64 if asked.encoding_format == "base64" else np.ndarray.tolist
         return await asyncio.to_thread(
             lambda: _json(
@@ -133,7 +134,7 @@ class Server:
                         for i, vector in enumerate(vectors)
                     ],
                     "model": self.name,
-                    "usage": _usage(jobs, cut),
+                    "usage": usage,
                 }
             )
         )
@@ -142,18 +143,18 @@ class Server:
         """The cosine of every document of `a` with every one of `b`."""
         self._check_ready()
         a, b = (self._list(getattr(asked, key), key) for key in "ab")
-        jobs, cut = await self._read(self.service.documents, self._list(a + b, "a"))
-        vectors = np.stack(await self.batcher(jobs))
-        found = cosines(vectors[: len(a)], vectors[len(a) :]).tolist()
-        return _json({"similarity": found, "usage": _usage(jobs, cut)})
+        both = self._list(a + b, "a")
+        vectors, usage = await self._results(self.service.documents, both)
+        found = cosines(np.stack(vectors[: len(a)]), np.stack(vectors[len(a) :]))
+        return _json({"similarity": found.tolist(), "usage": usage})
 
     async def compare(self, asked: Compare) -> Response:
         """Two documents: their texts and the strongest links of their parts."""
         self._check_ready()
-        jobs, cut = await self._read(self.service.comparison, (asked.a, asked.b))
-        [found] = await self.batcher(jobs)
+        pair = asked.a, asked.b
+        [found], usage = await self._results(self.service.comparison, pair)
         facts = await asyncio.to_thread(compare.facts, found)
-        return _json(facts | {"usage": _usage(jobs, cut)})
+        return _json(facts | {"usage": usage})
 
     async def health(self) -> Response:
         """200 when requests are taken."""
@@ -185,15 +186,27 @@ class Server:
         read = lambda texts: self.service.comparison(
             [from_text(text, name) for text, name in zip(texts, compare.NAMES)]
         )
-        jobs, _ = await self._read(read, texts)
-        return (await self.batcher(jobs))[0]
+        return (await self._results(read, texts))[0][0]
 
-    async def _read(self, read: Callable, items: Sequence) -> tuple[list[Job], int]:
-        """The jobs of a request, and how many tokens the model's cap leaves out."""
+    async def _results(
+        self, read: Callable, items: Sequence
+    ) -> tuple[list[Any], dict[str, int]]:
+        """The results of the jobs that `read` makes of `items`, and their usage.
+
+        Raises:
+          Refusal: 400 for items that cannot be read, 503 when it takes too long.
+        """
+        seconds = self.limits.timeout
         try:
-            return await asyncio.to_thread(read, items)
+            async with asyncio.timeout(seconds):
+                jobs, cut = await self.turns(read, items)
+                return await self.batcher(jobs), _usage(jobs, cut)
         except UserError as error:
             raise Refusal(400, str(error)) from None
+        except TimeoutError:
+            raise Refusal(
+                503, f"no answer within {seconds:g} seconds: too much waits"
+            ) from None
 
     def _check_ready(self) -> None:
         if self.state != "ready":
@@ -222,6 +235,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.batcher.close()
+        self.turns.close()
 
     async def _start(self) -> None:
         try:

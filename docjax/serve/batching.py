@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from docjax.serve.limits import Refusal
 from docjax.serve.metrics import Metrics
 from docjax.types import Segments
 
@@ -56,11 +55,9 @@ class Batcher:
         self,
         read: Callable[[list[Segments]], Sequence[np.ndarray]],
         tokens: int,
-        seconds: float,
         metrics: Metrics,
     ):
-        self.read, self.tokens, self.seconds = read, tokens, seconds
-        self.metrics = metrics
+        self.read, self.tokens, self.metrics = read, tokens, metrics
         self.waiting: collections.deque[Pending] = collections.deque()
         self.arrived = asyncio.Event()
         self.reading = ThreadPoolExecutor(1, "read")
@@ -70,11 +67,7 @@ class Batcher:
         )
 
     async def __call__(self, jobs: Sequence[Job]) -> list[Any]:
-        """The results of a request's jobs.
-
-        Raises:
-          Refusal: 503, after `seconds`.
-        """
+        """The results of a request's jobs."""
         loop = asyncio.get_running_loop()
         documents = [one for job in jobs for one in job.documents]
         pieces = [p for one in documents for p in _cut(one, self.tokens // TURNS)]
@@ -82,14 +75,9 @@ class Batcher:
         self.waiting.append(pending)
         self.arrived.set()
         try:
-            async with asyncio.timeout(self.seconds):
-                await pending.done
-                vectors = np.concatenate(pending.vectors)
-                return await self._finish(jobs, _with_vectors(documents, vectors))
-        except TimeoutError:
-            raise Refusal(
-                503, f"no answer within {self.seconds:g} seconds: too much waits"
-            ) from None
+            await pending.done
+            vectors = np.concatenate(pending.vectors)
+            return await self._finish(jobs, _with_vectors(documents, vectors))
         finally:
             if pending in self.waiting:
                 self.waiting.remove(pending)

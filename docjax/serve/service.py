@@ -18,11 +18,13 @@ from docjax.config import UserError
 from docjax.data import batches
 from docjax.model import COUNTS, DocumentModel
 from docjax.serve.batching import Job
+from docjax.serve.limits import Refusal
 from docjax.types import Document, Segments
 
 Item = str | Mapping[str, Any]
 ROWS = 64  # segments in one call at most; a CPU gains nothing by more than 8
 PAIRS = 4_000_000  # of segments, of two documents that are compared
+LARGEST = 4096  # segments of a document with a graph (0.4 GiB), without a cap
 LONGEST = 1024  # segments of a document that shapes are compiled for, without a cap
 
 
@@ -45,9 +47,11 @@ class Service:
 
         Raises:
           UserError: for a document without text.
+          Refusal: 413, for one whose graph would be too large.
         """
         stats = dict.fromkeys(COUNTS, 0)
         found = list(self.model.read(items, stats))
+        self._check_graphs(found)
         jobs = [Job([one], self._document, len(one.tokens)) for one in found]
         return jobs, stats["tokens_cut"]
 
@@ -63,8 +67,10 @@ class Service:
 
         Raises:
           UserError: for a document without text, or two with too many segments.
+          Refusal: 413, for one whose graph would be too large.
         """
         sides = self.model.read_pair(*pair)
+        self._check_graphs([side.whole for side in sides])
         if math.prod(len(side.segments) for side in sides) > PAIRS:
             a, b = (f"{len(side.segments):,}" for side in sides)
             raise UserError(f"{a} x {b} passages: at most {PAIRS:,} pairs are compared")
@@ -103,6 +109,18 @@ class Service:
                 bar.update()
         inference.queries(params, [one.take(np.zeros(1, int))])
         self.width = len(vector)
+
+    def _check_graphs(self, documents: Sequence[Segments]) -> None:
+        """Raises Refusal for a document whose graph would take too much memory."""
+        most = self.model.limits["inference_segments"] or LARGEST
+        longest = max(map(len, documents))
+        if self.model.graph is not None and longest > most:
+            raise Refusal(
+                413,
+                f"a document has {longest:,} segments, and a graph that grows with "
+                f"their square: at most {most:,} are read; send it in parts, or serve "
+                "a model with a cap, limits.inference_segments",
+            )
 
     def _document(self, read: Sequence[Segments]) -> np.ndarray:
         [vector] = self.inference.encode(self.model.params, read)

@@ -53,6 +53,13 @@ def test_the_full_graph_has_every_pair_once(segments):
     assert sorted(pairs(graph)) == list(itertools.product(nodes, nodes))
 
 
+def test_full_graphs_are_kept_if_they_are_small():
+    few, many = graphs.CACHED, graphs.CACHED + 1
+    first = [graphs.full(n, np.zeros(n, np.int32), NO_EDGES) for n in (few, many)]
+    again = [graphs.full(n, np.zeros(n, np.int32), NO_EDGES) for n in (few, many)]
+    assert [a is b for a, b in zip(first, again)] == [True, False]
+
+
 @pytest.mark.parametrize("clique", [True, False])
 def test_the_section_graph_has_exactly_the_edges_of_the_rule(sections, clique):
     graph = graphs.section(

@@ -20,6 +20,13 @@ def test_a_written_run_is_read_back_by_others(tmp_path):
     assert [*first[:4], first[5]] == ["q", "Q0", "b", "1", "mine"]
 
 
+def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match="folder: cannot be written"):
+        trec.write(RUN, tmp_path / "folder", "mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.mark.parametrize("name", ["a b", "", "\t"])
 def test_an_id_that_the_format_cannot_hold_is_refused(name):
     with pytest.raises(UserError, match="no room for white space"):

@@ -4,10 +4,8 @@ import asyncio
 import threading
 
 import numpy as np
-import pytest
 
 from docjax.serve.batching import Batcher, Job
-from docjax.serve.limits import Refusal
 from docjax.serve.metrics import Metrics
 from docjax.types import Segments
 
@@ -52,12 +50,12 @@ def document(name: str, tokens: int) -> Segments:
     )
 
 
-def run(scenario, seconds: float = 10.0):
+def run(scenario):
     """Runs `scenario(batcher, worker)` beside a batcher of 40 tokens."""
 
     async def both():
         worker = Worker()
-        batcher = Batcher(worker, 40, seconds, Metrics())
+        batcher = Batcher(worker, 40, Metrics())
         running = asyncio.create_task(batcher.run())
         try:
             return await scenario(batcher, worker)
@@ -175,19 +173,6 @@ def test_what_nobody_waits_for_is_kept_and_counted_no_more():
         return worker.batches
 
     assert run(scenario) == ["0", "c"]
-
-
-def test_who_waits_too_long_is_refused():
-    async def scenario(batcher, worker):
-        await begun(batcher, worker)
-        with pytest.raises(Refusal, match=r"no answer within 0\.05 seconds") as error:
-            await batcher(jobs("a"))
-        assert error.value.status == 503
-        worker.go.set()
-        return await batcher(jobs("b")), worker.batches
-
-    answer, batches = run(scenario, seconds=0.05)
-    assert answer == ["b"] and batches == ["0", "b"]
 
 
 def test_a_failure_is_told_to_all_that_were_read_together_and_to_no_other():

@@ -1,12 +1,17 @@
 """Jobs of a real model without a cap, in the pieces that a batcher makes of them."""
 
 import asyncio
+import dataclasses
 
 import numpy as np
 import pytest
 
 import docjax
+from docjax.data.graphs import full
+from docjax.data.segments import passages
+from docjax.serve import service as service_lib
 from docjax.serve.batching import Batcher
+from docjax.serve.limits import Refusal
 from docjax.serve.metrics import Metrics
 from docjax.serve.service import Service
 
@@ -24,7 +29,7 @@ def answers(model, ask) -> tuple[list, Metrics]:
 
     async def run():
         metrics, service = Metrics(), Service(model)
-        batcher = Batcher(service.read, 512, 60.0, metrics)
+        batcher = Batcher(service.read, 512, metrics)
         running = asyncio.create_task(batcher.run())
         try:
             return await batcher(ask(service)), metrics
@@ -63,3 +68,16 @@ def test_a_long_document_is_compared_as_compare_does(model):
     np.testing.assert_allclose(found.segments, right.segments, atol=1e-5)
     np.testing.assert_allclose(found.sections, right.sections, atol=1e-5)
     assert batches(metrics) > 10
+
+
+@pytest.mark.parametrize("ask", ["documents", "comparison"])
+def test_a_document_whose_graph_would_be_too_large_is_refused(model, monkeypatch, ask):
+    monkeypatch.setattr(service_lib, "LARGEST", 2)
+    pair = [SHORT, {"sections": [{"text": "Sand."}] * 3}]
+    service = Service(model)
+    getattr(service, ask)(pair)  # without a graph
+    service = Service(dataclasses.replace(model, segments=passages, graph=full))
+    getattr(service, ask)(pair[:1] * 2)
+    with pytest.raises(Refusal, match="3 segments, .*: at most 2 are read") as error:
+        getattr(service, ask)(pair)
+    assert error.value.status == 413
