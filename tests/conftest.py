@@ -23,7 +23,14 @@ for library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):
 # Most of the time of these tests goes into compiling small programs: quickly, and once
 # for this process and all that it starts. Not for the other processes of a run: a cache
 # that several may write to is locked, and reads all its files for each that it adds.
-os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
+os.environ["XLA_FLAGS"] = " ".join(
+    f"--xla_{flag}"
+    for flag in (
+        "backend_optimization_level=0",
+        "llvm_disable_expensive_passes=true",
+        "cpu_use_fusion_emitters=false",  # half the time to compile a gradient
+    )
+)
 compiled = tempfile.mkdtemp(prefix="compiled-")
 atexit.register(shutil.rmtree, compiled, ignore_errors=True)
 for name, value in dict(
