@@ -60,7 +60,7 @@ def augmented(
             Path(folder) / "text", [document], segments.whole, tokenizer, LIMIT, ""
         )
         if not len(own[0].tokens):
-            raise UserError(f"no word of {text[:40]!r} is in the vocabulary of {run}")
+            raise UserError(f"no word of {text[:40]!r} is in the vocabulary")
         corpus = Corpus.open(run / "corpus") if run else own
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}

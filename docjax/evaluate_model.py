@@ -80,8 +80,9 @@ def _with_splits(source: Source) -> Source:
     Says which are not used.
     """
     labelled = lambda: (one for one in source() if one.label is not None)
-    found = Counter(one.split for one in labelled())
-    others = sum(1 for _ in source()) - found.total()
+    read = Counter((one.label is not None, one.split) for one in source())
+    found = {split: n for (has_label, split), n in read.items() if has_label}
+    others = read.total() - sum(found.values())
     if others:
         logging.warning("%d documents have no label: they are not used", others)
     if set(found) == {None}:

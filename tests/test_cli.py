@@ -47,7 +47,7 @@ def test_ctrl_c_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "docjax: stopped\n"
 
 
-def test_an_output_without_room_is_one_line(tmp_path):
+def test_an_output_without_room_is_one_line():
     code = (
         "from docjax import cli; from docjax.commands import augment; "
         "augment.run = lambda flags: print('x' * 100); cli.main(['augment', 'a'])"

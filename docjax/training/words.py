@@ -263,8 +263,8 @@ def _check(encoder: DocumentEncoder) -> None:
         )
     if encoder.frozen or not isinstance(encoder.document, Mean):
         raise UserError(
-            "objective negative_sampling trains the segment encoder alone, for their "
-            f"mean: encoder.frozen is {encoder.frozen} and encoder.document "
+            "objective negative_sampling trains the segment encoder alone, documents are "
+            f"means of its vectors: encoder.frozen is {encoder.frozen} and encoder.document "
             f"{type(encoder.document).__name__}, which need False and "
             "docjax.encoders.pooling.Mean"
         )
