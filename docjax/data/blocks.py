@@ -77,21 +77,25 @@ class Layout:
         batch: int,
         words: int,
         *,
+        share: float = 1.0,
         window: int,
         drawn: int,
         negatives: int,
         windows: int,
     ) -> "Layout":
-        """A layout with room for the documents that a block and a step mostly hold."""
+        """A layout with room for the documents that a block and a step mostly hold.
+
+        `share` of their words are read, see `subsampled`.
+        """
         column = max(COLUMN, window)
         if words < 4 * column or words % column:
             raise UserError(
                 f"microbatch {words}: a block of words has a multiple of {column}, "
                 f"{4 * column} at least"
             )
-        taken = np.minimum(lengths, words - 2 * window) + window
+        taken = np.minimum(share * lengths, words - 2 * window) + window
         pieces = round_up(int(1.2 * words / taken.mean()) + 4)
-        blocks = int(1.25 * batch * (lengths.mean() + window) / words) + 1
+        blocks = int(1.25 * batch * (share * lengths.mean() + window) / words) + 1
         chunks = int(2.5 * batch * (lengths.mean() + GROUP / 2) / words) + 1
         return cls(
             blocks,
@@ -117,6 +121,20 @@ class Words(NamedTuple):
         """Segments of several documents, every document with one at least."""
         first = np.flatnonzero(np.diff(segments.numbers, prepend=-1))
         return cls(segments.tokens, np.add.reduceat(segments.lengths, first))
+
+
+def subsampled(
+    documents: Words,
+    chances: Float[np.ndarray, " w"],
+    generator: np.random.Generator,
+) -> Words:
+    """Each word is kept with its chance; one of a document at least."""
+    tokens, lengths = documents
+    starts = np.cumsum(lengths) - lengths
+    drawn = generator.random(len(tokens)) / chances[tokens]
+    least = np.minimum.reduceat(drawn, starts)
+    kept = drawn <= np.repeat(np.maximum(least, 1), lengths)
+    return Words(tokens[kept], np.add.reduceat(kept, starts, dtype=np.int64))
 
 
 def pack(
@@ -212,6 +230,7 @@ class WordBatches:
     batch: int
     limit: int | None  # segments of a document
     seed: int
+    chances: np.ndarray | None = None  # float [w], see `subsampled`; None for all words
 
     @property
     def epoch_steps(self) -> int:
@@ -232,6 +251,8 @@ class WordBatches:
             views = [Words.of(cap(view, self.limit)) for view in found]
         generator = np.random.default_rng((self.seed, step))
         words = Words.of(segments)
+        if self.chances is not None:
+            words = subsampled(words, self.chances, generator)
         return pack(words, views, self.layout, self.noise, generator), chosen
 
 

@@ -55,6 +55,10 @@ class NegativeSampling:
         from t - window + b to t - b with b drawn from 0..window - 1, so that some words
         are predicted from their document alone. The draw is one for a block.
       combine: "mean" of the context's words and the estimate, or "sum" as in Eq. 2.
+      subsample: t of Word2Vec. A word that is the share f of all words is read, each
+        time, with probability sqrt(t / f) + t / f; otherwise the document is trained on
+        as if it were not there. Frequent words stay shorter vectors for it, and weigh
+        less in a document. 0 reads all words.
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
@@ -66,6 +70,7 @@ class NegativeSampling:
     sample: int = 5
     context: str = "shrunk"
     combine: str = "mean"
+    subsample: float = 0.0
     contrastive: Callable | None = None
     weight: float = 0.5
     head_learning_rate: float = 1e-3
@@ -77,16 +82,21 @@ class NegativeSampling:
                 f"{self.context!r}, and combine 'mean' or 'sum', not {self.combine!r}"
             )
         sizes = {n: getattr(self, n) for n in ("window", "negatives", "sample")}
-        if min(*sizes.values(), self.weight + 1) < 1:
+        if min(sizes.values()) < 1 or min(self.weight, self.subsample) < 0:
             raise UserError(
-                f"negative_sampling has {sizes} and weight {self.weight}: counts must "
-                "be at least 1, the weight 0"
+                f"negative_sampling has {sizes}, weight {self.weight} and subsample "
+                f"{self.subsample}: counts must be at least 1, the others 0"
             )
 
     @property
     def drawn(self) -> int:
         """Words drawn from each document of a block."""
         return DRAWS * self.sample
+
+    def chances(self, counts: Int[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
+        """Of each word to be read, 1 at most, by its occurrences."""
+        ratio = self.subsample * counts.sum() / np.maximum(counts, 1)
+        return np.minimum(np.sqrt(ratio) + ratio, 1.0)
 
     def gradient(
         self,

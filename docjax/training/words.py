@@ -221,17 +221,20 @@ def _batches(
         raise UserError("no training document has a word of the vocabulary")
     log_cut(corpus.counts[usable], limit)
     batch = min(prepared.config["batch"], len(usable))
+    counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
+    counts[blocks.PAD] = 0
+    chances = objective.chances(counts) if objective.subsample else None
+    read = counts if chances is None else counts * chances
     layout = blocks.Layout.of(
         lengths[lengths > 0],
         batch,
         prepared.config["microbatch"],
+        share=read.sum() / counts.sum(),
         window=objective.window,
         drawn=objective.drawn,
         negatives=objective.negatives,
         windows=len(objective.windows),
     )
-    counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
-    counts[blocks.PAD] = 0
     noise = np.cumsum(counts**POWER)
     return WordBatches(
         corpus=corpus,
@@ -242,6 +245,7 @@ def _batches(
         batch=batch,
         limit=limit,
         seed=prepared.config["seed"],
+        chances=chances,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from docjax.config import UserError
-from docjax.data.blocks import Layout, WordBatches, Words, pack
+from docjax.data.blocks import Layout, WordBatches, Words, pack, subsampled
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
@@ -155,6 +155,25 @@ def test_a_layout_has_room_for_the_documents_that_there_are():
             Layout.of(np.full(100, 20), 8, words, **sizes)
 
 
+def test_words_are_read_as_often_as_their_chances_say():
+    chances = np.array([0, 1, 0.5, 0.1])
+    tokens = np.tile([1, 2, 3, 3], 1000).astype(np.int32)
+    sizes = np.array([1, 3, 1996, 2000])
+    found = subsampled(Words(tokens, sizes), chances, np.random.default_rng(0))
+    assert found.lengths.sum() == len(found.tokens) and found.lengths[0] == 1
+    counts = np.bincount(found.tokens)
+    assert counts[1] == 1000
+    for word, tries in ((2, 1000), (3, 2000)):
+        expected = tries * chances[word]
+        assert abs(counts[word] - expected) < 4 * np.sqrt(expected)  # deviations
+
+
+def test_a_document_keeps_one_word_and_no_word_of_another():
+    documents = [np.full(size, word + 1) for word, size in enumerate([1, 5, 30])]
+    found = subsampled(together(documents), np.full(4, 1e-9), np.random.default_rng(0))
+    assert found.tokens.tolist() == [1, 2, 3] and found.lengths.tolist() == [1, 1, 1]
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """12 documents of 1 to 12 words; word i is of document i."""
@@ -187,6 +206,20 @@ def test_a_step_is_a_function_of_the_seed_and_its_number(corpus):
         np.testing.assert_array_equal(one, again)
     other = batches(corpus, seed=1).dataset(6)[4][0]
     assert not np.array_equal(found.words, other.words)
+
+
+def test_a_word_that_is_not_read_is_not_predicted(corpus):
+    """Word i of these documents has the chance 0 but for one occurrence, if i is even."""
+    spec = batches(corpus)
+    chances = np.where(np.arange(13) % 2, 1.0, 1e-9)
+    fewer = dataclasses.replace(spec, chances=chances)
+    for step in range(3):
+        found, documents = fewer.dataset(3)[step]
+        counts = np.bincount(found.words.ravel(), minlength=13)
+        for document in documents:
+            word = document + 1
+            assert counts[word] == (word if word % 2 else 1)
+        assert found.total == counts[1:].sum()
 
 
 @pytest.mark.parametrize("limit", [None, 1])

@@ -146,6 +146,15 @@ def test_a_word_alone_is_predicted_from_its_document():
     np.testing.assert_allclose(loss, np.log1p(np.exp(-2)) + 5 * np.log(2), rtol=1e-6)
 
 
+def test_frequent_words_are_read_with_the_chance_of_word2vec():
+    counts = np.array([0, 900, 90, 9, 1])
+    found = NegativeSampling(subsample=0.01).chances(counts)
+    for count, chance in zip(counts[1:], found[1:], strict=True):
+        share = count / 1000
+        assert chance == pytest.approx(min(1, (0.01 / share) ** 0.5 + 0.01 / share))
+    assert found[1] < found[2] < found[3] == 1
+
+
 @pytest.mark.parametrize(
     "keywords, message",
     [
@@ -154,6 +163,7 @@ def test_a_word_alone_is_predicted_from_its_document():
         ({"window": 0}, "counts must be at least 1"),
         ({"sample": 0}, "'sample': 0"),
         ({"weight": -1.0}, "weight -1.0"),
+        ({"subsample": -1.0}, "subsample -1.0"),
     ],
 )
 def test_bad_keywords_are_refused(keywords, message):
