@@ -72,11 +72,18 @@ def test_lambda_0_is_doc2vecc_to_the_bit(corpus, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "variant, words, targets",
-    [("smoke", 2.74411, 4.99632), ("smoke,simsiam", 3.62405, 9.12015)],
+    "variant, subsample, words, targets",
+    [
+        ("smoke", 0.0, 2.74411, 4.99632),
+        ("smoke", 1e-3, 3.08563, 5.13159),
+        ("smoke,simsiam", 0.0, 3.62405, 9.12015),
+    ],
 )
-def test_a_short_run_ends_with_known_tables(corpus, tmp_path, variant, words, targets):
-    tables = trained(tmp_path, config(corpus, variant))["segment"]
+def test_a_short_run_ends_with_known_tables(
+    corpus, tmp_path, variant, subsample, words, targets
+):
+    asked = config(corpus, variant, **{"objective.subsample": subsample})
+    tables = trained(tmp_path, asked)["segment"]
     found = [float(np.linalg.norm(tables[name])) for name in ("words", "targets")]
     assert found == pytest.approx([words, targets], rel=1e-4)
 
