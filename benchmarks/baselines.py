@@ -1,7 +1,8 @@
 """What DECA's tables compare with: document vectors of libraries and of BERT, scored.
 
 Each function of LIBRARY takes the words of a dataset (of all documents: the methods see
-the texts of the test part, too) and gives vectors, or a sparse matrix. gensim comes with `pip install docjax[baselines]`.
+the texts of the test part, too) and gives vectors, or a sparse matrix. gensim comes with
+`pip install docjax[baselines]`.
 """
 
 import dataclasses
@@ -167,8 +168,8 @@ def _of_sparse(parts: dict[str, Embeddings], cluster: bool) -> dict[str, float]:
     found = {"classification/accuracy": probe.score(test.vectors, test.labels)}
     if cluster:
         both = scipy.sparse.vstack([train.vectors, test.vectors])
-        assigned = assign(both, both, len(set(train.labels)), restarts=10, seed=0)
         labels = train.labels + test.labels
+        assigned = assign(both, both, len(set(labels)), restarts=10, seed=0)
         found["clustering/nmi"] = normalized_mutual_info_score(labels, assigned)
     return found
 

@@ -33,6 +33,7 @@ from docjax.prepare import Prepared, prepare
 from docjax.types import Document, Section
 
 ONCE = ("tfidf", *baselines.BERT)  # no seed changes them
+MINILM = "all-MiniLM-L6-v2"  # where --bert names no other transformer
 
 
 def of_system(
@@ -44,6 +45,8 @@ def of_system(
         asked = on_bert(system, dataset, seed, flags)
         return measured(run, asked, lambda: fine_tuned(asked, run, flags), flags)
     asked = config(dataset, seed, flags)
+    if system in baselines.BERT:
+        asked.init = flags.bert or MINILM
     if system == "doc2vecc":
         asked.objective.weight = 0.0
     if system == "deca_ss":
@@ -141,6 +144,8 @@ def _read(system: str, plain: dict) -> dict:
     names = ["source", "holdout", "splits", "tasks"]
     if system in baselines.LIBRARY:
         names += ["transductive", "tokenizer", "segments", "limits"]
+    else:
+        names.append("init")
     if system not in ONCE:
         names.append("seed")
     found = {name: plain[name] for name in names}
@@ -161,7 +166,9 @@ def on_bert(
 ) -> ConfigDict:
     """That of DECA on BERT."""
     variant = f"{dataset},simsiam" if system == "deca_bert_ss" else dataset
-    return with_flags(deca_bert.get_config(variant), dataset, seed, flags)
+    found = deca_bert.get_config(variant)
+    found.init = flags.bert or MINILM
+    return with_flags(found, dataset, seed, flags)
 
 
 def with_flags(
@@ -184,7 +191,7 @@ def with_flags(
 
 
 def bert(flags: argparse.Namespace) -> str:
-    """The folder or name of the transformer; all-MiniLM-L6-v2 if it is installed."""
+    """The folder or name of the transformer; MINILM if it is installed."""
     if flags.bert:
         return flags.bert
     try:
@@ -208,6 +215,7 @@ def words(asked: ConfigDict, folder: Path) -> Prepared:
     """The words of a dataset, read once for all of its runs."""
     plain = ConfigDict(asked.to_dict())
     plain.objective.contrastive, plain.objective.weight = None, 0.0
+    plain.init = None
     with plain.unlocked():
         plain.views = dict(fn="docjax.views.whole.Whole")
     return prepare(plain, folder / "words")
@@ -257,7 +265,9 @@ def append(
         # Words as they are: the texts are written with spaces between them.
         tokenizer = all_words(known, flags.lexicons, flags.pairs, r"\S+")
         folder = path.with_suffix(".corpus")
-        corpus = Corpus.build(folder, documents, whole, tokenizer, 512, "open")
+        corpus = Corpus.build(
+            folder, documents, whole, tokenizer, 512, tokenizer.sha256
+        )
         if hasattr(views, "least_count"):
             views = dataclasses.replace(views, least_count=0)
     fitted = views.fitted(tokenizer, corpus)

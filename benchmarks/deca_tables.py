@@ -113,8 +113,9 @@ def of_errors(found: Found) -> list[Table]:
     """Table 3, by system and dataset; the same on raw features; DECA minus Doc2vecC."""
     told = (
         "Logistic regression on features standardised by the training documents; those "
-        "of TF-IDF, which are sparse, as they are. BERT is the transformer of --bert, "
-        "all-MiniLM-L6-v2 by default; so it is in BT."
+        "of TF-IDF, which are sparse, as they are. W2V-AVG, PV-DBOW and PV-DM: 20 passes "
+        "over all words. BERT is the transformer of --bert, all-MiniLM-L6-v2 by default; "
+        "so it is in BT."
     )
     standardised, raw = (
         _beside(found, ERRORS, functools.partial(errors, raw=raw), (1, 2))

@@ -21,11 +21,13 @@ texts, not their labels). `--config.objective.weight=0` is Doc2vecC.
 Otherwise than the paper says or leaves open, each chosen on a part of the training
 documents (docs/results.md): windows as in the authors' code ("left"), so that some words
 are predicted from their document alone; Adagrad for every row with a linear decay; all
-words of 512 documents a step, but frequent ones less often (subsample). Up to 800,000
-words (R8, R52, MR) a learning rate of 0.15, subsample 1e-3 and lambda 0.25; above
-(Ohsumed, 20 Newsgroups, IMDB) 0.4, 1e-4 and 0.1. R8 and IMDB are read 20 times; R52 and
-MR, whose errors fall further, 120 times; Ohsumed and 20 Newsgroups 240 times with a
-lambda of 0.05, since clusters suffer when more passes go with a higher one.
+words of 512 documents a step, but frequent ones less often (subsample). By the number of
+words that are not left out:
+
+- up to 800,000 (R8, R52, MR): learning rate 0.15, subsample 1e-3, lambda 0.25; R8 is
+  read 20 times, R52 and MR, whose errors fall further, 120 times;
+- up to 10 million (Ohsumed, 20 Newsgroups): 0.4, 1e-4, lambda 0.05, 240 times;
+- above (IMDB): 0.4, 1e-4, lambda 0.1, 20 times.
 
 Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb` with the values of the paper's
 Table 2; `simsiam`, also after another and a comma, SimSiam in place of InfoNCE (DC+SS);
@@ -139,17 +141,11 @@ def _table_2(config: ConfigDict, window: int, negatives: int, sample: int) -> No
     config.objective.update(window=window, negatives=negatives, sample=sample)
 
 
-def _large(config: ConfigDict) -> None:
+def _large(config: ConfigDict, epochs: int, weight: float) -> None:
     """More than 800,000 words."""
+    config.epochs = epochs
     config.optimizer.learning_rate = 0.4
-    config.objective.update(subsample=1e-4, weight=0.1)
-
-
-def _many(config: ConfigDict) -> None:
-    """Large, and many passes."""
-    _large(config)
-    config.objective.weight = 0.05
-    config.epochs = 240
+    config.objective.update(subsample=1e-4, weight=weight)
 
 
 def antonyms(config: ConfigDict) -> None:
@@ -182,18 +178,18 @@ def mr(config: ConfigDict) -> None:
 
 def ohsumed(config: ConfigDict) -> None:
     _table_2(config, window=10, negatives=7, sample=7)
-    _many(config)
+    _large(config, epochs=240, weight=0.05)
 
 
 def news(config: ConfigDict) -> None:
     """20 Newsgroups."""
     _table_2(config, window=8, negatives=5, sample=5)
-    _many(config)
+    _large(config, epochs=240, weight=0.05)
 
 
 def imdb(config: ConfigDict) -> None:
     _table_2(config, window=4, negatives=5, sample=15)
-    _large(config)
+    _large(config, epochs=20, weight=0.1)
     config.tokenizer.train.update(cleaning="reviews", least_count=10, stop_words=False)
     config.views = dict(fn="docjax.views.words.Paraphrases", path=placeholder(str))
 

@@ -16,6 +16,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.tokens import Corpus
 from docjax.data.words import CLEANINGS, split, word_tokenizer
+from docjax.prepare import trained_on
 from docjax.types import Document, Section
 from docjax.views import words as views
 
@@ -44,7 +45,8 @@ def augmented(
       rewritten: a file of rewritten texts (JSON lines), the one whose id is the text.
 
     Raises:
-      UserError: for a missing lexicon, a text without words, or a run without corpus.
+      UserError: for a missing lexicon or file, a text without words, or a run without
+        corpus.
     """
     if seed < 0:
         raise UserError(f"seed {seed} is not a number of at least 0")
@@ -61,13 +63,18 @@ def augmented(
         )
         if not len(own[0].tokens):
             raise UserError(f"no word of {text[:40]!r} is in the vocabulary")
-        corpus = Corpus.open(run / "corpus") if run else own
+        corpus, documents = own, None
+        if run:
+            corpus = Corpus.open(run / "corpus")
+            documents = trained_on(config_lib.load(run / "config.json"), corpus)
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}
         for name, kind in _kinds(run, lexicons, paraphrases).items():
+            if hasattr(kind, "check"):
+                kind.check()
             try:
                 if hasattr(kind, "fitted"):
-                    kind = kind.fitted(tokenizer, corpus)
+                    kind = kind.fitted(tokenizer, corpus, documents)
             except UserError as error:
                 found[name] = f"{words} ({error})"
                 continue

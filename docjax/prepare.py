@@ -51,26 +51,20 @@ class Prepared:
 
     @functools.cached_property
     def views(self) -> Views:
-        """Those that training reads, fitted to the words of this corpus."""
+        """Those that training reads, fitted to the words that it reads."""
         views = config_lib.build(self.config["views"])
         if not hasattr(views, "fitted"):
             return views
-        return views.fitted(self.tokenizer, self.corpus)
+        return views.fitted(self.tokenizer, self.corpus, self.trained_on)
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""
-        name = self.config["splits"][part]
-        splits = self.corpus.splits
-        if part == "train":  # without splits, all documents are for training
-            return np.flatnonzero([s in (name, None) for s in splits])
-        return np.flatnonzero([name is not None and s == name for s in splits])
+        return _rows(self.config, self.corpus, part)
 
     @property
     def trained_on(self) -> np.ndarray:
-        """The documents that training reads, by number: all if it is transductive."""
-        if self.config["transductive"]:
-            return np.arange(len(self.corpus))
-        return self.rows("train")
+        """The documents that training reads, by number."""
+        return trained_on(self.config, self.corpus)
 
     def documents(self) -> Iterator[Document]:
         """The source's documents again, with their texts."""
@@ -81,6 +75,20 @@ class Prepared:
         """Class numbers of all documents, -1 without a known label."""
         numbers = {label: i for i, label in enumerate(self.classes)}
         return np.array([numbers.get(x, -1) for x in self.corpus.labels], np.int32)
+
+
+def trained_on(config: dict[str, Any], corpus: Corpus) -> np.ndarray:
+    """The documents that training reads, by number: all if it is transductive."""
+    if config["transductive"]:
+        return np.arange(len(corpus))
+    return _rows(config, corpus, "train")
+
+
+def _rows(config: dict[str, Any], corpus: Corpus, part: str) -> np.ndarray:
+    name, splits = config["splits"][part], corpus.splits
+    if part == "train":  # without splits, all documents are for training
+        return np.flatnonzero([s in (name, None) for s in splits])
+    return np.flatnonzero([name is not None and s == name for s in splits])
 
 
 def prepare(config: Any, run: Path) -> Prepared:

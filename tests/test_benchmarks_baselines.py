@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import docjax
@@ -15,6 +16,7 @@ from configs import deca
 from docjax.data.segments import sentences_of
 from docjax.data.words import split
 from docjax.prepare import Prepared, prepare
+from docjax.types import Embeddings
 
 TEXTS = [
     "Good films are good. Is this one good?",
@@ -57,6 +59,23 @@ def test_sparse_vectors_have_the_tasks_of_raw_features(prepared):
     found = baselines.of_library("tfidf", prepared)
     assert set(found) == {"classification/accuracy", "clustering/nmi"}
     assert found["classification/accuracy"] == 1
+
+
+def test_sparse_vectors_have_a_cluster_for_every_class(prepared, monkeypatch):
+    """For that of test documents alone, too, as all others have."""
+    asked = []
+    whole = baselines.assign
+    monkeypatch.setattr(
+        baselines,
+        "assign",
+        lambda *given, **rest: asked.append(given[2]) or whole(*given, **rest),
+    )
+    parts = {
+        "train": Embeddings(scipy.sparse.eye(4, format="csr"), list("aabb")),
+        "test": Embeddings(scipy.sparse.eye(4, format="csr"), list("aacc")),
+    }
+    baselines._of_sparse(parts, cluster=True)
+    assert asked == [3]
 
 
 @pytest.mark.parametrize("system", baselines.BERT)

@@ -133,6 +133,18 @@ def test_results_hold_for_all_configs_that_the_system_reads_alike(workdir):
         tables(workdir, *sparse, "tokenizer.train.least_count=9")
 
 
+@pytest.mark.parametrize("system", ["bert", "deca_bert"])
+def test_results_of_another_transformer_are_refused(tmp_path, monkeypatch, system):
+    given = "--datasets", "r8", "--systems", system, "--seeds", "0"
+    monkeypatch.setattr(deca_runs, "words", lambda *_: None)
+    for module, name in ((baselines, "of_bert"), (deca_runs, "fine_tuned")):
+        monkeypatch.setattr(module, name, lambda *_: {"classification/accuracy": 1.0})
+    deca.systems(flags(tmp_path, *given, "--bert", "one"))
+    assert deca.systems(flags(tmp_path, *given, "--bert", "one"))[system, "r8"]
+    with pytest.raises(SystemExit, match="another config"):
+        deca.systems(flags(tmp_path, *given, "--bert", "other"))
+
+
 @pytest.fixture
 def some(tmp_path):
     """Flags of R8 and MR with a few documents, and of pairs of words."""

@@ -110,6 +110,13 @@ def test_augment_with_a_run_keeps_to_its_vocabulary(capsys, nltk_data, tmp_path)
     assert words and all(f"\u2581{word}" in known for word in words)
     code, _, err = shown(capsys, "augment", "qqqq zzzz", *options)
     assert code == 2 and "no word of 'qqqq zzzz' is in the vocabulary" in err
+    for missing, message in {
+        ("--lexicons", tmp_path): "wordnet is not in",
+        ("--paraphrases", tmp_path / "none"): "none: no such file",
+    }.items():
+        code, found, err = shown(capsys, "augment", "values", *options, *missing)
+        assert code == 2 and not found
+        assert message in err and err.count("\n") == 1
 
 
 def test_augment_with_a_run_shows_the_paraphrases_that_it_trains_on(

@@ -3,7 +3,7 @@
 A block holds the words of several documents one after the other, `window` places apart
 and as many before its end, so that no window reaches into another document. A document
 that does not fit into the rest of a block goes on in the next; the words drawn for it
-come from the whole of it.
+come from the whole of it. Of a document, those words count that `subsampled` keeps.
 """
 
 import dataclasses

@@ -22,7 +22,7 @@ class Vocabulary:
     """Words by id; an id may be a piece of a word, or a special token.
 
     words: None where an id is no whole word by itself; continues: where it goes on a
-    word that the id before it began; counts: occurrences in the corpus.
+    word that the id before it began; counts: occurrences.
     """
 
     words: Sequence[str | None]
@@ -45,8 +45,12 @@ class Vocabulary:
         return np.array([word is not None for word in self.words])
 
 
-def vocabulary(tokenizer: Tokenizer, corpus: Corpus) -> Vocabulary:
-    """The words of a tokenizer, counted in a corpus."""
+def vocabulary(
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    documents: Int[np.ndarray, " b"] | None = None,
+) -> Vocabulary:
+    """The words of a tokenizer, counted in some documents of a corpus, or all."""
     words: list[str | None] = [None] * tokenizer.vocabulary
     continues = np.zeros(tokenizer.vocabulary, bool)
     model = json.loads(tokenizer.backend.to_str())["model"]
@@ -63,4 +67,5 @@ def vocabulary(tokenizer: Tokenizer, corpus: Corpus) -> Vocabulary:
         else:
             continues[i] = bool(prefix) and token.startswith(prefix)
             words[i] = None if continues[i] else token
-    return Vocabulary(words, continues, corpus.word_counts(tokenizer.vocabulary))
+    counts = corpus.word_counts(tokenizer.vocabulary, documents)
+    return Vocabulary(words, continues, counts)

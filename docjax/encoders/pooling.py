@@ -51,8 +51,8 @@ class Predictor(nn.Module):
     """The views' vectors, and after them what a small network predicts from each.
 
     Dropout, linear without bias, batch normalisation over the documents of a view,
-    ReLU, linear (SimSiam; DECA has 64 `hidden` and dropout 0.3). The statistics are the batch's own: there are no
-    running ones, since predictions are for training only.
+    ReLU, linear (SimSiam; DECA has 64 `hidden` and dropout 0.3). The statistics are the
+    batch's own: there are no running ones, since predictions are for training only.
     """
 
     hidden: int = 64

@@ -39,7 +39,7 @@ class NegativeSampling:
     """The loss of a word: -log s(v . u) - sum over k noise words of log s(-v_n . u).
 
     u is made of the vectors of the word's context and of the mean of `sample` words of
-    its document: an unbiased estimate of the document's mean (corruption). Noise words
+    its document: an unbiased estimate of the mean of those that are read (corruption). Noise words
     are drawn from the word counts to the power 0.75. All draws are those of
     `data/blocks.py`.
 
@@ -49,7 +49,8 @@ class NegativeSampling:
         other columns, which are far from it.
       sample: words of the document in one estimate. DRAWS times as many are drawn from
         a document for each block; `sample` of them in a circle are one estimate, and
-        every word takes one at random: close to a draw for every word.
+        every word takes one at random: close to a draw for every word. They are drawn
+        from the words that `subsample` leaves in.
       context: "full": all words within the window; "shrunk": within a window drawn
         from 1..window, as in Word2Vec; "left": as the authors' code has it, the words
         from t - window + b to t - b with b drawn from 0..window - 1, so that some words
@@ -58,7 +59,7 @@ class NegativeSampling:
       subsample: t of Word2Vec. A word that is the share f of all words is read, each
         time, with probability sqrt(t / f) + t / f; otherwise the document is trained on
         as if it were not there. Frequent words stay shorter vectors for it, and weigh
-        less in a document. 0 reads all words.
+        less in a document. The contrastive loss reads all words. 0 leaves none out.
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
@@ -68,11 +69,11 @@ class NegativeSampling:
     window: int = 5
     negatives: int = 5
     sample: int = 5
-    context: str = "shrunk"
+    context: str = "left"
     combine: str = "mean"
-    subsample: float = 0.0
+    subsample: float = 1e-3
     contrastive: Callable | None = None
-    weight: float = 0.5
+    weight: float = 0.25
     head_learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -85,7 +86,12 @@ class NegativeSampling:
         if min(sizes.values()) < 1 or min(self.weight, self.subsample) < 0:
             raise UserError(
                 f"negative_sampling has {sizes}, weight {self.weight} and subsample "
-                f"{self.subsample}: counts must be at least 1, the others 0"
+                f"{self.subsample}: counts must be at least 1, the others at least 0"
+            )
+        if self.head_learning_rate <= 0:
+            raise UserError(
+                f"negative_sampling has head_learning_rate {self.head_learning_rate}: "
+                "give one above 0"
             )
 
     @property

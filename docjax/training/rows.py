@@ -27,7 +27,12 @@ class Gradient(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Adagrad:
-    """Adagrad with one statistic for each row: the mean square of its gradients."""
+    """Adagrad with one statistic for each row.
+
+    The sum, over all gradients so far, of their mean square over the row. Those of a row
+    that come several times in one block count one by one: the squares are summed, not
+    the square of the sum.
+    """
 
     learning_rate: float = 0.1
     epsilon: float = 1e-8

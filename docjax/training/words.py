@@ -65,6 +65,7 @@ class WordTrainer:
         return self.batches.epoch_steps
 
     def dataset(self, steps: int) -> grain.MapDataset:
+        """To be called once, before the first step: the learning rate falls over them."""
         self.steps = steps
         return self.batches.dataset(steps)
 

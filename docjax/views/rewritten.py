@@ -19,7 +19,7 @@ from docjax.data.sources.jsonl import files, jsonl
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.tokens import DOCUMENTS_AT_ONCE, Corpus, fingerprint
 from docjax.types import Document, Segments
-from docjax.views.words import WordViews
+from docjax.views.words import Documents, WordViews
 
 
 def write(
@@ -98,7 +98,9 @@ class Rewritten:
             raise UserError("Rewritten needs a file of texts: --config.views.path")
         files(self.path)
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> "Found":
+    def fitted(
+        self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
+    ) -> "Found":
         self.check()
         limit = corpus.summary()["longest"]
         texts = functools.partial(jsonl, path=self.path)
@@ -110,19 +112,23 @@ class Rewritten:
             limit,
             fingerprint(texts, whole, tokenizer, limit),
         )
-        rows = {identifier: row for row, identifier in enumerate(found.ids)}
+        sizes = found.sizes(np.arange(len(found)))
+        rows = {one: row for row, one in enumerate(found.ids) if sizes[row]}
         chosen = np.array([rows.get(one, -1) for one in corpus.ids])
-        missing = int((chosen < 0).sum())
-        if missing == len(corpus):
+        read = chosen if documents is None else chosen[documents]
+        missing = int((read < 0).sum())
+        if missing == len(read):
             raise UserError(
-                f"{self.path}: none of its {len(found)} ids is that of a document; "
-                f"{found.ids[0]!r} is its first, {corpus.ids[0]!r} the documents'"
+                f"{self.path}: none of its {len(found)} texts has a known word and the "
+                f"id of a document; {found.ids[0]!r} is its first, {corpus.ids[0]!r} the "
+                "documents'"
             )
         if missing:
             logging.warning(
-                "%d of %d documents have no rewritten text: they stay as they are",
+                "%d of %d documents have no rewritten text with a known word: they stay "
+                "as they are",
                 missing,
-                len(corpus),
+                len(read),
             )
         return Found(found, chosen)
 

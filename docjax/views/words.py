@@ -1,8 +1,9 @@
 """A document and a paraphrase of it, word by word (DECA, section 3.3).
 
 A class says how a word may be replaced; `fitted` looks that up for all words of a
-vocabulary, once, so that a document is paraphrased by a few array operations; `check`
-says before the corpus is read what of it is missing. Words are whole words of the
+vocabulary, once, so that a document is paraphrased by a few array operations, and counts
+and tags words in those documents of the corpus that training reads (all without them);
+`check` says before the corpus is read what of it is missing. Words are whole words of the
 tokenizer: with word pieces, those that are one piece.
 """
 
@@ -24,6 +25,7 @@ from docjax.types import Segments
 OCCURRENCES = 16  # of a word that are tagged
 TAGGED = 10_000_000  # words that these occurrences are taken from
 BEFORE, AFTER = 4, 2  # words that the tagger reads around it
+Documents = Int[np.ndarray, " b"] | None
 
 
 class WordViews:
@@ -91,8 +93,10 @@ class WordNet:
     def check(self) -> None:
         lexicons.check(self.lexicons, "wordnet")
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
-        words = vocabulary(tokenizer, corpus)
+    def fitted(
+        self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
+    ) -> Replaced:
+        words = vocabulary(tokenizer, corpus, documents)
         found = lexicons.WordNet(self.lexicons).synonyms
         return _replaced(words, lambda word: found(word) | {word}, self.least_count)
 
@@ -110,9 +114,14 @@ class Paraphrases:
         if not Path(self.path).is_file():
             raise UserError(f"paraphrases {self.path}: no such file")
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
+    def fitted(
+        self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
+    ) -> Replaced:
         self.check()
-        words, pairs = vocabulary(tokenizer, corpus), lexicons.pairs(self.path)
+        words, pairs = (
+            vocabulary(tokenizer, corpus, documents),
+            lexicons.pairs(self.path),
+        )
         found = lambda word: pairs[word] | {word} if word in pairs else ()
         return _replaced(words, found, self.least_count)
 
@@ -135,8 +144,10 @@ class Antonyms:
     def check(self) -> None:
         lexicons.check(self.lexicons, "wordnet", lexicons.TAGGER)
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
-        words = vocabulary(tokenizer, corpus)
+    def fitted(
+        self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
+    ) -> Replaced:
+        words = vocabulary(tokenizer, corpus, documents)
         if "not" not in words.ids:
             raise UserError(
                 'the vocabulary has no word "not", which antonyms need: leave it among '
@@ -144,7 +155,8 @@ class Antonyms:
             )
         found = lexicons.WordNet(self.lexicons).antonyms
         table = _replaced(words, found, self.least_count)
-        tagged = _adjectives_and_verbs(table, corpus, lexicons.Tagger(self.lexicons))
+        tagger = lexicons.Tagger(self.lexicons)
+        tagged = _adjectives_and_verbs(table, corpus, documents, tagger)
         return dataclasses.replace(
             _replaced(
                 words,
@@ -171,8 +183,10 @@ class Uninformative:
     def check(self) -> None:
         lexicons.check(self.lexicons, "wordnet")
 
-    def fitted(self, tokenizer: Tokenizer, corpus: Corpus) -> Replaced:
-        words = vocabulary(tokenizer, corpus)
+    def fitted(
+        self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
+    ) -> Replaced:
+        words = vocabulary(tokenizer, corpus, documents)
         synonyms = lexicons.WordNet(self.lexicons).synonyms
         rare = lambda word: words.counts[words.ids[word]] < self.below
         found = lambda word: synonyms(word) - {word} if rare(word) else ()
@@ -243,15 +257,16 @@ def _replaced(
 
 
 def _adjectives_and_verbs(
-    table: Replaced, corpus: Corpus, tagger: lexicons.Tagger
+    table: Replaced, corpus: Corpus, documents: Documents, tagger: lexicons.Tagger
 ) -> set[str]:
     """Of the words in a table, those that are adjectives or verbs more often than not.
 
-    Of so many words at most, evenly spread documents of the corpus: all large corpora
-    cost the same.
+    Of so many words at most, of evenly spread documents: all large corpora cost the
+    same.
     """
-    every = -(-len(corpus.tokens) // TAGGED)
-    read = corpus.concatenated(np.arange(0, len(corpus), every))
+    documents = np.arange(len(corpus)) if documents is None else documents
+    every = -(-int(corpus.sizes(documents).sum()) // TAGGED)
+    read = corpus.concatenated(documents[::every])
     words, tokens = table.vocabulary, read.tokens
     wanted = np.flatnonzero(np.diff(table.starts))
     order = np.argsort(tokens, kind="stable")

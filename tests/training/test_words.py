@@ -217,6 +217,21 @@ def test_noise_is_drawn_by_the_counts_of_what_is_trained_on(
     np.testing.assert_allclose(np.diff(noise, prepend=0), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("transductive", [True, False])
+def test_paraphrases_are_of_words_of_what_is_trained_on(corpus, tmp_path, transductive):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("wa\twc\n")
+    views = {"fn": "docjax.views.words.Paraphrases", "path": str(pairs)}
+    asked = config(corpus, transductive=transductive, views=views | {"least_count": 1})
+    prepared = prepare(asked, tmp_path / "run")
+    counts = prepared.views.vocabulary.counts
+    read = [prepared.corpus[i].tokens for i in prepared.trained_on.tolist()]
+    np.testing.assert_array_equal(
+        counts, np.bincount(np.concatenate(read), minlength=len(counts))
+    )
+    assert (counts.sum() == len(prepared.corpus.tokens)) == transductive
+
+
 def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
     prepared = prepare(config(corpus), tmp_path)
     objective = config_lib.build(prepared.config["objective"])

@@ -439,7 +439,9 @@ def test_rewritten_documents_are_read_from_a_file(tmp_path):
 def test_rewritten_texts_of_other_documents_are_refused(tmp_path):
     built = Built(tmp_path, FILMS)
     path = write_lines(tmp_path / "back.jsonl", x="film")
-    with pytest.raises(UserError, match="none of its 1 ids .* 'x' is its first, 'd0'"):
+    with pytest.raises(
+        UserError, match="none of its 1 texts .* 'x' is its first, 'd0'"
+    ):
         built.fitted(Rewritten(path))
 
 
@@ -451,6 +453,30 @@ def test_documents_without_rewritten_text_stay_and_are_counted(tmp_path, monkeyp
     document = built.corpus[0]
     assert views(document, rng()) == (document, document)
     assert [words[1:] for words in warned] == [(3, 4)]
+
+
+def test_a_rewritten_text_of_unknown_words_is_none(tmp_path, monkeypatch):
+    warned = []
+    monkeypatch.setattr(logging, "warning", lambda *words: warned.append(words))
+    built = Built(tmp_path, FILMS)
+    texts = dict(d0="qqqq zzzz", d1="movie", d2="big", d3="film")
+    views = built.fitted(Rewritten(write_lines(tmp_path / "back.jsonl", **texts)))
+    document = built.corpus[0]
+    assert views(document, rng()) == (document, document)
+    assert [words[1:] for words in warned] == [(1, 4)]
+
+
+def test_words_are_counted_and_tagged_in_some_documents_alone(tmp_path):
+    built = Built(tmp_path, [*OPINIONS, "the love", "the love", "bad bad bad"])
+    first = np.array([0, 1, 2])
+    views = Antonyms(least_count=3).fitted
+    assert table(views(built.tokenizer, built.corpus))["good"] == {"bad"}
+    with pytest.raises(UserError, match="occurs 3 times"):
+        views(built.tokenizer, built.corpus, first)
+    views = Antonyms().fitted
+    built = Built(tmp_path / "tags", [*OPINIONS, "love", "love"])
+    assert table(views(built.tokenizer, built.corpus))["love"] == {"hate"}
+    assert "love" not in table(views(built.tokenizer, built.corpus, first))
 
 
 def test_a_function_writes_the_file_in_batches_and_goes_on(tmp_path):
