@@ -17,14 +17,12 @@ from jaxtyping import Bool, Int
 
 from docjax.config import UserError
 from docjax.data import lexicons
+from docjax.data.tagging import adjectives_and_verbs
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.types import Segments
 
-OCCURRENCES = 16  # of a word that are tagged
-TAGGED = 10_000_000  # words that these occurrences are taken from
-BEFORE, AFTER = 4, 2  # words that the tagger reads around it
 Documents = Int[np.ndarray, " b"] | None
 
 
@@ -155,8 +153,9 @@ class Antonyms:
             )
         found = lexicons.WordNet(self.lexicons).antonyms
         table = _replaced(words, found, self.least_count)
+        wanted = np.flatnonzero(np.diff(table.starts))
         tagger = lexicons.Tagger(self.lexicons)
-        tagged = _adjectives_and_verbs(table, corpus, documents, tagger)
+        tagged = adjectives_and_verbs(wanted, words, corpus, documents, tagger)
         return dataclasses.replace(
             _replaced(
                 words,
@@ -254,47 +253,6 @@ def _replaced(
             "for English"
         )
     return Replaced(words, np.array(starts), np.array(table, np.int32))
-
-
-def _adjectives_and_verbs(
-    table: Replaced, corpus: Corpus, documents: Documents, tagger: lexicons.Tagger
-) -> set[str]:
-    """Of the words in a table, those that are adjectives or verbs more often than not.
-
-    Of so many words at most, of evenly spread documents: all large corpora cost the
-    same.
-    """
-    documents = np.arange(len(corpus)) if documents is None else documents
-    every = -(-int(corpus.sizes(documents).sum()) // TAGGED)
-    read = corpus.concatenated(documents[::every])
-    words, tokens = table.vocabulary, read.tokens
-    wanted = np.flatnonzero(np.diff(table.starts))
-    order = np.argsort(tokens, kind="stable")
-    first = np.searchsorted(tokens, wanted, sorter=order)
-    after = np.searchsorted(tokens, wanted, side="right", sorter=order)
-    found = set()
-    for word, start, end in zip(wanted, first, after, strict=True):
-        places = order[
-            np.linspace(start, end - 1, min(OCCURRENCES, end - start), dtype=int)
-        ]
-        votes = [_tagged(int(place), read, words, tagger) for place in places]
-        if sum(votes) * 2 > len(votes):
-            found.add(words.words[word])
-    return found
-
-
-def _tagged(
-    place: int, read: Segments, words: Vocabulary, tagger: lexicons.Tagger
-) -> bool:
-    """Whether the word at `place` is an adjective or a verb among its neighbours.
-
-    Those of its segment.
-    """
-    number = np.searchsorted(read.offsets, place, side="right")
-    start = max(place - BEFORE, int(read.offsets[number - 1]))
-    end = min(place + AFTER + 1, int(read.offsets[number]))
-    around = [words.words[i] or "." for i in read.tokens[start:end]]
-    return tagger.is_adjective_or_verb(around)[place - start]
 
 
 def _room(changed: Bool[np.ndarray, " n"], segments: Segments, longest: int):

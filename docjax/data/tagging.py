@@ -1,0 +1,54 @@
+"""Which words of a corpus are adjectives or verbs."""
+
+import numpy as np
+from jaxtyping import Int
+
+from docjax.data.lexicons import Tagger
+from docjax.data.tokens import Corpus
+from docjax.data.vocabulary import Vocabulary
+from docjax.types import Segments
+
+OCCURRENCES = 16  # of a word that are tagged
+READ = 10_000_000  # words that these occurrences are taken from
+BEFORE, AFTER = 4, 2  # words that the tagger reads around it
+
+
+def adjectives_and_verbs(
+    wanted: Int[np.ndarray, " n"],
+    words: Vocabulary,
+    corpus: Corpus,
+    documents: Int[np.ndarray, " b"] | None,
+    tagger: Tagger,
+) -> set[str]:
+    """Of the words with these ids, those that are so more often than not.
+
+    In evenly spread documents of the given ones (None: of all), with so many words at
+    most: all large corpora cost the same.
+    """
+    documents = np.arange(len(corpus)) if documents is None else documents
+    every = -(-int(corpus.sizes(documents).sum()) // READ)
+    read = corpus.concatenated(documents[::every])
+    order = np.argsort(read.tokens, kind="stable")
+    first = np.searchsorted(read.tokens, wanted, sorter=order)
+    after = np.searchsorted(read.tokens, wanted, side="right", sorter=order)
+    found = set()
+    for word, start, end in zip(wanted, first, after, strict=True):
+        places = order[
+            np.linspace(start, end - 1, min(OCCURRENCES, end - start), dtype=int)
+        ]
+        votes = [_tagged(int(place), read, words, tagger) for place in places]
+        if sum(votes) * 2 > len(votes):
+            found.add(words.words[word])
+    return found
+
+
+def _tagged(place: int, read: Segments, words: Vocabulary, tagger: Tagger) -> bool:
+    """Whether the word at `place` is an adjective or a verb among its neighbours.
+
+    Those of its segment.
+    """
+    number = np.searchsorted(read.offsets, place, side="right")
+    start = max(place - BEFORE, int(read.offsets[number - 1]))
+    end = min(place + AFTER + 1, int(read.offsets[number]))
+    around = [words.words[i] or "." for i in read.tokens[start:end]]
+    return tagger.is_adjective_or_verb(around)[place - start]
