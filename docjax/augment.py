@@ -13,10 +13,10 @@ from docjax.data import lexicons as lexicons_lib
 from docjax.data import segments
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
+from docjax.data.splits import trained_on
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.tokens import Corpus
 from docjax.data.words import CLEANINGS, split, word_tokenizer
-from docjax.prepare import trained_on
 from docjax.types import Document, Section
 from docjax.views import words as views
 

@@ -20,7 +20,7 @@ from absl import logging
 from docjax import checkpoint, fields
 from docjax import config as config_lib
 from docjax.config import UserError
-from docjax.data import graphs, storage, tokens
+from docjax.data import graphs, splits, storage, tokens
 from docjax.data.documents import full_text
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.data.tokens import Corpus
@@ -59,12 +59,12 @@ class Prepared:
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""
-        return _rows(self.config, self.corpus, part)
+        return splits.rows(self.config, self.corpus, part)
 
     @property
     def trained_on(self) -> np.ndarray:
         """The documents that training reads, by number."""
-        return trained_on(self.config, self.corpus)
+        return splits.trained_on(self.config, self.corpus)
 
     def documents(self) -> Iterator[Document]:
         """The source's documents again, with their texts."""
@@ -75,20 +75,6 @@ class Prepared:
         """Class numbers of all documents, -1 without a known label."""
         numbers = {label: i for i, label in enumerate(self.classes)}
         return np.array([numbers.get(x, -1) for x in self.corpus.labels], np.int32)
-
-
-def trained_on(config: dict[str, Any], corpus: Corpus) -> np.ndarray:
-    """The documents that training reads, by number: all if it is transductive."""
-    if config["transductive"]:
-        return np.arange(len(corpus))
-    return _rows(config, corpus, "train")
-
-
-def _rows(config: dict[str, Any], corpus: Corpus, part: str) -> np.ndarray:
-    name, splits = config["splits"][part], corpus.splits
-    if part == "train":  # without splits, all documents are for training
-        return np.flatnonzero([s in (name, None) for s in splits])
-    return np.flatnonzero([name is not None and s == name for s in splits])
 
 
 def prepare(config: Any, run: Path) -> Prepared:

@@ -1,11 +1,16 @@
-"""Train, validation and test parts for documents whose source gives none."""
+"""Train, validation and test parts: made where a source gives none; their documents."""
 
 import dataclasses
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
 
 from docjax.config import UserError
+from docjax.data.tokens import Corpus
 from docjax.types import Document
 
 
@@ -84,3 +89,18 @@ def _assign(
 
 def _hash(group: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{group}".encode("utf-8", "replace")).digest()
+
+
+def rows(config: Mapping[str, Any], corpus: Corpus, part: str) -> Int[np.ndarray, " b"]:
+    """The documents of the part "train", "validation" or "test", by number."""
+    name = config["splits"][part]
+    if part == "train":  # without splits, all documents are for training
+        return np.flatnonzero([s in (name, None) for s in corpus.splits])
+    return np.flatnonzero([name is not None and s == name for s in corpus.splits])
+
+
+def trained_on(config: Mapping[str, Any], corpus: Corpus) -> Int[np.ndarray, " b"]:
+    """The documents that training reads, by number: all if it is transductive."""
+    if config["transductive"]:
+        return np.arange(len(corpus))
+    return rows(config, corpus, "train")
