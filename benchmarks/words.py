@@ -6,8 +6,9 @@
 Both train on the same words with the same width, window, negatives and passes, in turns,
 on 1 and on 2 cores: from the words on disk or in memory to the trained vectors, batches
 and updates included; compiling and gensim's scan of the vocabulary are left out (both
-happen once). Every word is read: neither leaves frequent ones out. Then the test error of logistic regression on means of the vectors,
-standardised and raw. gensim shrinks its window at random; `context="shrunk"` does too.
+happen once). Every word is read: neither leaves frequent ones out. Then the test error
+of logistic regression on means of the vectors, standardised and raw. gensim shrinks its
+window at random; `context="shrunk"` does too.
 """
 
 import argparse

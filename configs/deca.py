@@ -22,7 +22,7 @@ Otherwise than the paper says or leaves open, each chosen on a part of the train
 documents (docs/results.md): windows as in the authors' code ("left"), so that some words
 are predicted from their document alone; Adagrad for every row with a linear decay; all
 words of 512 documents a step, but frequent ones less often (subsample). By the number of
-words that are not left out:
+words of all documents that are in the vocabulary:
 
 - up to 800,000 (R8, R52, MR): learning rate 0.15, subsample 1e-3, lambda 0.25; R8 is
   read 20 times, R52 and MR, whose errors fall further, 120 times;

@@ -61,7 +61,7 @@ def test_sparse_vectors_have_the_tasks_of_raw_features(prepared):
     assert found["classification/accuracy"] == 1
 
 
-def test_sparse_vectors_have_a_cluster_for_every_class(prepared, monkeypatch):
+def test_sparse_vectors_have_a_cluster_for_every_class(monkeypatch):
     """For that of test documents alone, too, as all others have."""
     asked = []
     whole = baselines.assign

@@ -23,7 +23,7 @@ from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.types import Segments
 
-Documents = Int[np.ndarray, " b"] | None
+Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 
 class WordViews:
