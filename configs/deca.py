@@ -4,7 +4,7 @@ Luo et al., "Unsupervised Document Embedding via Contrastive Augmentation", 2021
 Expected (its Table 3, test error of logistic regression): R8 2.4, R52 6.4, MR 28.1,
 Ohsumed 39.1, 20 Newsgroups 14.9, IMDB 9.8 %; Doc2vecC alone 3.0, 9.6, 29.3, 45.5, 19.2,
 10.5 %. What we measure is in docs/results.md. On two cores R8 takes 51 s and IMDB's
-100,000 documents 7 min 18 s; on one core MR 1 min, R52 3 min, 20 Newsgroups 12 min.
+100,000 documents 7 min 18 s; training on one core MR 71 s, R52 112 s, 20news 15 min.
 
   python -m docjax.main --config=configs/deca.py:r8 --workdir=runs/r8 \
       --config.source.path=r8.jsonl.xz --config.views.lexicons=nltk_data
