@@ -6,8 +6,9 @@
 Both train on the same words with the same width, window, negatives and passes, in turns,
 on 1 and on 2 cores: from the words on disk or in memory to the trained vectors, batches
 and updates included; compiling and gensim's scan of the vocabulary are left out (both
-happen once). Every word is read: neither leaves frequent ones out. Then the test error
-of logistic regression on means of the vectors, standardised and raw. gensim shrinks its
+happen once). Every word is read: neither leaves frequent ones out. docjax has a replica
+and 2,048 documents of a step for each core, gensim a thread. Then the test error of
+logistic regression on means of the vectors, standardised and raw. gensim shrinks its
 window at random; `context="shrunk"` does too.
 """
 
@@ -46,6 +47,8 @@ def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
     config.objective.update(weight=0.0, window=WINDOW, negatives=NEGATIVES)
     config.objective.update(context=flags.context, subsample=0.0)
     config.views = dict(fn="docjax.views.words.Dropped")
+    config.objective.replicas = flags.cores
+    config.batch = 2048 * flags.cores
     config.epochs = flags.passes
     return prepare(config, run)
 
@@ -63,8 +66,9 @@ def of_docjax(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
         words, started = 0, time.perf_counter()
         for _ in range(steps if measured else trainer.epoch_steps):
             batch = next(data)[0]
-            words += int(batch.total)
-            state, _ = trainer.step(state, trainer.put(batch), key)
+            words += trainer.measure(batch)[0]
+            state, metrics = trainer.step(state, trainer.put(batch), key)
+            jax.block_until_ready(metrics)  # as in training, which looks at them
         jax.block_until_ready(state)
         passed = time.perf_counter() - started
     return words / passed, np.asarray(state.params["segment"]["words"])
@@ -114,6 +118,7 @@ def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
 def child(flags: argparse.Namespace) -> None:
     """One measurement, on its own cores; prints it as JSON."""
     os.sched_setaffinity(0, range(flags.cores))
+    sharding.use_cores(flags.cores)
     found = prepared(flags, flags.run)
     measure = of_docjax if flags.system == "docjax" else of_gensim
     rate, table = measure(found, flags)
@@ -142,7 +147,7 @@ def table(flags: argparse.Namespace) -> None:
             found: dict[str, list] = {"docjax": [], "gensim": []}
             for _ in range(flags.repeats):
                 for system, values in found.items():
-                    values.append(_call(cores, system, Path(folder) / "run"))
+                    values.append(_call(cores, system, Path(folder) / str(cores)))
             rates, wide, raw = (
                 {s: [v[k] for v in values] for s, values in found.items()}
                 for k in range(3)

@@ -18,6 +18,8 @@ pairs, PPDB's own or `word<TAB>word`. Another kind of paraphrase is a whole valu
 
 The vectors are learnt on all documents of the source, those of the test part too (their
 texts, not their labels). `--config.objective.weight=0` is Doc2vecC.
+`--config.objective.replicas=2` trains on two cores, or GPUs, at a time; the learnt vectors
+differ from those of one replica, but are worth the same (docs/results.md).
 
 Otherwise than the paper says or leaves open, each chosen on a part of the training
 documents (docs/results.md): windows as in the authors' code ("left"), so that some words
@@ -97,6 +99,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 combine="mean",
                 subsample=1e-3,
                 weight=0.25,
+                replicas=1,
                 contrastive=dict(
                     fn="docjax.objectives.infonce.infonce",
                     similarity="cosine",

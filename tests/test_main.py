@@ -368,3 +368,13 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_documents(corpus, tmp_pat
 
 def test_missing_flags_are_named():
     assert "--config is missing" in fails([sys.executable, "-m", "docjax.main"])
+
+
+@pytest.mark.parametrize("cores, devices", [(1, 1), (3, 2), (64, 4)])
+def test_a_cpu_is_as_many_devices_as_cores_and_replicas_allow(cores, devices):
+    program = (
+        "import jax, joblib; from docjax.training.sharding import use_cores; "
+        f"joblib.cpu_count = lambda: {cores}; use_cores(4); print(jax.device_count())"
+    )
+    done = call([sys.executable, "-c", program])
+    assert done.stdout == f"{devices}\n", done.stderr

@@ -8,6 +8,7 @@ come from the whole of it. Of a document, those words count that `subsampled` ke
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ GROUP = 8
 
 
 class Blocks(NamedTuple):
-    """The words of one step; the letters are those of `docjax.types`, and
+    """The words of some documents; the letters are those of `docjax.types`, and
 
     r  blocks; i  places of a column; n  columns of a block; p  documents of a block;
     s  words drawn for one; k  noise words of a place.
@@ -41,7 +42,6 @@ class Blocks(NamedTuple):
     windows: Int[np.ndarray, " r"]  # number of the window of each block
     used: Int[np.ndarray, ""]  # blocks that hold words, the first ones
     total: Int[np.ndarray, ""]  # words of all blocks
-    views: "Groups | None"  # of all documents of the step
 
 
 class Groups(NamedTuple):
@@ -56,11 +56,18 @@ class Groups(NamedTuple):
     lengths: Int[np.ndarray, "v b"]  # words
 
 
+class WordBatch(NamedTuple):
+    """What one step reads."""
+
+    blocks: Blocks  # of each replica, along a new first axis
+    views: Groups | None  # of all documents
+
+
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """The sizes that all blocks of a run share."""
 
-    blocks: int  # of a step, r; more where its documents are long
+    blocks: int  # of a replica and step, r; more where its documents are long
     words: int  # i * n
     column: int  # i
     window: int
@@ -77,6 +84,7 @@ class Layout:
         batch: int,
         words: int,
         *,
+        replicas: int = 1,
         share: float = 1.0,
         window: int,
         drawn: int,
@@ -85,6 +93,7 @@ class Layout:
     ) -> "Layout":
         """A layout with room for the documents that a block and a step mostly hold.
 
+        `batch` documents of a step are cut into `replicas` parts;
         `share` of their words are read, see `subsampled`.
         """
         column = max(COLUMN, window)
@@ -95,7 +104,8 @@ class Layout:
             )
         taken = np.minimum(share * lengths, words - 2 * window) + window
         pieces = round_up(int(1.2 * words / taken.mean()) + 4)
-        blocks = int(1.25 * batch * (share * lengths.mean() + window) / words) + 1
+        places = batch / replicas * (share * lengths.mean() + window)
+        blocks = int(1.25 * places / words) + 1
         chunks = int(2.5 * batch * (lengths.mean() + GROUP / 2) / words) + 1
         return cls(
             blocks,
@@ -139,19 +149,18 @@ def subsampled(
 
 def pack(
     documents: Words,
-    views: Sequence[Words],
     layout: Layout,
     noise: Float[np.ndarray, " w"],
     generator: np.random.Generator,
 ) -> Blocks:
-    """The blocks of some documents, in their order; `views` of them, or none.
+    """The blocks of some documents, or none, in their order.
 
     `noise` are the chances of the words to be noise, summed up.
     """
     flat, lengths = documents
     starts = np.concatenate([[0], np.cumsum(lengths)])
     block, place, piece, source, size = _places(lengths, starts, layout)
-    used = int(block[-1]) + 1
+    used = int(block.max(initial=-1)) + 1
     shape = layout.blocks if used <= layout.blocks else _few(used), layout.words
     words = np.full(shape, PAD, np.int32)
     estimates = generator.integers(layout.drawn, size=shape, dtype=np.int32)
@@ -172,8 +181,33 @@ def pack(
         generator.integers(layout.windows, size=shape[0], dtype=np.int32),
         np.array(used, np.int32),
         np.array(lengths.sum(), np.int32),
-        _groups(views, layout) if views else None,
     )
+
+
+def parts(documents: Words, number: int) -> list[Words]:
+    """Cuts between documents, so that all parts have about as many words."""
+    tokens, lengths = documents
+    ends = np.cumsum(lengths)
+    middles = (ends - lengths / 2) * number / max(len(tokens), 1)
+    cuts = np.searchsorted(middles, np.arange(number + 1))
+    cuts[-1] = len(lengths)
+    at = np.concatenate([[0], ends])
+    return [
+        Words(tokens[at[first] : at[last]], lengths[first:last])
+        for first, last in itertools.pairwise(cuts)
+    ]
+
+
+def stack(replicas: Sequence[Blocks]) -> Blocks:
+    """Along a new first axis, with as many blocks for each."""
+    most = max(len(blocks.words) for blocks in replicas)
+
+    def wide(array: np.ndarray) -> np.ndarray:
+        if not array.ndim or len(array) == most:
+            return array
+        return np.pad(array, [(0, most - len(array))] + [(0, 0)] * (array.ndim - 1))
+
+    return Blocks(*(np.stack([wide(a) for a in field]) for field in zip(*replicas)))
 
 
 def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
@@ -190,10 +224,11 @@ def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
             size = min(end - start, room)
             found.append((block, place, piece, start, size))
             start, place, piece = start + size, place + size + layout.window, piece + 1
-    return tuple(np.array(found, np.int64).T)
+    return tuple(np.array(found, np.int64).reshape(-1, 5).T)
 
 
-def _groups(views: Sequence[Words], layout: Layout) -> Groups:
+def group(views: Sequence[Words], layout: Layout) -> Groups:
+    """The groups of the words of some documents' views."""
     tokens, lengths = map(np.concatenate, zip(*views, strict=True))
     sizes = -(-lengths // GROUP)
     chunk = layout.words // GROUP
@@ -230,6 +265,7 @@ class WordBatches:
     batch: int
     limit: int | None  # segments of a document
     seed: int
+    replicas: int = 1
     chances: np.ndarray | None = None  # float [w], see `subsampled`; None for all words
 
     @property
@@ -237,23 +273,28 @@ class WordBatches:
         return -(-len(self.documents) // self.batch)
 
     def dataset(self, steps: int) -> grain.MapDataset:
-        """`(Blocks, documents)` for each step."""
+        """`(WordBatch, documents)` for each step."""
         return grain.MapDataset.range(steps).map(self._step)
 
-    def _step(self, step: int) -> tuple[Blocks, np.ndarray]:
+    def _step(self, step: int) -> tuple[WordBatch, np.ndarray]:
         epoch, number = divmod(int(step), self.epoch_steps)
         # Grain's own shuffle takes the time of a third of a step.
         order = _shuffled(self.seed, epoch, len(self.documents))
         chosen = self.documents[order[number * self.batch :][: self.batch]]
-        segments, views = self.corpus.concatenated(chosen, self.limit), []
+        segments, views = self.corpus.concatenated(chosen, self.limit), None
         if self.views:
             found = self.views(segments, np.random.default_rng((self.seed, step, 1)))
-            views = [Words.of(cap(view, self.limit)) for view in found]
+            found = [Words.of(cap(view, self.limit)) for view in found]
+            views = group(found, self.layout)
         generator = np.random.default_rng((self.seed, step))
         words = Words.of(segments)
         if self.chances is not None:
             words = subsampled(words, self.chances, generator)
-        return pack(words, views, self.layout, self.noise, generator), chosen
+        blocks = [
+            pack(part, self.layout, self.noise, generator)
+            for part in parts(words, self.replicas)
+        ]
+        return WordBatch(stack(blocks), views), chosen
 
 
 @functools.lru_cache(maxsize=2)

@@ -64,6 +64,10 @@ class NegativeSampling:
         their paraphrases, or nothing; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
       head_learning_rate: of Adam, for a predictor.
+      replicas: of the tables. Each reads its part of the documents of a step, those of
+        different devices (GPUs, or cores of a CPU) at the same time; then their changes
+        are added up. What is learnt depends on their number, not on that of the devices,
+        which must divide it; too many for a batch do not learn (docs/results.md).
     """
 
     window: int = 5
@@ -75,6 +79,7 @@ class NegativeSampling:
     contrastive: Callable | None = None
     weight: float = 0.25
     head_learning_rate: float = 1e-3
+    replicas: int = 1
 
     def __post_init__(self) -> None:
         if self.context not in CONTEXTS or self.combine not in ("mean", "sum"):
@@ -82,7 +87,8 @@ class NegativeSampling:
                 f"negative_sampling has context {', '.join(map(repr, CONTEXTS))}, not "
                 f"{self.context!r}, and combine 'mean' or 'sum', not {self.combine!r}"
             )
-        sizes = {n: getattr(self, n) for n in ("window", "negatives", "sample")}
+        counts = ("window", "negatives", "sample", "replicas")
+        sizes = {name: getattr(self, name) for name in counts}
         if min(sizes.values()) < 1 or min(self.weight, self.subsample) < 0:
             raise UserError(
                 f"negative_sampling has {sizes}, weight {self.weight} and subsample "

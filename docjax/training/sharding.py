@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from absl import logging
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -17,6 +18,19 @@ def mesh() -> Mesh:
     return jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
 
 
+def use_cores(replicas: int) -> None:
+    """Makes a CPU several devices, a core each at most, that divide `replicas`.
+
+    To be called before jax is used; a number that is set already stays.
+    """
+    if replicas > 1 and jax.config.jax_num_cpu_devices < 1:
+        import joblib  # takes a while, and few need it
+
+        numbers = range(1, joblib.cpu_count() + 1)
+        number = max(n for n in numbers if replicas % n == 0)
+        jax.config.update("jax_num_cpu_devices", number)
+
+
 def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
     """Raises UserError if the devices cannot share a batch evenly."""
     for name, size in (("batch", batch), ("microbatch", microbatch)):
@@ -27,9 +41,27 @@ def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
             )
 
 
+def check_replicas(mesh: Mesh, replicas: int) -> None:
+    """Raises UserError if the devices cannot share them; says if they are too few."""
+    if replicas > 1 and replicas % mesh.size:
+        raise UserError(
+            f"objective.replicas {replicas} does not divide over {mesh.size} devices: "
+            f"set --config.objective.replicas to a multiple of {mesh.size}, or to 1"
+        )
+    if replicas < mesh.size:
+        logging.warning(
+            "objective.replicas is 1: all %d devices do the same work", mesh.size
+        )
+
+
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """The same arrays on every device."""
     return jax.tree.map(lambda array: _put(array, mesh, P()), tree)
+
+
+def cut(tree: Any, mesh: Mesh) -> Any:
+    """Arrays with their first axis cut over `data`."""
+    return jax.tree.map(lambda array: _put(array, mesh, P("data")), tree)
 
 
 def abstract(mesh: Mesh) -> Callable[[jax.Array], jax.ShapeDtypeStruct]:

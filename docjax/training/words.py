@@ -2,7 +2,8 @@
 
 A step reads the documents of a batch: block after block, each with an update of the
 rows it has read; then, if paraphrases are asked for, one update by the contrastive loss
-of all documents of the batch.
+of all documents of the batch. With several replicas each reads a part of the documents,
+all at the same time, and their changes to the tables are added up.
 """
 
 import functools
@@ -14,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from absl import logging
+from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
 from docjax import config as config_lib
 from docjax.config import UserError
-from docjax.data import blocks
 from docjax.data.batches import log_cut
-from docjax.data.blocks import Blocks, Groups, WordBatches
+from docjax.data.blocks import PAD, Blocks, Groups, Layout, WordBatch, WordBatches
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.words import WordAverage
@@ -28,7 +29,7 @@ from docjax.objectives.negative_sampling import NegativeSampling, Rows
 from docjax.prepare import Prepared
 from docjax.products import row_sums
 from docjax.training import sharding
-from docjax.training.rows import Adagrad, Adam, Gradient
+from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
 from docjax.training.step import State
 from docjax.views.words import WordViews
 
@@ -50,15 +51,16 @@ class WordTrainer:
         self, prepared: Prepared, objective: NegativeSampling, mesh: jax.sharding.Mesh
     ):
         _check(prepared.encoder)
-        if mesh.size > 1:
-            logging.warning(
-                "words are trained on one device: all %d do the same work", mesh.size
-            )
+        sharding.check_replicas(mesh, objective.replicas)
         self.prepared, self.objective, self.mesh = prepared, objective, mesh
-        self.optimizer = _optimizer(prepared.config)
+        self.optimizer = _optimizer(prepared.config, objective.replicas)
         self.head_optimizer = optax.adam(objective.head_learning_rate)
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
+        options = {}
+        if mesh.size > 1:  # operations side by side would take the others' cores
+            options["xla_cpu_scheduler_type"] = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+        self.step = jax.jit(self._step, donate_argnums=0, compiler_options=options)
 
     @property
     def epoch_steps(self) -> int:
@@ -69,11 +71,13 @@ class WordTrainer:
         self.steps = steps
         return self.batches.dataset(steps)
 
-    def put(self, batch: Blocks) -> Blocks:
-        """The batch on the devices, on all of them the same."""
+    def put(self, batch: WordBatch) -> WordBatch:
+        """The batch on the devices: replicas on theirs, the rest on all of them."""
         if self.mesh.size == 1:  # faster
             return jax.device_put(batch)
-        return sharding.replicate(batch, self.mesh)
+        place = sharding.replicate if self.objective.replicas == 1 else sharding.cut
+        views = sharding.replicate(batch.views, self.mesh)
+        return WordBatch(place(batch.blocks, self.mesh), views)
 
     def begin(self, params: Any) -> State:
         tables = params["segment"]
@@ -84,26 +88,21 @@ class WordTrainer:
         )
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
-    def measure(self, batch: Blocks) -> tuple[int, float]:
+    def measure(self, batch: WordBatch) -> tuple[int, float]:
         """Words, and the share of computed places that hold none."""
-        words = int(batch.total)
-        return words, 1 - words / (int(batch.used) * batch.words[0].size)
+        words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
+        return words, 1 - words / (blocks * batch.blocks.words[0, 0].size)
 
-    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def step(
-        self, state: State, batch: Blocks, key: jax.Array
+    def _step(
+        self, state: State, batch: WordBatch, key: jax.Array
     ) -> tuple[State, dict[str, Float[Array, ""]]]:
         """All blocks of the batch, then its contrastive loss."""
         decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
-
-        def block(i, carry):
-            state, sums = carry
-            state, of_block = self._block(state, batch, i, decay)
-            return state, sums + of_block
-
-        begun = state, jnp.zeros(2)
-        state, (loss, square) = jax.lax.fori_loop(0, batch.used, block, begun)
-        words = batch.total
+        if self.objective.replicas == 1:
+            blocks = jax.tree.map(lambda array: array[0], batch.blocks)
+            state, (loss, square, words) = self._read(state, blocks, decay)
+        else:
+            state, (loss, square, words) = self._replicas(state, batch.blocks, decay)
         # The norm is that of all parts of the rows' gradients, before they are summed.
         metrics = {"loss": loss / words, "grad_norm": jnp.sqrt(square)}
         if self.contrastive is not None:
@@ -113,13 +112,56 @@ class WordTrainer:
             metrics["loss"] += self.objective.weight * loss
         return state._replace(step=state.step + 1), metrics
 
-    def _block(self, state: State, batch: Blocks, i, decay):
+    def _replicas(self, state: State, blocks: Blocks, decay):
+        """Every replica begins with the same tables; then all changes are added up.
+
+        Those of one device read one after the other.
+        """
+
+        def local(state, blocks, decay):
+            before = _changed(state)
+
+            def replica(found, blocks):
+                after, sums = self._read(state, blocks, decay)
+                change = jax.tree.map(jnp.subtract, _changed(after), before)
+                return jax.tree.map(jnp.add, found, (change, sums)), None
+
+            begun = jax.tree.map(jnp.zeros_like, before), jnp.zeros(3)
+            found, _ = jax.lax.scan(replica, begun, blocks)
+            change, sums = jax.lax.psum(found, "data")
+            return jax.tree.map(jnp.add, before, change), sums
+
+        whole, parts = P(), P("data")
+        (tables, words, targets), sums = jax.shard_map(
+            local,
+            mesh=self.mesh,
+            in_specs=(whole, parts, whole),
+            out_specs=whole,
+            check_vma=False,
+        )(state, blocks, decay)
+        params = state.params | {"segment": tables}
+        statistics = state.optimizer._replace(words=words, targets=targets)
+        return state._replace(params=params, optimizer=statistics), sums
+
+    def _read(self, state: State, blocks: Blocks, decay):
+        """Block after block; also their loss, squared gradients and words."""
+
+        def block(i, carry):
+            state, sums = carry
+            state, of_block = self._block(state, blocks, i, decay)
+            return state, sums + of_block
+
+        begun = state, jnp.zeros(2)
+        state, sums = jax.lax.fori_loop(0, blocks.used, block, begun)
+        return state, jnp.append(sums, blocks.total)
+
+    def _block(self, state: State, blocks: Blocks, i, decay):
         """One block: the gradient of its rows, and their update."""
-        words, drawn, noise = batch.words[i], batch.drawn[i], batch.noise[i]
+        words, drawn, noise = blocks.words[i], blocks.drawn[i], blocks.noise[i]
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
         loss, found = self.objective.gradient(
-            rows, words, batch.estimates[i], noise, batch.windows[i]
+            rows, words, blocks.estimates[i], noise, blocks.windows[i]
         )
         of_words = Gradient(words, found.words), Gradient(drawn, found.drawn)
         of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
@@ -137,7 +179,7 @@ class WordTrainer:
                 tables[name], found[name] = self.optimizer.update(
                     tables[name], found[name], gradients, decay
                 )
-        tables["words"] = tables["words"].at[blocks.PAD].set(0.0)
+        tables["words"] = tables["words"].at[PAD].set(0.0)
         params = state.params | {"segment": tables}
         return state._replace(params=params, optimizer=statistics._replace(**found))
 
@@ -148,7 +190,7 @@ class WordTrainer:
         """
         table, head = state.params["segment"]["words"], state.params.get("head", {})
         lengths = jnp.maximum(views.lengths, 1)[..., None]
-        vectors = _sums(table, views) / lengths
+        vectors = group_sums(table, views) / lengths
 
         def loss_fn(vectors, head):
             params = {"params": {"head": head} if head else {}}
@@ -159,7 +201,7 @@ class WordTrainer:
             loss_fn, (0, 1), has_aux=True
         )(vectors, head)
         found = found * self.objective.weight * words / lengths
-        of_words = _spread(found, views, len(table))
+        of_words = group_gradient(found, views, len(table))
         state = self._update(state, [of_words], (), decay)
         if head:
             statistics = state.optimizer
@@ -171,30 +213,9 @@ class WordTrainer:
         return state, loss, metrics
 
 
-def _sums(table: Float[Array, "n d"], views: Groups) -> Float[Array, "v b d"]:
-    """The sum of the vectors of each document's words."""
-
-    def read(i, sums):
-        # Sums of a group first: they are many times faster than those of rows.
-        of_groups = sum(table[words] for words in views.words[i].T)
-        return sums.at[views.owners[i]].add(of_groups)
-
-    sums = jnp.zeros((views.lengths.size + 1, table.shape[1]))
-    sums = jax.lax.fori_loop(0, views.used, read, sums)
-    return sums[:-1].reshape(*views.lengths.shape, table.shape[1])
-
-
-def _spread(found: Float[Array, "v b d"], views: Groups, size: int) -> Gradient:
-    """The gradient of a table of `size` rows from that of the sums, each row once."""
-    of_word = jnp.pad(found.reshape(-1, found.shape[-1]), ((0, 1), (0, 0)))
-
-    def add(i, total):
-        return total.at[views.words[i]].add(of_word[views.owners[i]][:, None])
-
-    total = jnp.zeros((size, found.shape[-1]), found.dtype)
-    total = jax.lax.fori_loop(0, views.used, add, total)
-    in_use = jnp.zeros(size, bool).at[views.words].set(True)
-    return Gradient(jnp.where(in_use, jnp.arange(size), size), total)
+def _changed(state: State) -> tuple[Any, ...]:
+    """What blocks of words change: the tables and their statistics."""
+    return state.params["segment"], state.optimizer.words, state.optimizer.targets
 
 
 def _batches(
@@ -223,13 +244,14 @@ def _batches(
     log_cut(corpus.counts[usable], limit)
     batch = min(prepared.config["batch"], len(usable))
     counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
-    counts[blocks.PAD] = 0
+    counts[PAD] = 0
     chances = objective.chances(counts) if objective.subsample else None
     read = counts if chances is None else counts * chances
-    layout = blocks.Layout.of(
+    layout = Layout.of(
         lengths[lengths > 0],
         batch,
         prepared.config["microbatch"],
+        replicas=objective.replicas,
         share=read.sum() / counts.sum(),
         window=objective.window,
         drawn=objective.drawn,
@@ -246,16 +268,23 @@ def _batches(
         batch=batch,
         limit=limit,
         seed=prepared.config["seed"],
+        replicas=objective.replicas,
         chances=chances,
     )
 
 
-def _optimizer(config: dict[str, Any]) -> Adagrad | Adam:
+def _optimizer(config: dict[str, Any], replicas: int) -> Adagrad | Adam:
     found = config_lib.build(config["optimizer"])
     if not isinstance(found, (Adagrad, Adam)):
         raise UserError(
             f"optimizer {config['optimizer']['fn']} updates whole tables: words are "
             "trained with docjax.training.rows.Adagrad or Adam"
+        )
+    if replicas > 1 and isinstance(found, Adam):
+        raise UserError(
+            f"objective.replicas {replicas}: what replicas change is added up, which the "
+            "moments of Adam do not allow; set it to 1 or train with "
+            "docjax.training.rows.Adagrad"
         )
     return found
 

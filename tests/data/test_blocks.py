@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from docjax.config import UserError
-from docjax.data.blocks import Layout, WordBatches, Words, pack, subsampled
+from docjax.data.blocks import (
+    Layout,
+    WordBatches,
+    Words,
+    group,
+    pack,
+    parts,
+    stack,
+    subsampled,
+)
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
 from docjax.data.words import word_tokenizer
@@ -37,9 +46,9 @@ def together(documents):
     return Words(np.concatenate(documents), np.array([len(one) for one in documents]))
 
 
-def packed(sizes, views=(), layout=LAYOUT):
+def packed(sizes):
     generator = np.random.default_rng(1)
-    return pack(together(documents(sizes)), views, layout, NOISE, generator)
+    return pack(together(documents(sizes)), LAYOUT, NOISE, generator)
 
 
 def in_order(columns):
@@ -58,8 +67,8 @@ def test_every_word_lies_in_a_block_once_and_in_order():
 
 def test_documents_of_a_block_are_a_window_apart():
     found = packed([5, 9, 2, 40, 7, 7, 7])
-    parts = in_order(found.words), in_order(found.estimates) // LAYOUT.drawn
-    for words, pieces in zip(*parts, strict=True):
+    both = in_order(found.words), in_order(found.estimates) // LAYOUT.drawn
+    for words, pieces in zip(*both, strict=True):
         real = np.flatnonzero(words)
         gaps = np.diff(real)[np.diff(pieces[real]) != 0]
         assert (gaps > LAYOUT.window).all()
@@ -69,7 +78,7 @@ def test_documents_of_a_block_are_a_window_apart():
 def test_words_are_drawn_from_the_whole_of_a_long_document():
     layout = dataclasses.replace(LAYOUT, drawn=400)
     long = np.arange(1, 101, dtype=np.int32)
-    found = pack(together([long]), [], layout, NOISE, np.random.default_rng(0))
+    found = pack(together([long]), layout, NOISE, np.random.default_rng(0))
     assert found.used == 4
     for block in range(4):
         counts = np.bincount(found.drawn[block, 0], minlength=101)[1:]
@@ -80,8 +89,8 @@ def test_words_are_drawn_from_the_whole_of_a_long_document():
 
 def test_words_are_drawn_from_their_own_document():
     sizes = (5, 29, 80, 12)
-    parts = [np.full(size, word, np.int32) for word, size in enumerate(sizes, 1)]
-    found = pack(together(parts), [], LAYOUT, NOISE, np.random.default_rng(0))
+    texts = [np.full(size, word, np.int32) for word, size in enumerate(sizes, 1)]
+    found = pack(together(texts), LAYOUT, NOISE, np.random.default_rng(0))
     real = found.words > 0
     drawn = found.drawn[np.nonzero(real)[0], found.estimates[real] // LAYOUT.drawn]
     assert (drawn == found.words[real][:, None]).all()
@@ -97,7 +106,7 @@ def test_the_estimates_of_a_document_are_unbiased():
     found = []
     for seed in range(tries):
         words = together([other, document])
-        step = pack(words, [], layout, NOISE, np.random.default_rng(seed))
+        step = pack(words, layout, NOISE, np.random.default_rng(seed))
         means = objective._estimates(jnp.asarray(table[step.drawn[1], None]))
         owners = step.estimates[1] // layout.drawn
         last = owners == owners[step.words[1] > 0].max()
@@ -127,7 +136,7 @@ def test_noise_and_windows_are_drawn_by_their_chances():
 @pytest.mark.parametrize("sizes", [(4, 2), (9, 1, 8, 17, 40)])
 def test_views_come_in_groups_of_words_of_their_documents(sizes):
     views = [documents(sizes, seed) for seed in (1, 2)]
-    found = packed(sizes, [together(view) for view in views]).views
+    found = group([together(view) for view in views], LAYOUT)
     assert found.lengths.tolist() == [list(sizes)] * 2
     for number, document in enumerate(views[0] + views[1]):
         words = found.words[found.owners == number].ravel()
@@ -174,6 +183,33 @@ def test_a_document_keeps_one_word_and_no_word_of_another():
     assert found.tokens.tolist() == [1, 2, 3] and found.lengths.tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("sizes", [[9, 1, 8, 17, 40], [500, 1, 1], [2], [1] * 50])
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_parts_have_every_document_once_and_about_as_many_words(sizes, number):
+    whole = together(documents(sizes))
+    found = parts(whole, number)
+    assert len(found) == number
+    for one, all_parts in zip(whole, zip(*found, strict=True), strict=True):
+        np.testing.assert_array_equal(one, np.concatenate(all_parts))
+    assert all(len(part.tokens) == part.lengths.sum() for part in found)
+    most = max(len(part.tokens) for part in found)
+    assert most <= sum(sizes) / number + max(sizes)
+
+
+def test_replicas_of_unequal_length_are_stacked_without_loss():
+    """One of them without a document."""
+    whole = together(documents([200, 3]))
+    generator = np.random.default_rng(0)
+    made = [pack(part, LAYOUT, NOISE, generator) for part in parts(whole, 3)]
+    found = stack(made)
+    assert found.used.tolist() == [0, 7, 1] and found.total.tolist() == [0, 200, 3]
+    for number, one in enumerate(made):
+        for field, stacked in zip(one, found, strict=True):
+            own = stacked[number][: len(field)] if field.ndim else stacked[number]
+            np.testing.assert_array_equal(own, field)
+        assert not found.words[number, one.used :].any()
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """12 documents of 1 to 12 words; word i is of document i."""
@@ -201,10 +237,11 @@ def test_an_epoch_reads_every_document_once_and_the_next_in_another_order(corpus
 
 
 def test_a_step_is_a_function_of_the_seed_and_its_number(corpus):
-    found = batches(corpus).dataset(6)[4][0]
-    for one, again in zip(found, batches(corpus).dataset(6)[4][0], strict=True):
-        np.testing.assert_array_equal(one, again)
-    other = batches(corpus, seed=1).dataset(6)[4][0]
+    found = batches(corpus).dataset(6)[4][0].blocks
+    again = batches(corpus).dataset(6)[4][0].blocks
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    other = batches(corpus, seed=1).dataset(6)[4][0].blocks
     assert not np.array_equal(found.words, other.words)
 
 
@@ -215,17 +252,18 @@ def test_a_word_that_is_not_read_is_not_predicted(corpus):
     fewer = dataclasses.replace(spec, chances=chances)
     for step in range(3):
         found, documents = fewer.dataset(3)[step]
-        counts = np.bincount(found.words.ravel(), minlength=13)
+        counts = np.bincount(found.blocks.words.ravel(), minlength=13)
         for document in documents:
             word = document + 1
             assert counts[word] == (word if word % 2 else 1)
-        assert found.total == counts[1:].sum()
+        assert found.blocks.total == counts[1:].sum()
 
 
 @pytest.mark.parametrize("limit", [None, 1])
 def test_a_document_of_several_segments_is_read_as_one_up_to_the_limit(corpus, limit):
     steps = batches(corpus, limit=limit).dataset(3)
-    read = sum(np.bincount(steps[i][0].words.ravel(), minlength=13) for i in range(3))
+    words = [steps[i][0].blocks.words.ravel() for i in range(3)]
+    read = sum(np.bincount(some, minlength=13) for some in words)
     assert corpus.counts.max() == 2
     # Word i is in document i, i times; a segment has 8 words.
     expected = [min(i, 8) if limit else i for i in range(3, 13)]

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import logging
+import operator
 import random
 
 import jax
@@ -63,12 +64,15 @@ def same(one, other):
     return all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(other)))
 
 
-def test_lambda_0_is_doc2vecc_to_the_bit(corpus, tmp_path):
-    zero = trained(tmp_path / "zero", config(corpus, **{"objective.weight": 0.0}))
-    plain = config(corpus)
+@pytest.mark.parametrize("replicas", [1, 8])
+def test_lambda_0_is_doc2vecc_to_the_bit(corpus, tmp_path, replicas):
+    asked = functools.partial(config, corpus, **{"objective.replicas": replicas})
+    zero, plain = asked(), asked()
+    zero.objective.weight = 0.0
     plain.objective.contrastive = None
+    zero = trained(tmp_path / "zero", zero)
     assert same(zero, trained(tmp_path / "plain", plain))
-    assert not same(zero, trained(tmp_path / "deca", config(corpus)))
+    assert not same(zero, trained(tmp_path / "deca", asked()))
 
 
 @pytest.mark.parametrize(
@@ -88,11 +92,14 @@ def test_a_short_run_ends_with_known_tables(
     assert found == pytest.approx([words, targets], rel=1e-4)
 
 
-@pytest.mark.parametrize("variant", ["smoke", "smoke,simsiam"])
+@pytest.mark.parametrize(
+    "variant, replicas", [("smoke", 1), ("smoke,simsiam", 1), ("smoke", 8)]
+)
 def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
-    corpus, tmp_path, variant, monkeypatch
+    corpus, tmp_path, variant, replicas, monkeypatch
 ):
-    expected = trained(tmp_path / "whole", config(corpus, variant))
+    changes = {"objective.replicas": replicas}
+    expected = trained(tmp_path / "whole", config(corpus, variant, **changes))
     put, save, puts = WordTrainer.put, Checkpointer.save, []
 
     def cut_off(self, batch):
@@ -108,8 +115,79 @@ def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Checkpointer, "save", at_once)
         patch.setattr(WordTrainer, "put", cut_off)
-        trained(tmp_path / "cut", config(corpus, variant))
-    assert same(trained(tmp_path / "cut", config(corpus, variant)), expected)
+        trained(tmp_path / "cut", config(corpus, variant, **changes))
+    again = trained(tmp_path / "cut", config(corpus, variant, **changes))
+    assert same(again, expected)
+
+
+def of_replicas(corpus, run, devices, **changes):
+    """The trainer of a config on some of the devices."""
+    prepared = prepare(config(corpus, **changes), run)
+    objective = config_lib.build(prepared.config["objective"])
+    mesh = jax.sharding.Mesh(jax.devices()[:devices], ("data",))
+    return WordTrainer(prepared, objective, mesh)
+
+
+def steps_of(trainer, number):
+    """The state after some steps, and the metrics of each."""
+    data, metrics = trainer.dataset(number), []
+    state = trainer.begin(initial_params(trainer.prepared))
+    state = sharding.replicate(state, trainer.mesh)
+    for step in range(number):
+        batch = trainer.put(data[step][0])
+        state, found = trainer.step(state, batch, jax.random.key(0))
+        metrics.append(found)
+    return jax.device_get((state, metrics))
+
+
+def test_replicas_learn_the_same_on_any_number_of_devices(corpus, tmp_path):
+    changes = {"objective.replicas": 4, "batch": 24}
+    one, two, four = (
+        steps_of(of_replicas(corpus, tmp_path / "run", devices, **changes), 3)
+        for devices in (1, 2, 4)
+    )
+    for other in (two, four):
+        pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+        for a, b in pairs:
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_the_changes_of_replicas_are_added_up(corpus, tmp_path):
+    """Each begins with the tables and statistics of the last step."""
+    changes = {"objective.replicas": 2, "objective.weight": 0.0, "batch": 24}
+    trainer = of_replicas(corpus, tmp_path / "run", 2, **changes)
+    state, _ = steps_of(trainer, 1)
+    batch, before = trainer.batches.dataset(2)[1][0], jax.device_get(state)
+    after, found = trainer.step(
+        sharding.replicate(state, trainer.mesh), trainer.put(batch), jax.random.key(0)
+    )
+    alone = of_replicas(
+        corpus, tmp_path / "run", 1, **changes | {"objective.replicas": 1}
+    )
+    alone.dataset(trainer.steps)
+    expected, losses = jax.tree.map(np.array, before), 0.0
+    for i in range(2):
+        part = jax.tree.map(operator.itemgetter(slice(i, i + 1)), batch)
+        own, metrics = alone.step(before, alone.put(part), jax.random.key(0))
+        expected = jax.tree.map(lambda e, o, b: e + (o - b), expected, own, before)
+        losses += metrics["loss"] * part.blocks.total[0]
+    expected = expected._replace(step=before.step + 1)
+    for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert float(found["loss"]) == pytest.approx(
+        float(losses) / batch.blocks.total.sum(), rel=1e-5
+    )
+
+
+def test_a_step_waits_for_other_devices_once(corpus, tmp_path):
+    """Every sum over devices that waits holds a thread; a CPU has one for each device."""
+    trainer = of_replicas(corpus, tmp_path / "run", 2, **{"objective.replicas": 2})
+    batch = trainer.put(trainer.dataset(1)[0][0])
+    state = trainer.begin(initial_params(trainer.prepared))
+    state = sharding.replicate(state, trainer.mesh)
+    text = trainer.step.lower(state, batch, jax.random.key(0)).compile().as_text()
+    assert text.count(" all-reduce(") == 1
+    assert " all-gather(" not in text
 
 
 class Descent:
@@ -248,7 +326,7 @@ def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
     for step in range(steps):
         batch = data[step][0]
         state, found = trainer.step(state, trainer.put(batch), jax.random.key(0))
-        rates.append(float(found["grad_norm"]) ** 2 / int(batch.used))
+        rates.append(float(found["grad_norm"]) ** 2 / int(batch.blocks.used.sum()))
     np.testing.assert_allclose(rates, 1 - np.arange(steps) / steps, rtol=1e-5)
 
 
@@ -296,6 +374,15 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
     [
         ({"optimizer.fn": "docjax.training.optimizer.adamw"}, "adamw updates whole"),
         ({"views.fn": "docjax.views.whole.Whole"}, "reads views of .*, not Whole"),
+        (
+            {"objective.replicas": 12},
+            "replicas 12 does not divide over 8 devices: .* 8",
+        ),
+        (
+            {"objective.replicas": 8, "optimizer.fn": "docjax.training.rows.Adam"},
+            "replicas 8: .* moments of Adam",
+        ),
+        ({"objective.replicas": 0}, "'replicas': 0.*at least 1"),
         ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
         ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
         ({"init": "TINY", "encoder.segment.vocabulary": 30522}, "init .* does not fit"),
