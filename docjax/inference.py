@@ -22,6 +22,7 @@ from docjax.types import Segments
 
 TOKENS = 8192  # that one call of the segment encoder reads
 SHAPES = 16  # widths of a micro-batch
+AHEAD = 8  # calls before one is waited for: a CPU of several devices hangs after 32
 MANY = 8  # calls, after which all have the same rows
 WINDOW = 8192  # segments
 GROUPS = (1, 8, 64)  # documents in one call of the document encoder
@@ -75,7 +76,11 @@ class Inference:
         micro, place = batches.microbatches(documents, self._height, self.widths)
         # On all devices once, or every call would send the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
-        found = [self._segments(segment, *map(self._cut, m)) for m in micro]
+        found: list[jax.Array] = []
+        for m in micro:
+            found.append(self._segments(segment, *map(self._cut, m)))
+            if len(found) > AHEAD:
+                found[-AHEAD].block_until_ready()
         return np.concatenate([np.asarray(vectors) for vectors in found])[place]
 
     def queries(

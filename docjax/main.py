@@ -50,8 +50,8 @@ def main(argv: list[str]) -> int:
             )
         elif FLAGS.distributed:
             join_cluster()
-        else:
-            sharding.use_cores(FLAGS.config.objective.get("replicas", 1))
+        elif FLAGS.mode == "train":
+            sharding.use_cores((FLAGS.config.get("objective") or {}).get("replicas", 1))
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
     except tuple(CODES) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """What every test may rely on: eight devices, no network, and real data if it is there.
 
 The eight simulated devices are those of the test process alone: a program that a test
-starts has one device, as it has for users.
+starts has one device, or those of `objective.replicas`, as it has for users.
 """
 
 import atexit

@@ -178,12 +178,14 @@ def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
 def test_kill_9_changes_nothing_of_trained_words(tmp_path):
     def arguments(run):
         flags = ["--config.steps=12", "--config.checkpoint_every=1"]
+        flags.append("--config.objective.replicas=2")
         name = "--config=configs/deca.py:smoke"
         return [sys.executable, "-m", "docjax.main", name, f"--workdir={run}", *flags]
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = call(arguments(whole))
     assert done.returncode == 0, done.stderr
+    assert re.search(r"replicas 2: the CPU is [12] devices", done.stderr)
     for _ in range(2):
         with subprocess.Popen(
             arguments(killed),
@@ -368,13 +370,3 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_documents(corpus, tmp_pat
 
 def test_missing_flags_are_named():
     assert "--config is missing" in fails([sys.executable, "-m", "docjax.main"])
-
-
-@pytest.mark.parametrize("cores, devices", [(1, 1), (3, 2), (64, 4)])
-def test_a_cpu_is_as_many_devices_as_cores_and_replicas_allow(cores, devices):
-    program = (
-        "import jax, joblib; from docjax.training.sharding import use_cores; "
-        f"joblib.cpu_count = lambda: {cores}; use_cores(4); print(jax.device_count())"
-    )
-    done = call([sys.executable, "-c", program])
-    assert done.stdout == f"{devices}\n", done.stderr

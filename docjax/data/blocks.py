@@ -7,19 +7,16 @@ come from the whole of it. Of a document, those words count that `subsampled` ke
 """
 
 import dataclasses
-import functools
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import grain
 import numpy as np
 from jaxtyping import Float, Int
 
 from docjax.config import UserError
-from docjax.data.batches import cap, round_up
-from docjax.data.tokens import Corpus, spans
-from docjax.types import Segments, Views
+from docjax.data.batches import round_up
+from docjax.data.tokens import spans
+from docjax.types import Segments
 
 PAD = 0
 COLUMN = 32
@@ -54,13 +51,6 @@ class Groups(NamedTuple):
     owners: Int[np.ndarray, "q g"]  # b * view + document of a group, v * b for none
     used: Int[np.ndarray, ""]  # chunks that hold words, the first ones
     lengths: Int[np.ndarray, "v b"]  # words
-
-
-class WordBatch(NamedTuple):
-    """What one step reads."""
-
-    blocks: Blocks  # of each replica, along a new first axis
-    views: Groups | None  # of all documents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,32 +174,6 @@ def pack(
     )
 
 
-def parts(documents: Words, number: int) -> list[Words]:
-    """Cuts between documents, so that all parts have about as many words."""
-    tokens, lengths = documents
-    ends = np.cumsum(lengths)
-    middles = (ends - lengths / 2) * number / max(len(tokens), 1)
-    cuts = np.searchsorted(middles, np.arange(number + 1))
-    cuts[-1] = len(lengths)
-    at = np.concatenate([[0], ends])
-    return [
-        Words(tokens[at[first] : at[last]], lengths[first:last])
-        for first, last in itertools.pairwise(cuts)
-    ]
-
-
-def stack(replicas: Sequence[Blocks]) -> Blocks:
-    """Along a new first axis, with as many blocks for each."""
-    most = max(len(blocks.words) for blocks in replicas)
-
-    def wide(array: np.ndarray) -> np.ndarray:
-        if not array.ndim or len(array) == most:
-            return array
-        return np.pad(array, [(0, most - len(array))] + [(0, 0)] * (array.ndim - 1))
-
-    return Blocks(*(np.stack([wide(a) for a in field]) for field in zip(*replicas)))
-
-
 def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
     """Block, place in it, number in it, first word and size of every piece."""
     found = []
@@ -247,56 +211,3 @@ def _few(number: int) -> int:
     """The next number of the form 2^j or 3 * 2^j: few shapes to compile."""
     power = 1 << max(number - 1, 0).bit_length()
     return power // 4 * 3 if power >= 4 and number <= power // 4 * 3 else power
-
-
-@dataclasses.dataclass(frozen=True)
-class WordBatches:
-    """The blocks of a training run, by step: the same for the same arguments.
-
-    Every epoch shuffles `documents` (indices into the corpus) anew; the last step of an
-    epoch has what is left.
-    """
-
-    corpus: Corpus
-    documents: np.ndarray  # int [c]
-    views: Views | None  # of several documents in one piece
-    noise: np.ndarray  # float [w], see `pack`
-    layout: Layout
-    batch: int
-    limit: int | None  # segments of a document
-    seed: int
-    replicas: int = 1
-    chances: np.ndarray | None = None  # float [w], see `subsampled`; None for all words
-
-    @property
-    def epoch_steps(self) -> int:
-        return -(-len(self.documents) // self.batch)
-
-    def dataset(self, steps: int) -> grain.MapDataset:
-        """`(WordBatch, documents)` for each step."""
-        return grain.MapDataset.range(steps).map(self._step)
-
-    def _step(self, step: int) -> tuple[WordBatch, np.ndarray]:
-        epoch, number = divmod(int(step), self.epoch_steps)
-        # Grain's own shuffle takes the time of a third of a step.
-        order = _shuffled(self.seed, epoch, len(self.documents))
-        chosen = self.documents[order[number * self.batch :][: self.batch]]
-        segments, views = self.corpus.concatenated(chosen, self.limit), None
-        if self.views:
-            found = self.views(segments, np.random.default_rng((self.seed, step, 1)))
-            found = [Words.of(cap(view, self.limit)) for view in found]
-            views = group(found, self.layout)
-        generator = np.random.default_rng((self.seed, step))
-        words = Words.of(segments)
-        if self.chances is not None:
-            words = subsampled(words, self.chances, generator)
-        blocks = [
-            pack(part, self.layout, self.noise, generator)
-            for part in parts(words, self.replicas)
-        ]
-        return WordBatch(stack(blocks), views), chosen
-
-
-@functools.lru_cache(maxsize=2)
-def _shuffled(seed: int, epoch: int, count: int) -> Int[np.ndarray, " b"]:
-    return np.random.default_rng((seed, epoch, count)).permutation(count)

@@ -1,4 +1,4 @@
-"""Optimizers of tables that touch only the rows in use, and means of rows.
+"""Optimizers of tables that touch only the rows in use, and sums over groups of rows.
 
 Gradients are lists of rows and what belongs to each; a row may come several times.
 Dense optimizers would read and write the whole table for every block of words.
@@ -139,7 +139,10 @@ def group_sums(table: Table, views: Groups) -> Float[Array, "v b d"]:
 
 
 def group_gradient(found: Float[Array, "v b d"], views: Groups, size: int) -> Gradient:
-    """The gradient of a table of `size` rows from that of the sums, each row once."""
+    """The gradient of a table of `size` rows from that of the sums, each row once.
+
+    It is summed in an array as large as the table: for once in a step.
+    """
     of_word = jnp.pad(found.reshape(-1, found.shape[-1]), ((0, 1), (0, 0)))
 
     def add(i, total):

@@ -1,5 +1,6 @@
 """Where arrays live: one mesh with the axis `data`, batches cut on it."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -19,16 +20,23 @@ def mesh() -> Mesh:
 
 
 def use_cores(replicas: int) -> None:
-    """Makes a CPU several devices, a core each at most, that divide `replicas`.
+    """Makes the CPU as many devices as divide `replicas`, a core each at most.
 
-    To be called before jax is used; a number that is set already stays.
+    To be called before jax is used. A number that is set already stays.
     """
-    if replicas > 1 and jax.config.jax_num_cpu_devices < 1:
-        import joblib  # takes a while, and few need it
+    given = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if replicas < 2 or given or jax.config.jax_num_cpu_devices > 0:
+        return
+    number = max(n for n in range(1, _cores() + 1) if replicas % n == 0)
+    logging.info("objective.replicas %d: the CPU is %d devices", replicas, number)
+    jax.config.update("jax_num_cpu_devices", number)
 
-        numbers = range(1, joblib.cpu_count() + 1)
-        number = max(n for n in numbers if replicas % n == 0)
-        jax.config.update("jax_num_cpu_devices", number)
+
+def _cores() -> int:
+    """Those that this process may use, where the system says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
@@ -42,15 +50,18 @@ def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
 
 
 def check_replicas(mesh: Mesh, replicas: int) -> None:
-    """Raises UserError if the devices cannot share them; says if they are too few."""
+    """Raises UserError if the devices cannot share them; warns if there is one for all."""
     if replicas > 1 and replicas % mesh.size:
         raise UserError(
             f"objective.replicas {replicas} does not divide over {mesh.size} devices: "
             f"set --config.objective.replicas to a multiple of {mesh.size}, or to 1"
         )
-    if replicas < mesh.size:
+    if replicas == 1 and mesh.size > 1:
         logging.warning(
-            "objective.replicas is 1: all %d devices do the same work", mesh.size
+            "objective.replicas is 1: all %d devices do the same work; a multiple of %d "
+            "shares it",
+            mesh.size,
+            mesh.size,
         )
 
 
@@ -75,18 +86,18 @@ def put_batch(batch: Batch, mesh: Mesh) -> Batch:
 
     Every process holds the whole batch in memory and puts its own part.
     """
-    cut = lambda array, spec: None if array is None else _put(array, mesh, spec)
+    put = lambda array, spec: None if array is None else _put(array, mesh, spec)
     return Batch(
         microbatches=tuple(
-            Microbatch(cut(m.tokens, P("data")), cut(m.lengths, P("data")))
+            Microbatch(put(m.tokens, P("data")), put(m.lengths, P("data")))
             for m in batch.microbatches
         ),
-        rows=cut(batch.rows, P(None, "data")),
-        lengths=cut(batch.lengths, P(None, "data")),
-        adjacency=cut(batch.adjacency, P(None, "data")),
-        edges=cut(batch.edges, P(None, "data")),
-        labels=cut(batch.labels, P("data")),
-        vectors=cut(batch.vectors, P(None, "data")),
+        rows=put(batch.rows, P(None, "data")),
+        lengths=put(batch.lengths, P(None, "data")),
+        adjacency=put(batch.adjacency, P(None, "data")),
+        edges=put(batch.edges, P(None, "data")),
+        labels=put(batch.labels, P("data")),
+        vectors=put(batch.vectors, P(None, "data")),
     )
 
 

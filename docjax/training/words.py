@@ -21,7 +21,8 @@ from jaxtyping import Array, Float
 from docjax import config as config_lib
 from docjax.config import UserError
 from docjax.data.batches import log_cut
-from docjax.data.blocks import PAD, Blocks, Groups, Layout, WordBatch, WordBatches
+from docjax.data.blocks import PAD, Blocks, Groups, Layout
+from docjax.data.word_batches import WordBatch, WordBatches
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.words import WordAverage
@@ -57,8 +58,9 @@ class WordTrainer:
         self.head_optimizer = optax.adam(objective.head_learning_rate)
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
-        options = {}
-        if mesh.size > 1:  # operations side by side would take the others' cores
+        options, platform = {}, mesh.devices.flat[0].platform
+        if mesh.size > 1 and platform == "cpu":
+            # Operations of one device side by side would take the cores of the others.
             options["xla_cpu_scheduler_type"] = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
         self.step = jax.jit(self._step, donate_argnums=0, compiler_options=options)
 

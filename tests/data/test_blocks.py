@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 
 from docjax.config import UserError
-from docjax.data.blocks import (
-    Layout,
-    WordBatches,
-    Words,
-    group,
-    pack,
-    parts,
-    stack,
-    subsampled,
-)
+from docjax.data.blocks import Layout, Words, group, pack, subsampled
 from docjax.data.segments import whole
 from docjax.data.tokens import Corpus
+from docjax.data.word_batches import WordBatches, parts, stack
 from docjax.data.words import word_tokenizer
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.types import Document, Section
@@ -186,10 +178,10 @@ def test_a_document_keeps_one_word_and_no_word_of_another():
 @pytest.mark.parametrize("sizes", [[9, 1, 8, 17, 40], [500, 1, 1], [2], [1] * 50])
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_parts_have_every_document_once_and_about_as_many_words(sizes, number):
-    whole = together(documents(sizes))
-    found = parts(whole, number)
+    words = together(documents(sizes))
+    found = parts(words, number)
     assert len(found) == number
-    for one, all_parts in zip(whole, zip(*found, strict=True), strict=True):
+    for one, all_parts in zip(words, zip(*found, strict=True), strict=True):
         np.testing.assert_array_equal(one, np.concatenate(all_parts))
     assert all(len(part.tokens) == part.lengths.sum() for part in found)
     most = max(len(part.tokens) for part in found)
@@ -198,9 +190,9 @@ def test_parts_have_every_document_once_and_about_as_many_words(sizes, number):
 
 def test_replicas_of_unequal_length_are_stacked_without_loss():
     """One of them without a document."""
-    whole = together(documents([200, 3]))
+    words = together(documents([200, 3]))
     generator = np.random.default_rng(0)
-    made = [pack(part, LAYOUT, NOISE, generator) for part in parts(whole, 3)]
+    made = [pack(part, LAYOUT, NOISE, generator) for part in parts(words, 3)]
     found = stack(made)
     assert found.used.tolist() == [0, 7, 1] and found.total.tolist() == [0, 200, 3]
     for number, one in enumerate(made):

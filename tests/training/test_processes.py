@@ -1,4 +1,4 @@
-"""Two processes of four devices take the gradient that one device takes.
+"""Two processes of four devices take the gradient and the step of words of one device.
 
 The file is also the program that each process runs.
 """
@@ -14,7 +14,11 @@ import jax
 import numpy as np
 import pytest
 
-from docjax.training import gradient_cache
+from configs import deca
+from docjax import config as config_lib
+from docjax.prepare import initial_params, prepare
+from docjax.training import gradient_cache, sharding
+from docjax.training.words import WordTrainer
 
 PROCESSES, DEVICES, SECONDS = 2, 4, 180
 PROBLEMS = ("one against rest", "classifier", "mean", "sparse graphs")
@@ -59,6 +63,28 @@ def test_the_gradient_is_that_of_one_device(gradients, plain, worst_error, name)
     np.testing.assert_allclose(saved["loss"], exact["loss"], rtol=2e-6)
 
 
+def step_of_words(run: Path, mesh: jax.sharding.Mesh) -> dict[str, np.ndarray]:
+    """The tables and the loss after a step of eight replicas."""
+    config = deca.get_config("smoke")
+    config.objective.replicas = 8
+    prepared = prepare(config, run)
+    objective = config_lib.build(prepared.config["objective"])
+    trainer = WordTrainer(prepared, objective, mesh)
+    batch = trainer.put(trainer.dataset(4)[0][0])
+    state = trainer.begin(initial_params(prepared))
+    state = sharding.replicate(state, mesh)
+    state, metrics = trainer.step(state, batch, jax.random.key(0))
+    found = state.params["segment"] | {"loss": metrics["loss"]}
+    return {name: np.asarray(array) for name, array in found.items()}
+
+
+def test_a_step_of_words_is_that_of_one_device(gradients, tmp_path):
+    one = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+    saved = np.load(gradients / "words.npz")
+    for name, expected in step_of_words(tmp_path / "run", one).items():
+        np.testing.assert_allclose(saved[name], expected, rtol=1e-4, atol=1e-6)
+
+
 def main(number: int, port: int, folder: Path) -> None:
     """One process: takes every problem's gradient with dropout."""
     gradient_cache.BLOCK = 1  # two blocks, of a document of each device
@@ -76,6 +102,9 @@ def main(number: int, port: int, folder: Path) -> None:
         if number == 0:
             arrays = {str(i): leaf for i, leaf in enumerate(jax.tree.leaves(gradient))}
             np.savez(folder / f"{name}.npz", loss=metrics["loss"], **arrays)
+    found = step_of_words(folder / "run", sharding.mesh())
+    if number == 0:
+        np.savez(folder / "words.npz", **found)
 
 
 if __name__ == "__main__":
