@@ -67,7 +67,7 @@ class NegativeSampling:
       replicas: of the tables. Each reads its part of the documents of a step, those of
         different devices (GPUs, or cores of a CPU) at the same time; then their changes
         are added up. What is learnt depends on their number, not on that of the devices,
-        which must divide it; too many for a batch do not learn (docs/results.md).
+        which must divide it; 8 with 512 documents each do not learn.
     """
 
     window: int = 5
