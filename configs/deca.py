@@ -19,8 +19,9 @@ pairs, PPDB's own or `word<TAB>word`. Another kind of paraphrase is a whole valu
 The vectors are learnt on all documents of the source, those of the test part too (their
 texts, not their labels). `--config.objective.weight=0` is Doc2vecC.
 `--config.objective.replicas=2` trains on two cores, or GPUs, at a time, to vectors that differ
-from those of one but are worth the same; it pays for Doc2vecC with 1,024 documents or more of
-each between two sums (`--config.batch=2048`), not with the batch of 512 (docs/results.md).
+from those of one but are worth the same; it pays for Doc2vecC with 512 documents or more of
+each between two sums (`--config.batch=1024`), not for DECA with its batch of 512
+(docs/results.md).
 
 Otherwise than the paper says or leaves open, each chosen on a part of the training
 documents (docs/results.md): windows as in the authors' code ("left"), so that some words

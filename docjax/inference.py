@@ -22,7 +22,7 @@ from docjax.types import Segments
 
 TOKENS = 8192  # that one call of the segment encoder reads
 SHAPES = 16  # widths of a micro-batch
-AHEAD = 8  # calls before one is waited for: a CPU of several devices hangs after 32
+AHEAD = 8  # calls before one is waited for: a CPU of several devices can hang after 32
 MANY = 8  # calls, after which all have the same rows
 WINDOW = 8192  # segments
 GROUPS = (1, 8, 64)  # documents in one call of the document encoder

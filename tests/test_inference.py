@@ -224,3 +224,30 @@ def test_attention_has_a_row_for_each_receiver(params, documents):
 def test_a_mean_has_no_attention_to_explain(params, documents):
     with pytest.raises(UserError, match="Mean has no attention to explain"):
         reader(Mean()).attention(params, documents[0])
+
+
+def test_few_calls_run_ahead_of_the_devices(params, documents, monkeypatch):
+    """A CPU of several devices hangs when more than 32 calls wait for each other."""
+    made, waited = [], set()
+
+    class Call:
+        def __init__(self, vectors):
+            made.append(self)
+            self.vectors = vectors
+            first = len(made) - 1 - inference.AHEAD
+            assert all(number in waited for number in range(first))
+
+        def block_until_ready(self):
+            waited.update(range(made.index(self) + 1))
+
+        def __array__(self, *_, **__):
+            return np.asarray(self.vectors)
+
+    one = reader(batch=1)
+    expected = one.segments(params, documents)
+    segments = Inference._segments
+    monkeypatch.setattr(
+        Inference, "_segments", lambda *arguments: Call(segments(*arguments))
+    )
+    np.testing.assert_array_equal(one.segments(params, documents), expected)
+    assert len(made) > 32

@@ -370,3 +370,20 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_documents(corpus, tmp_pat
 
 def test_missing_flags_are_named():
     assert "--config is missing" in fails([sys.executable, "-m", "docjax.main"])
+
+
+def test_a_number_of_replicas_that_is_none_is_one_line(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from configs import deca\n"
+        "def get_config():\n"
+        "    config = deca.get_config('smoke')\n"
+        "    with config.ignore_type():\n"
+        "        config.objective.replicas = '2'\n"
+        "    return config\n"
+    )
+    name, run = f"--config={path}", f"--workdir={tmp_path / 'run'}"
+    done = call([sys.executable, "-m", "docjax.main", name, run])
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert re.match(r"UserError: .*'replicas': '2'.*at least 1 and whole", last)

@@ -89,10 +89,11 @@ class NegativeSampling:
             )
         counts = ("window", "negatives", "sample", "replicas")
         sizes = {name: getattr(self, name) for name in counts}
-        if min(sizes.values()) < 1 or min(self.weight, self.subsample) < 0:
+        whole = all(isinstance(size, int) and size > 0 for size in sizes.values())
+        if not whole or min(self.weight, self.subsample) < 0:
             raise UserError(
                 f"negative_sampling has {sizes}, weight {self.weight} and subsample "
-                f"{self.subsample}: counts must be at least 1, the others at least 0"
+                f"{self.subsample}: counts must be at least 1 and whole, the others at least 0"
             )
         if self.head_learning_rate <= 0:
             raise UserError(

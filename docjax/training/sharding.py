@@ -19,13 +19,15 @@ def mesh() -> Mesh:
     return jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
 
 
-def use_cores(replicas: int) -> None:
+def use_cores(replicas: Any) -> None:
     """Makes the CPU as many devices as divide `replicas`, a core each at most.
 
-    To be called before jax is used. A number that is set already stays.
+    To be called before jax is used. A number that is set already stays; one of
+    replicas that is none is left to the objective.
     """
     given = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if replicas < 2 or given or jax.config.jax_num_cpu_devices > 0:
+    several = isinstance(replicas, int) and replicas > 1
+    if not several or given or jax.config.jax_num_cpu_devices > 0:
         return
     number = max(n for n in range(1, _cores() + 1) if replicas % n == 0)
     logging.info("objective.replicas %d: the CPU is %d devices", replicas, number)

@@ -10,12 +10,12 @@ PROGRAM = """
 import jax
 from docjax.training import sharding
 sharding._cores = lambda: {cores}
-sharding.use_cores({replicas})
+sharding.use_cores({replicas!r})
 print(jax.device_count())
 """
 
 
-def devices(cores: int, replicas: int, **environment: str) -> int:
+def devices(cores: int, replicas: object, **environment: str) -> int:
     program = PROGRAM.format(cores=cores, replicas=replicas)
     found = {**os.environ, "XLA_FLAGS": "", **environment}
     command = [sys.executable, "-c", program]
@@ -23,7 +23,8 @@ def devices(cores: int, replicas: int, **environment: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "cores, replicas, expected", [(1, 4, 1), (3, 4, 2), (64, 4, 4), (64, 1, 1)]
+    "cores, replicas, expected",
+    [(1, 4, 1), (3, 4, 2), (64, 4, 4), (64, 1, 1), (64, "4", 1)],
 )
 def test_a_cpu_is_as_many_devices_as_cores_and_replicas_allow(
     cores, replicas, expected
