@@ -20,9 +20,9 @@ from sklearn.metrics import normalized_mutual_info_score
 
 import docjax
 from docjax import config as config_lib
-from docjax.data.segments import sentences_of
+from docjax.data.units import sentences_of
 from docjax.data.vocabulary import vocabulary
-from docjax.prepare import Prepared
+from docjax.run.prepare import Prepared
 from docjax.tasks.clustering import assign
 from docjax.types import Embeddings
 

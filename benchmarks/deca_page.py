@@ -16,10 +16,11 @@ import docjax
 from benchmarks import baselines, deca_tables
 from benchmarks.deca_tables import Found, Runs, Table
 from docjax.data.vocabulary import vocabulary
-from docjax.explain import figures, page, report, style, tsne
-from docjax.model import DocumentModel
-from docjax.prepare import Prepared
-from docjax.run_report import nearest_words
+from docjax.explain import figures, page, style, tsne
+from docjax.explain import run_page as report
+from docjax.model.document_model import DocumentModel
+from docjax.run.prepare import Prepared
+from docjax.run.report import nearest_words
 
 MAP = 1000  # documents
 WORDS = (

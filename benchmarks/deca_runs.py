@@ -23,14 +23,14 @@ from benchmarks.deca_tables import CLUSTERED, ON_BERT
 from configs import deca, deca_bert
 from docjax import config as config_lib
 from docjax import main
-from docjax.augment import all_words
-from docjax.data.segments import whole
+from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.tokens import Corpus
+from docjax.data.units import whole
 from docjax.data.vocabulary import vocabulary
-from docjax.huggingface import load as huggingface
-from docjax.prepare import Prepared, prepare
+from docjax.huggingface import weights as huggingface
+from docjax.run.prepare import Prepared, prepare
 from docjax.types import Document, Section
+from docjax.views.side_by_side import all_words
 
 ONCE = ("tfidf", *baselines.BERT)  # no seed changes them
 MINILM = "all-MiniLM-L6-v2"  # where --bert names no other transformer
@@ -205,7 +205,7 @@ def view(config: ConfigDict, name: str, flags: argparse.Namespace) -> None:
     """Sets the kind of paraphrases."""
     before, config.views = config.views.to_dict(), None
     rest = {key: before[key] for key in ("least_count",) if key in before}
-    fn = f"docjax.views.words.{name}"
+    fn = f"docjax.views.replaced.{name}"
     where = dict(path=flags.pairs) if name == "Paraphrases" else None
     where = where or dict(lexicons=flags.lexicons)
     config.views = dict(fn=fn, **where, **(rest if name != "Uninformative" else {}))

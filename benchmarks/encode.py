@@ -21,12 +21,12 @@ from sentence_transformers import SentenceTransformer
 
 import docjax
 from benchmarks.encoder import ROWS, Runs, interleaved
-from docjax.data import tokens
+from docjax.data import corpus as tokens
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.pydocs import pydocs
 from docjax.encoders.transformer import DTYPES
-from docjax.model import DocumentModel
+from docjax.model.document_model import DocumentModel
 from docjax.training import memory
 from docjax.types import Document
 

@@ -23,11 +23,13 @@ import numpy as np
 import torch
 import transformers
 
-from docjax.data import batches, segments, tokens
+from docjax.data import corpus as tokens
+from docjax.data import segment_batches as batches
+from docjax.data import units as segments
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.encoders.transformer import DTYPES, Transformer
-from docjax.huggingface import load as huggingface
+from docjax.huggingface import weights as huggingface
 from docjax.training import memory
 from docjax.types import Microbatch
 

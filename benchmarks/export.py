@@ -21,8 +21,8 @@ import docjax
 from docjax import main
 from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
-from docjax.export import export
-from docjax.huggingface.libraries import is_stock
+from docjax.export.libraries import is_stock
+from docjax.export.write import export
 from docjax.types import Document, Section
 
 CONFIGS = sorted(path.stem for path in Path("configs").glob("*.py"))

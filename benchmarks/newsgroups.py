@@ -35,7 +35,7 @@ import docjax
 from configs import graph_roberta
 from docjax import config as config_lib
 from docjax import main
-from docjax.huggingface import load as huggingface
+from docjax.huggingface import weights as huggingface
 from docjax.tasks.clustering import clustering
 from docjax.types import Document, Embeddings
 

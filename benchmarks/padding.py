@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from docjax.data import batches, graphs
-from docjax.data.tokens import Corpus
+from docjax.data import graphs
+from docjax.data import segment_batches as batches
+from docjax.data.corpus import Corpus
 from docjax.views.halves import Halves
 
 

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from docjax.data import batches, graphs
+from docjax.data import graphs
+from docjax.data import segment_batches as batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer

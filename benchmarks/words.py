@@ -30,10 +30,10 @@ from benchmarks import baselines
 from configs import deca
 from docjax import config as config_lib
 from docjax.data.vocabulary import vocabulary
-from docjax.prepare import Prepared, initial_params, prepare
+from docjax.run.prepare import Prepared, initial_params, prepare
 from docjax.tasks.classification import linear
 from docjax.training import loop, sharding
-from docjax.training.words import WordTrainer
+from docjax.training.word_trainer import WordTrainer
 from docjax.types import Embeddings
 
 WIDTH, WINDOW, NEGATIVES = 100, 6, 5
@@ -46,7 +46,7 @@ def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
     config.tokenizer.train.lexicons = flags.lexicons
     config.objective.update(weight=0.0, window=WINDOW, negatives=NEGATIVES)
     config.objective.update(context=flags.context, subsample=0.0)
-    config.views = dict(fn="docjax.views.words.Dropped")
+    config.views = dict(fn="docjax.views.replaced.Dropped")
     config.objective.replicas = flags.cores
     config.batch = 2048 * flags.cores
     config.epochs = flags.passes

@@ -14,7 +14,7 @@ Ohsumed 39.1, 20 Newsgroups 14.9, IMDB 9.8 %; Doc2vecC alone 3.0, 9.6, 29.3, 45.
 `nltk_data` holds NLTK's stopwords, wordnet and averaged_perceptron_tagger_eng, as
 `python -m nltk.downloader -d nltk_data NAME ...` leaves them; `ppdb.xz` is a file of word
 pairs, PPDB's own or `word<TAB>word`. Another kind of paraphrase is a whole value:
-`--config.views='{"fn": "docjax.views.words.Dropped"}'`; `docjax augment` shows them all.
+`--config.views='{"fn": "docjax.views.replaced.Dropped"}'`; `docjax augment` shows them all.
 
 The vectors are learnt on all documents of the source, those of the test part too (their
 texts, not their labels). `--config.objective.weight=0` is Doc2vecC.
@@ -65,7 +65,7 @@ def get_config(variant: str = "") -> ConfigDict:
             tokenizer=dict(
                 path=placeholder(str),
                 train=dict(
-                    fn="docjax.data.words.train_words",
+                    fn="docjax.data.word_tokenizer.train_words",
                     cleaning="letters",
                     least_count=5,
                     stop_words=True,
@@ -73,7 +73,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     lexicons=lexicons,
                 ),
             ),
-            segments=dict(fn="docjax.data.segments.whole"),
+            segments=dict(fn="docjax.data.units.whole"),
             limits=dict(
                 segment_tokens=512,
                 query_tokens=512,
@@ -82,13 +82,15 @@ def get_config(variant: str = "") -> ConfigDict:
             ),
             graph=placeholder(dict),
             views=dict(
-                fn="docjax.views.words.WordNet", least_count=10, lexicons=lexicons
+                fn="docjax.views.replaced.WordNet", least_count=10, lexicons=lexicons
             ),
             encoder=dict(
                 fn="docjax.encoders.document.DocumentEncoder",
                 frozen=False,
                 segment=dict(
-                    fn="docjax.encoders.words.WordAverage", vocabulary=0, width=100
+                    fn="docjax.encoders.word_average.WordAverage",
+                    vocabulary=0,
+                    width=100,
                 ),
                 document=dict(fn="docjax.encoders.pooling.Mean"),
             ),
@@ -157,7 +159,7 @@ def _large(config: ConfigDict, epochs: int, weight: float) -> None:
 def antonyms(config: ConfigDict) -> None:
     lexicons = config.views.get_ref("lexicons")
     config.views = dict(
-        fn="docjax.views.words.Antonyms", probability=0.5, lexicons=lexicons
+        fn="docjax.views.replaced.Antonyms", probability=0.5, lexicons=lexicons
     )
 
 
@@ -197,7 +199,7 @@ def imdb(config: ConfigDict) -> None:
     _table_2(config, window=4, negatives=5, sample=15)
     _large(config, epochs=20, weight=0.1)
     config.tokenizer.train.update(cleaning="reviews", least_count=10, stop_words=False)
-    config.views = dict(fn="docjax.views.words.Paraphrases", path=placeholder(str))
+    config.views = dict(fn="docjax.views.replaced.Paraphrases", path=placeholder(str))
 
 
 def simsiam(config: ConfigDict) -> None:
@@ -213,7 +215,7 @@ def demo(config: ConfigDict) -> None:
     """The built-in corpus; words are left out at random, which needs no lexicon."""
     config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
     config.tokenizer.train.stop_words = False
-    config.views = dict(fn="docjax.views.words.Dropped")
+    config.views = dict(fn="docjax.views.replaced.Dropped")
 
 
 def smoke(config: ConfigDict) -> None:

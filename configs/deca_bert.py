@@ -32,7 +32,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config = graph_roberta.get_config()
     words = deca.get_config()
     config.transductive = True
-    config.segments = dict(fn="docjax.data.segments.whole")
+    config.segments = dict(fn="docjax.data.units.whole")
     config.limits.update(segment_tokens=512, training_segments=1, inference_segments=1)
     config.graph = None
     config.views = words.views
@@ -79,7 +79,7 @@ def news(config: ConfigDict) -> None:
 
 
 def imdb(config: ConfigDict) -> None:
-    config.views = dict(fn="docjax.views.words.Paraphrases", path=placeholder(str))
+    config.views = dict(fn="docjax.views.replaced.Paraphrases", path=placeholder(str))
 
 
 def simsiam(config: ConfigDict) -> None:
@@ -98,5 +98,5 @@ def smoke(config: ConfigDict) -> None:
     config.tokenizer = small.tokenizer
     config.encoder.segment = small.encoder.segment
     config.limits.segment_tokens = 64
-    config.views = dict(fn="docjax.views.words.Dropped")
+    config.views = dict(fn="docjax.views.replaced.Dropped")
     config.init = None

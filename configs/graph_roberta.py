@@ -40,7 +40,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     fn="docjax.data.tokenizer.train_tokenizer", vocabulary=50265
                 ),
             ),
-            segments=dict(fn="docjax.data.segments.passages", words=100),
+            segments=dict(fn="docjax.data.units.passages", words=100),
             limits=dict(
                 segment_tokens=256,
                 query_tokens=64,

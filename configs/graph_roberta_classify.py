@@ -16,7 +16,7 @@ Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan` with the paper's values;
 from ml_collections import ConfigDict
 
 from configs import graph_roberta
-from docjax.config import UserError
+from docjax.errors import UserError
 
 # Learning rate, epochs, and the share of the training documents for validation
 # (0: the data has a validation part).
@@ -36,7 +36,7 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     config = graph_roberta.get_config(variant if small else "")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.encoder.head = dict(fn="docjax.encoders.pooling.Classifier", classes=0)
-    config.objective = dict(fn="docjax.objectives.classification.cross_entropy")
+    config.objective = dict(fn="docjax.objectives.cross_entropy.cross_entropy")
     config.tasks = dict(
         classification=dict(fn="docjax.tasks.classification.end_to_end")
     )

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 COMMANDS = ("augment", "compare", "encode", "evaluate", "export", "search", "serve")
 

@@ -15,11 +15,9 @@ from typing import Any
 
 import ml_collections
 
+from docjax.errors import UserError
+
 MOST = 1 << 24  # bytes of a JSON file; an index of shards has some hundred thousand
-
-
-class UserError(ValueError):
-    """A mistake in an input, a flag or a file: shown as one line, no traceback."""
 
 
 def plain(node: Any) -> Any:

@@ -18,13 +18,13 @@ import jax
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from docjax import frozen
-from docjax.config import UserError
-from docjax.evaluate import Evaluation
-from docjax.prepare import prepare, trained_params
-from docjax.processes import join_cluster, wait
+from docjax.errors import UserError
+from docjax.run import frozen
+from docjax.run.metrics import last_metrics
+from docjax.run.prepare import prepare, trained_params
+from docjax.run.scoring import Evaluation
+from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
-from docjax.training.metrics import last_metrics
 
 MODES = ["train", "evaluate", "export"]
 FLAGS = flags.FLAGS
@@ -86,7 +86,8 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     if jax.process_index() == 0:
         # Imported here: plots and scikit-learn take longer than all the rest, and a
         # mistake in a flag is told without them.
-        from docjax import export, run_report
+        from docjax.export import write as export
+        from docjax.run import report as run_report
 
         if mode == "export":
             export.export_run(workdir)

@@ -15,7 +15,7 @@ from mteb.models.model_meta import ScoringFunction
 from mteb.types import PromptType
 
 import docjax
-from docjax.search import query_vectors
+from docjax.model.search import query_vectors
 
 
 class MtebModel(AbsEncoder):

@@ -85,8 +85,8 @@ def tiny(minilm, tmp_path_factory) -> Path:
 def begun(tmp_path_factory) -> Callable[..., Path]:
     """Makes a run directory of graph-roberta with its first parameters, from texts."""
     from configs import graph_roberta
-    from docjax.checkpoint import Checkpointer
-    from docjax.prepare import initial_params, prepare
+    from docjax.run.prepare import initial_params, prepare
+    from docjax.storage.checkpoint import Checkpointer
 
     def begin(texts: Sequence[str], **limits: int) -> Path:
         folder = tmp_path_factory.mktemp("begun")

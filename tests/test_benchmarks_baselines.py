@@ -13,9 +13,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import docjax
 from benchmarks import baselines
 from configs import deca
-from docjax.data.segments import sentences_of
-from docjax.data.words import split
-from docjax.prepare import Prepared, prepare
+from docjax.data.units import sentences_of
+from docjax.data.word_tokenizer import split
+from docjax.run.prepare import Prepared, prepare
 from docjax.types import Embeddings
 
 TEXTS = [

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks import baselines, deca, deca_page, deca_runs
 from benchmarks.deca_tables import Table, interval, of_errors, spread
-from docjax import prepare as prepare_lib
 from docjax.data.vocabulary import vocabulary
+from docjax.run import prepare as prepare_lib
 
 pytestmark = pytest.mark.usefixtures("one_device")
 

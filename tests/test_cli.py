@@ -10,7 +10,7 @@ import pytest
 from configs import deca
 from docjax import cli
 from docjax.commands import augment
-from docjax.prepare import prepare
+from docjax.run.prepare import prepare
 
 TEXT = "It offers a strong view, and prices rise"
 
@@ -123,7 +123,7 @@ def test_augment_with_a_run_shows_the_paraphrases_that_it_trains_on(
     capsys, nltk_data, tmp_path
 ):
     config = deca.get_config("smoke")
-    config.views = dict(fn="docjax.views.words.Dropped", probability=1.0)
+    config.views = dict(fn="docjax.views.replaced.Dropped", probability=1.0)
     prepare(config, tmp_path)
     options = "--lexicons", nltk_data, "--model", tmp_path
     _, found, _ = shown(capsys, "augment", "the values of a function", *options)

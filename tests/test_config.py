@@ -8,10 +8,10 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from docjax import config
-from docjax.config import UserError
 from docjax.data import graphs
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
+from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
 from docjax.views.one_against_rest import OneAgainstRest
 
@@ -58,7 +58,7 @@ def test_lists_become_tuples_and_plain_values_stay():
 
 def test_a_node_is_what_was_built():
     nodes = [
-        dict(fn="docjax.data.segments.passages", words=20),
+        dict(fn="docjax.data.units.passages", words=20),
         dict(fn="docjax.data.graphs.full"),
         None,
         dict(
@@ -141,7 +141,7 @@ def test_a_name_outside_docjax_is_refused_without_import(name):
     [
         "docjax.config.Path",  # imported there, from elsewhere
         "docjax.config.json",
-        "docjax.checkpoint.os.system",
+        "docjax.storage.checkpoint.os.system",
         "docjax.config.load.__globals__",
         "docjax.config.__builtins__",
         "docjax.config._public",

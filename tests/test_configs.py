@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 
 from docjax import config as config_lib
-from docjax.config import UserError
-from docjax.data import batches
+from docjax.data import segment_batches as batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.fields import FIELDS
+from docjax.errors import UserError
 from docjax.objectives.negative_sampling import Rows
+from docjax.run.fields import FIELDS
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import Segments
-from docjax.views.words import Dropped
+from docjax.views.replaced import Dropped
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"

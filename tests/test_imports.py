@@ -15,57 +15,36 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 # Torch code that exports copy into folders: docjax never imports it.
-EXPORTED = ROOT / "docjax/huggingface/torch_module.py"
+EXPORTED = ROOT / "docjax/export/torch_module.py"
 FILES = sorted(set((ROOT / "docjax").rglob("*.py")) - {EXPORTED})
 
-FREE = {"docjax", "config", "manifest", "processes", "products", "types"}  # for all
-STAGES = {"data", "views", "encoders", "objectives"}
-LOADING = {"checkpoint", "huggingface", "inference"}
-RUNS = {"explain", "loading", "model", "prepare", "tasks", "training"}
-USES = {"encode", "evaluate_model", "retrieval", "search"}
+FREE = {"config", "docjax", "errors", "kernels", "types"}  # for all
+PARTS = {"data", "encoders", "objectives", "views"}
+MODELS = {"export", "huggingface", "model", "retrieval", "tasks"}
 MAY_IMPORT = {
-    "docjax": {"loading"},
+    "docjax": {"model"},
     "config": set(),
-    "manifest": set(),
-    "processes": set(),
-    "products": set(),
+    "errors": set(),
+    "kernels": set(),
     "types": set(),
-    "data": set(),
+    "storage": set(),
+    "data": {"storage"},
     "views": {"data"},
     "encoders": set(),
     "objectives": set(),
-    "checkpoint": set(),
-    "huggingface": {"encoders"},
-    "inference": {"data", "encoders"},
-    "comparison": {"data", "inference"},
-    "explain": {"comparison"},
-    "loading": {"data", "encoders", "model"} | LOADING,
-    "model": {"checkpoint", "comparison", "data", "encoders", "inference"},
-    "fields": set(),
-    "prepare": STAGES | LOADING | {"fields"},
-    "frozen": STAGES | LOADING | {"prepare"},
-    "augment": {"data", "views"},
-    "parity": {"data", "loading", "model"} | LOADING,
-    "export": {"data", "loading", "model", "parity", "training"} | LOADING,
+    "huggingface": {"encoders", "storage"},
     "retrieval": {"data"},
-    "tasks": STAGES | {"retrieval"},
-    "shards": {"data"},
-    "encode": {"data", "model", "shards"},
-    "search": {"data", "encode", "model", "retrieval"},
-    "evaluate_model": {"comparison", "data", "model", "tasks"}
-    | (USES - {"evaluate_model"}),
-    "mteb": {"search"},
+    "tasks": {"retrieval"},
+    "model": PARTS | {"huggingface", "retrieval", "storage", "tasks"},
+    "explain": {"model"},
+    "run": PARTS | MODELS | {"explain", "storage"} - {"export"},
+    "training": PARTS | {"run", "storage"},
+    "export": {"data", "huggingface", "model", "run", "storage"},
     "sklearn": {"model"},
-    "training": STAGES | LOADING | {"prepare"},
-    "evaluate": STAGES | LOADING | RUNS,
-    "run_report": STAGES | LOADING | RUNS | {"evaluate"},
-    "main": STAGES | LOADING | RUNS | {"evaluate", "export", "frozen", "run_report"},
-    "serve": {"comparison", "data", "explain", "model"},
-    "commands": STAGES
-    | LOADING
-    | RUNS
-    | USES
-    | {"augment", "evaluate", "export", "run_report", "serve"},
+    "mteb": {"model"},
+    "serve": {"data", "explain", "model"},
+    "commands": PARTS | MODELS | {"explain", "serve", "storage"},
+    "main": {"export", "run", "storage", "training"},
     "cli": {"commands"},
     "__main__": {"cli"},
 }
@@ -73,13 +52,13 @@ EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {
     "flax": {"encoders", "huggingface"},
     "absl.flags": {"main"},
-    "sentence_transformers": {"parity"},  # brings torch
+    "sentence_transformers": {"export"},  # brings torch
 }
 NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 
 def unit(module: str) -> str:
-    """docjax.data.tokens -> data; docjax -> docjax."""
+    """docjax.data.corpus -> data; docjax -> docjax."""
     return (module.split(".") + ["docjax"])[1] if "." in module else module
 
 
@@ -148,27 +127,30 @@ def test_every_import_points_one_way():
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("docjax.encoders.words", "import docjax.data.tokens"),
-        ("docjax.encoders.words", "from docjax.data import tokens"),
-        ("docjax.encoders.words", "from docjax import data"),
+        ("docjax.encoders.word_average", "import docjax.data.corpus"),
+        ("docjax.encoders.word_average", "from docjax.data import tokens"),
+        ("docjax.encoders.word_average", "from docjax import data"),
         ("docjax.objectives.infonce", "from docjax.encoders import document"),
-        ("docjax.data.tokens", "def f():\n    from docjax.views import halves"),
-        ("docjax.model", "from docjax.training.step import State"),
-        ("docjax.training.loop", "import docjax.evaluate"),
+        ("docjax.data.corpus", "def f():\n    from docjax.views import halves"),
+        ("docjax.model.document_model", "from docjax.training.step import State"),
+        ("docjax.training.loop", "import docjax.export.write"),
         ("docjax.tasks.clustering", "from docjax.training import metrics"),
         ("docjax.types", "from docjax.data import documents"),
         ("docjax.training.step", "import flax.linen as nn"),
         ("docjax.training.step", "from flax import linen"),
         ("docjax.training.loop", "from absl import flags"),
         ("docjax.training.loop", "from absl.flags import FLAGS"),
-        ("docjax.checkpoint", "import pickle"),
-        ("docjax.checkpoint", "from joblib import load"),
-        ("docjax.checkpoint", "numpy.load(path, allow_pickle=True)"),
-        ("docjax.checkpoint", "numpy.load(path, allow_pickle=trust)"),
-        ("docjax.huggingface.load", "import torch.nn"),
-        ("docjax.export", "from docjax.huggingface import torch_module"),
-        ("docjax.model", "from sentence_transformers import SentenceTransformer"),
-        ("docjax.data.tokens", "from . import documents"),
+        ("docjax.storage.checkpoint", "import pickle"),
+        ("docjax.storage.checkpoint", "from joblib import load"),
+        ("docjax.storage.checkpoint", "numpy.load(path, allow_pickle=True)"),
+        ("docjax.storage.checkpoint", "numpy.load(path, allow_pickle=trust)"),
+        ("docjax.huggingface.weights", "import torch.nn"),
+        ("docjax.export.write", "from docjax.export import torch_module"),
+        (
+            "docjax.model.document_model",
+            "from sentence_transformers import SentenceTransformer",
+        ),
+        ("docjax.data.corpus", "from . import documents"),
         ("docjax.helpers", "x = 1"),
     ],
 )
@@ -179,13 +161,16 @@ def test_a_planted_violation_is_found(module, source):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("docjax.encoders.words", "import flax.linen as nn\nimport jax"),
-        ("docjax.data.tokens", "from absl import logging\nimport docjax"),
+        ("docjax.encoders.word_average", "import flax.linen as nn\nimport jax"),
+        ("docjax.data.corpus", "from absl import logging\nimport docjax"),
         ("docjax.views.halves", "from docjax.data import tokens"),
         ("docjax.main", "from absl import flags\nfrom docjax.training import loop"),
-        ("docjax.model", "from docjax import checkpoint\nimport docjax.types"),
-        ("docjax.explain.report", "from docjax import __version__"),
-        ("docjax.data.storage", "numpy.load(path, allow_pickle=False)"),
+        (
+            "docjax.model.document_model",
+            "from docjax import checkpoint\nimport docjax.types",
+        ),
+        ("docjax.explain.run_page", "from docjax import __version__"),
+        ("docjax.data.corpus_files", "numpy.load(path, allow_pickle=False)"),
     ],
 )
 def test_what_the_layout_allows_is_no_violation(module, source):

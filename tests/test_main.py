@@ -18,8 +18,8 @@ import pytest
 import docjax
 from configs import graph_roberta
 from docjax import main
-from docjax.config import UserError
-from docjax.manifest import MANIFEST
+from docjax.errors import UserError
+from docjax.storage.manifest import MANIFEST
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = "graph node passage vector batch token the of and loss seed view".split()

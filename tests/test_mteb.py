@@ -12,7 +12,7 @@ from mteb.models.models_protocols import EncoderProtocol
 from mteb.types import PromptType
 
 import docjax
-from docjax.evaluate_model import evaluate_model
+from docjax.model.evaluate import evaluate_model
 from docjax.mteb import MtebModel
 
 TOPICS = {

@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import docjax
-from docjax.config import UserError
 from docjax.data.documents import parse
+from docjax.errors import UserError
 from docjax.sklearn import DocumentVectorizer
 
 TEXTS = [

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from docjax.augment import augmented
+from docjax.views.side_by_side import augmented
 
 HELP = "show a text under each paraphrase"
 EXAMPLE = "docjax augment 'Prices rise' --lexicons nltk_data"

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import docjax
-from docjax.config import UserError
 from docjax.data import documents
-from docjax.explain import compare
+from docjax.errors import UserError
+from docjax.explain import compare_page as compare
 from docjax.types import Document
 
 HELP = "show why two documents are similar"

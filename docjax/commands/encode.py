@@ -17,11 +17,11 @@ from typing import Any
 import jax
 
 import docjax
-from docjax import encode
-from docjax.config import UserError
 from docjax.data.sources.jsonl import jsonl
-from docjax.model import DocumentModel
-from docjax.processes import join_cluster
+from docjax.errors import UserError
+from docjax.model import encode_file as encode
+from docjax.model.document_model import DocumentModel
+from docjax.storage.processes import join_cluster
 
 HELP = "the vectors of a file of documents"
 EXAMPLE = "docjax encode runs/demo corpus.jsonl --output vectors.npy"

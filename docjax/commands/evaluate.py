@@ -11,8 +11,8 @@ import argparse
 import json
 
 import docjax
-from docjax.config import UserError
-from docjax.evaluate_model import TASKS, evaluate_model
+from docjax.errors import UserError
+from docjax.model.evaluate import TASKS, evaluate_model
 
 HELP = "the score of a model on your own data"
 EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from docjax.export import export
+from docjax.export.write import export
 from docjax.huggingface import exported
 
 HELP = "write a folder that other libraries load"

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import docjax
-from docjax.config import UserError
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
-from docjax.encode import check_output
+from docjax.errors import UserError
+from docjax.model.encode_file import check_output
+from docjax.model.search import TOP, search
 from docjax.retrieval import trec
-from docjax.search import TOP, search
 from docjax.types import Document
 
 HELP = "the documents nearest to each query"

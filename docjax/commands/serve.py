@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 import docjax
-from docjax.config import UserError
+from docjax.errors import UserError
 
 HELP = "answer HTTP requests for vectors and comparisons"
 EXAMPLE = "docjax serve runs/demo --port 8080"

@@ -14,10 +14,10 @@ from typing import Any
 
 from absl import logging
 
-from docjax.config import UserError
 from docjax.data import records as records_lib
 from docjax.data.records import BadRecord
 from docjax.data.seen import Seen
+from docjax.errors import UserError
 from docjax.types import Document, Section
 
 KEYS = (

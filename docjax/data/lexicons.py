@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 DAMAGED = (zlib.error, lzma.LZMAError)

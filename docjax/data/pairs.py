@@ -7,7 +7,7 @@ for similar, 0 for not.
 from pathlib import Path
 from typing import NamedTuple
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 COLUMNS = ["split", "source", "target", "label"]
 

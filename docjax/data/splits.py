@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from docjax.config import UserError
-from docjax.data.tokens import Corpus
+from docjax.data.corpus import Corpus
+from docjax.errors import UserError
 from docjax.types import Document
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Int
 
+from docjax.data.corpus import Corpus
 from docjax.data.lexicons import Tagger
-from docjax.data.tokens import Corpus
 from docjax.data.vocabulary import Vocabulary
 from docjax.types import Segments
 

@@ -18,7 +18,7 @@ from tokenizers import (
     trainers,
 )
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # one is needed

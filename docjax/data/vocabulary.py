@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Int
 from tokenizers import decoders
 
+from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.tokens import Corpus
 
 MARKS = (" ", "\u2581")  # how tokens say that a word begins; byte-level ones, decoded
 NEW = (*MARKS, *string.whitespace, *string.punctuation)  # these go on no word

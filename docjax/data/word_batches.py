@@ -10,9 +10,17 @@ import grain
 import numpy as np
 from jaxtyping import Int
 
-from docjax.data.batches import cap
-from docjax.data.blocks import Blocks, Groups, Layout, Words, group, pack, subsampled
-from docjax.data.tokens import Corpus
+from docjax.data.corpus import Corpus
+from docjax.data.segment_batches import cap
+from docjax.data.word_blocks import (
+    Blocks,
+    Groups,
+    Layout,
+    Words,
+    group,
+    pack,
+    subsampled,
+)
 from docjax.types import Views
 
 

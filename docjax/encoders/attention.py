@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.config import UserError
 from docjax.encoders.dropout import dropped, kept, scale
-from docjax.products import on_cpu, row_major, settle
+from docjax.errors import UserError
+from docjax.kernels import on_cpu, row_major, settle
 
 KERNELS = ("auto", "own", "cudnn")
 # XLA's fused attention on a CPU writes out the weights of longer rows: queries are

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import jraph
 from jaxtyping import Array, Bool, Float, Int
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 
 class GraphAttention(nn.Module):

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from docjax.products import unit
+from docjax.kernels import unit
 
 
 class Mean(nn.Module):

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.config import UserError
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
-from docjax.products import product, settle, unit
+from docjax.errors import UserError
+from docjax.kernels import product, settle, unit
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -16,7 +16,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.explain import style, tsne
 
 HEAT = "YlGnBu"

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import numpy as np
 
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
-SCRIPT = Path(__file__).with_name("report.js").read_text("utf-8")
+SCRIPT = Path(__file__).with_name("run_page.js").read_text("utf-8")
 Number = int | float | np.number
 
 

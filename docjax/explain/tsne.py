@@ -9,7 +9,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 Vectors = Float[np.ndarray, "c d"] | scipy.sparse.spmatrix | scipy.sparse.sparray
 

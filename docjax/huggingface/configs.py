@@ -7,7 +7,7 @@ are in `names.py`, files in `load.py`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.types import SIMILARITIES
 
 KINDS = ("bert", "roberta", "xlm-roberta")  # one architecture, counted differently

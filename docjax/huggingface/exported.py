@@ -5,7 +5,7 @@
     document.safetensors  all other parameters that inference reads, by our own paths
     manifest.json         the sha256 of every file
 
-`docjax.export` adds what other libraries read. A new segment encoder gets its names in
+`docjax.export.write` adds what other libraries read. A new segment encoder gets its names in
 `segment_names`; without, its parameters lie in document.safetensors too.
 """
 
@@ -19,12 +19,12 @@ import numpy as np
 import safetensors.numpy
 
 from docjax import config as config_lib
-from docjax import manifest
-from docjax.config import UserError
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.transformer import Transformer
-from docjax.encoders.words import WordAverage
+from docjax.encoders.word_average import WordAverage
+from docjax.errors import UserError
 from docjax.huggingface import configs, files, names
+from docjax.storage import manifest
 
 FACTS = "docjax.json"
 FORMAT = 1

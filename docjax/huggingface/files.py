@@ -13,7 +13,7 @@ import ml_dtypes  # noqa: F401  lets NumPy read bfloat16 tensors
 import safetensors
 
 from docjax import config as config_lib
-from docjax.config import UserError
+from docjax.errors import UserError
 
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 

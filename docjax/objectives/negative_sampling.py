@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from docjax.config import UserError
-from docjax.products import row_sums, settle
+from docjax.errors import UserError
+from docjax.kernels import row_sums, settle
 
 CONTEXTS = ("left", "shrunk", "full")
 DRAWS = 4

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from docjax.config import UserError
-from docjax.products import unit
+from docjax.errors import UserError
+from docjax.kernels import unit
 
 
 def simsiam(

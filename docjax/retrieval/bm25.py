@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 
-from docjax.config import UserError
 from docjax.data.documents import full_text
+from docjax.errors import UserError
 from docjax.retrieval.collection import Run
 from docjax.types import Document
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from docjax.config import UserError
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
+from docjax.errors import UserError
 from docjax.types import Document
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")

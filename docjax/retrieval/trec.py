@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.retrieval.collection import Run
 
 

@@ -17,15 +17,15 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from docjax.comparison import Comparison, cosines
-from docjax.config import UserError
 from docjax.data.documents import from_text
-from docjax.explain import compare
-from docjax.model import DocumentModel
-from docjax.serve import page
+from docjax.errors import UserError
+from docjax.explain import compare_page as compare
+from docjax.model.compare import Comparison, cosines
+from docjax.model.document_model import DocumentModel
+from docjax.serve import form as page
 from docjax.serve.batching import Batcher, Job
+from docjax.serve.counters import Metrics
 from docjax.serve.limits import Gate, Limits, Refusal, error
-from docjax.serve.metrics import Metrics
 from docjax.serve.service import Service
 from docjax.serve.turns import Turns
 

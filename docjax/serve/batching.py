@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from docjax.serve.metrics import Metrics
+from docjax.serve.counters import Metrics
 from docjax.types import Segments
 
 TURNS = 8  # of requests, in one batch

@@ -13,8 +13,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from docjax.config import UserError
-from docjax.serve.metrics import Metrics
+from docjax.errors import UserError
+from docjax.serve.counters import Metrics
 
 SPARE = 8  # times the largest body: what is read of a larger one
 

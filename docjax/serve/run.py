@@ -9,8 +9,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from docjax.config import UserError
-from docjax.model import DocumentModel
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
 from docjax.serve.app import Server
 from docjax.serve.limits import Limits
 

@@ -12,11 +12,11 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-from docjax import comparison
-from docjax.comparison import Comparison, Side
-from docjax.config import UserError
-from docjax.data import batches
-from docjax.model import COUNTS, DocumentModel
+from docjax.data import segment_batches as batches
+from docjax.errors import UserError
+from docjax.model import compare as comparison
+from docjax.model.compare import Comparison, Side
+from docjax.model.document_model import COUNTS, DocumentModel
 from docjax.serve.batching import Job
 from docjax.serve.limits import Refusal
 from docjax.types import Document, Segments

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.tasks.embeddings import check, check_classes, check_part
 from docjax.types import Embeddings
 
@@ -63,7 +63,7 @@ def end_to_end(test: Embeddings) -> dict[str, float]:
     if test.predictions is None:
         raise UserError(
             "this model has no classification head, so there are no predictions: "
-            "train it with objective docjax.objectives.classification, or use the "
+            "train it with objective docjax.objectives.cross_entropy, or use the "
             "task docjax.tasks.classification.linear"
         )
     if len(test.predictions) != len(test.labels):

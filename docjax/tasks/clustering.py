@@ -15,7 +15,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.preprocessing import normalize as unit
 from threadpoolctl import threadpool_limits
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.tasks.embeddings import check, check_classes
 from docjax.types import Embeddings
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.types import Embeddings
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.tasks import classification
 from docjax.tasks.embeddings import check, check_classes
 from docjax.types import Embeddings

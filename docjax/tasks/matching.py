@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.metrics import accuracy_score, f1_score
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
 

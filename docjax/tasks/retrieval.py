@@ -8,7 +8,7 @@ import functools
 from collections.abc import Mapping
 from types import ModuleType
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.retrieval import fusion
 from docjax.retrieval.collection import Qrels, Run
 

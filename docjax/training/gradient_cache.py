@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from docjax.data.batches import round_up
+from docjax.data.segment_batches import round_up
 from docjax.encoders.document import DocumentEncoder
 from docjax.types import Batch, Microbatch
 

@@ -14,16 +14,16 @@ from absl import logging
 from jax.experimental import multihost_utils
 
 from docjax import config as config_lib
-from docjax.checkpoint import Checkpointer, restore_params
-from docjax.config import UserError
 from docjax.encoders.document import fresh_params
+from docjax.errors import UserError
 from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.prepare import Prepared, initial_params
+from docjax.run import metrics as metrics_lib
+from docjax.run.prepare import Prepared, initial_params
+from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
-from docjax.training import metrics as metrics_lib
 from docjax.training.step import State
-from docjax.training.vectors import VectorTrainer
-from docjax.training.words import WordTrainer
+from docjax.training.vector_trainer import VectorTrainer
+from docjax.training.word_trainer import WordTrainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
 

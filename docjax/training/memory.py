@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.training.gradient_cache import GradientCache
 from docjax.types import Microbatch
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import optax
 
-from docjax.config import UserError
+from docjax.errors import UserError
 
 
 def adamw(

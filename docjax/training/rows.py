@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from docjax.config import UserError
-from docjax.data.blocks import Groups
-from docjax.products import row_sums
+from docjax.data.word_blocks import Groups
+from docjax.errors import UserError
+from docjax.kernels import row_sums
 
 Table = Float[Array, "n d"]
 

@@ -10,7 +10,7 @@ from absl import logging
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.types import Batch, Microbatch
 
 

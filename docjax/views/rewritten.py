@@ -12,14 +12,14 @@ import numpy as np
 from absl import logging
 from jaxtyping import Int
 
-from docjax.config import UserError
+from docjax.data.corpus import DOCUMENTS_AT_ONCE, Corpus, fingerprint
 from docjax.data.documents import full_text
-from docjax.data.segments import whole
 from docjax.data.sources.jsonl import files, jsonl
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.tokens import DOCUMENTS_AT_ONCE, Corpus, fingerprint
+from docjax.data.units import whole
+from docjax.errors import UserError
 from docjax.types import Document, Segments
-from docjax.views.words import Documents, WordViews
+from docjax.views.replaced import Documents, WordViews
 
 
 def write(

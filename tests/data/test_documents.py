@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from docjax.config import UserError
 from docjax.data.documents import (
     BadDocument,
     from_text,
@@ -14,6 +13,7 @@ from docjax.data.documents import (
     parse_line,
     read,
 )
+from docjax.errors import UserError
 from docjax.types import Document, Section
 
 

@@ -9,8 +9,8 @@ import shutil
 import nltk
 import pytest
 
-from docjax.config import UserError
 from docjax.data import lexicons
+from docjax.errors import UserError
 
 PAIRS = "Film\tmovie\r\nfilm\tflick\r\nmotion picture\tfilm\r\nbig\tlarge\r\n"
 FOUND = {

@@ -1,7 +1,7 @@
 import pytest
 
-from docjax.config import UserError
 from docjax.data.pairs import Pair, read_pairs
+from docjax.errors import UserError
 
 HEADER = "split\tsource\ttarget\tlabel\n"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from docjax.config import UserError
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.splits import holdout
+from docjax.errors import UserError
 from docjax.types import Document, Section
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"

@@ -7,8 +7,8 @@ import pytest
 import tokenizers
 from tokenizers import models
 
-from docjax.config import UserError
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer, train_tokenizer
+from docjax.errors import UserError
 
 TEXTS = [
     "The graph attention network reads the passages of a long document.",

@@ -7,11 +7,11 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from docjax.data.segments import whole
+from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
-from docjax.data.tokens import Corpus
+from docjax.data.units import whole
 from docjax.data.vocabulary import vocabulary
-from docjax.data.words import train_words
+from docjax.data.word_tokenizer import train_words
 from docjax.types import Document, Section
 
 TEXTS = [

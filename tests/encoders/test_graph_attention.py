@@ -8,9 +8,9 @@ import jraph
 import numpy as np
 import pytest
 
-from docjax.config import UserError
 from docjax.data import graphs
 from docjax.encoders.graph_attention import GraphAttention, GraphAttentionLayer
+from docjax.errors import UserError
 
 SECTIONS = np.array([0, 0, 1, 1, 1, 2])  # of the segments of the longest document
 COUNTS = (6, 1, 4)  # segments of each document

@@ -9,8 +9,8 @@ import pytest
 import torch
 import transformers
 
-from docjax.config import UserError
 from docjax.encoders.transformer import Transformer
+from docjax.errors import UserError
 from docjax.huggingface import configs, names
 
 SIZES = dict(

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.explain import figures, style
 
 LINES = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.explain.tsne import check, positions, sample
 
 

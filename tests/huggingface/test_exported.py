@@ -17,16 +17,18 @@ import pytest
 import safetensors.numpy
 
 import docjax
-from docjax import manifest, parity
-from docjax.config import UserError
-from docjax.data import graphs, segments
+from docjax.data import graphs
+from docjax.data import units as segments
 from docjax.data.tokenizer import train_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer
-from docjax.export import export
-from docjax.huggingface import load as huggingface
-from docjax.model import DocumentModel
+from docjax.errors import UserError
+from docjax.export import parity
+from docjax.export.write import export
+from docjax.huggingface import weights as huggingface
+from docjax.model.document_model import DocumentModel
+from docjax.storage import manifest
 
 LIMITS = dict(segment_tokens=24, query_tokens=8, inference_segments=5)
 SECONDS, BYTES = 20, 200 * 2**20  # that a refusal may take
@@ -139,7 +141,7 @@ EXPORTED = {
     ),
     "a foreign fn of the segments": (
         change("docjax.json", "segments", to=popen),
-        "'subprocess.Popen' is not under docjax.data.segments.",
+        "'subprocess.Popen' is not under docjax.data.units.",
     ),
     "a foreign fn inside": (
         change("docjax.json", "encoder", "head", to=popen),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
 
 B, D = 5, 6

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
 
 D, P, DRAWN, K = 6, 3, 8, 4

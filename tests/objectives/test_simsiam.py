@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from docjax.config import UserError
 from docjax.encoders.pooling import Predictor
+from docjax.errors import UserError
 from docjax.objectives.simsiam import simsiam
 
 VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 5, 3)), jnp.float32)

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.retrieval.bm25 import search
 from docjax.types import Document, Section
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.retrieval.collection import read
 
 HEADER = "query-id\tcorpus-id\tscore\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.retrieval import fusion
 
 

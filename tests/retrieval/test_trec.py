@@ -1,7 +1,7 @@
 import ir_measures
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.retrieval import trec
 
 RUN = {"q": {"b": 0.1 + 0.2, "a": -1e-7}, "r": {"b": 2.0}}

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from docjax.serve.batching import Batcher, Job
-from docjax.serve.metrics import Metrics
+from docjax.serve.counters import Metrics
 from docjax.types import Segments
 
 

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
+from docjax.serve.counters import Metrics
 from docjax.serve.limits import Gate, Limits
-from docjax.serve.metrics import Metrics
 
 LIMITS = Limits(
     max_body=10 / (1 << 20),

@@ -13,7 +13,7 @@ import docjax
 from benchmarks import serve
 from benchmarks.serve import post, send
 from docjax import cli
-from docjax.explain import compare
+from docjax.explain import compare_page as compare
 from docjax.serve.app import Server
 from docjax.serve.batching import Batcher, Job
 from docjax.serve.limits import Limits
@@ -32,7 +32,7 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def model(run) -> docjax.model.DocumentModel:
+def model(run) -> docjax.model.document_model.DocumentModel:
     return docjax.load(run)
 
 

@@ -8,11 +8,11 @@ import pytest
 
 import docjax
 from docjax.data.graphs import full
-from docjax.data.segments import passages
+from docjax.data.units import passages
 from docjax.serve import service as service_lib
 from docjax.serve.batching import Batcher
+from docjax.serve.counters import Metrics
 from docjax.serve.limits import Refusal
-from docjax.serve.metrics import Metrics
 from docjax.serve.service import Service
 
 LONG = "Rivers carry sand to the sea. Who has seen the wind? " * 400
@@ -20,7 +20,7 @@ SHORT = "Neither you nor I. The sea carries it away!"
 
 
 @pytest.fixture(scope="module")
-def model(tiny) -> docjax.model.DocumentModel:
+def model(tiny) -> docjax.model.document_model.DocumentModel:
     return docjax.load(tiny)
 
 

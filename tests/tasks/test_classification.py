@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.tasks.classification import end_to_end, linear, score
 from docjax.types import Embeddings
 

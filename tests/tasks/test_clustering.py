@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from docjax.config import UserError, build
+from docjax.config import build
+from docjax.errors import UserError
 from docjax.tasks.clustering import clustering, purity
 from docjax.types import Embeddings
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.tasks import classification, few_shot
 from docjax.types import Embeddings
 

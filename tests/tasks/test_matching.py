@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.tasks.matching import matching
 
 TUNING = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, True, False, False])

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-from docjax.data import batches, graphs
+from docjax.data import graphs
+from docjax.data import segment_batches as batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.pooling import Classifier, Mean
 from docjax.encoders.transformer import Transformer
-from docjax.objectives.classification import cross_entropy
+from docjax.objectives.cross_entropy import cross_entropy
 from docjax.objectives.infonce import infonce
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient

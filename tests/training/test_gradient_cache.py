@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from docjax.data import batches
+from docjax.data import segment_batches as batches
 from docjax.training import gradient_cache, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.types import Segments

@@ -16,9 +16,9 @@ import pytest
 
 from configs import deca
 from docjax import config as config_lib
-from docjax.prepare import initial_params, prepare
+from docjax.run.prepare import initial_params, prepare
 from docjax.training import gradient_cache, sharding
-from docjax.training.words import WordTrainer
+from docjax.training.word_trainer import WordTrainer
 
 PROCESSES, DEVICES, SECONDS = 2, 4, 180
 PROBLEMS = ("one against rest", "classifier", "mean", "sparse graphs")

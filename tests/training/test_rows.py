@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from docjax.config import UserError
+from docjax.errors import UserError
 from docjax.training.rows import Adagrad, Adam, Gradient, merged
 
 GENERATOR = np.random.default_rng(0)

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from docjax.config import UserError
 from docjax.data import documents
+from docjax.errors import UserError
 from docjax.types import Document, Section
 
 SPLIT = re.compile(

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docjax.config import UserError
 from docjax.data import documents
 from docjax.data.sources import folder as folder_source
+from docjax.errors import UserError
 from docjax.types import Document
 
 # What reads a local file, by its suffix.

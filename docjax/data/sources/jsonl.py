@@ -12,9 +12,9 @@ from pathlib import Path
 
 import zstandard
 
-from docjax.config import UserError
 from docjax.data import documents
 from docjax.data.sources.folder import digest
+from docjax.errors import UserError
 from docjax.types import Document
 
 BLOCK = 1 << 16  # bytes of compressed input read at a time

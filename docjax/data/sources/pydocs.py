@@ -16,10 +16,10 @@ from pathlib import Path
 
 from absl import logging
 
-from docjax.config import UserError
 from docjax.data.docstrings import Docstring, parse
 from docjax.data.duplicates import near_duplicates
 from docjax.data.splits import holdout
+from docjax.errors import UserError
 from docjax.types import Document
 
 PACKAGES = ("numpy", "scipy", "sklearn", "jax", "flax", "optax", "matplotlib")

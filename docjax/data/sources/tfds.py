@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow_datasets as library
 
-from docjax.config import UserError
 from docjax.data import documents
+from docjax.errors import UserError
 from docjax.types import Document
 
 

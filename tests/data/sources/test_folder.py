@@ -3,9 +3,9 @@ from collections import Counter
 
 import pytest
 
-from docjax.config import UserError
 from docjax.data.documents import BadDocument
 from docjax.data.sources.folder import folder, split_and_label, stamp
+from docjax.errors import UserError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from docjax.config import UserError
 from docjax.data.sources.huggingface import huggingface, stamp
+from docjax.errors import UserError
 
 datasets = pytest.importorskip("datasets")
 

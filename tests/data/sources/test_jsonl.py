@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from docjax.config import UserError
 from docjax.data.documents import BadDocument
 from docjax.data.sources.jsonl import jsonl, stamp
+from docjax.errors import UserError
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data"
 RECORDS = [{"id": f"d{i}", "text": f"Text number {i}: ü\u2028."} for i in range(3000)]

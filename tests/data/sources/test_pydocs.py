@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from docjax.config import UserError
 from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import PACKAGES, pydocs, stamp
+from docjax.errors import UserError
 
 REPORT = Counter()
 

@@ -1,0 +1,138 @@
+"""Two checkouts of docjax train the same configs: do they give the same numbers?
+
+    python -m benchmarks.before_after --before OLD_CHECKOUT --workdir W
+
+Trains each config in both checkouts (this one is the later), encodes the same documents
+with both runs, and prints the largest differences of losses, metrics and vectors, and
+whether the parameters are equal to the bit. What is in the workdir already is not run
+again. A difference is relative to the larger number where that is above 1.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parents[1]
+CONFIGS = (
+    "graph_roberta:smoke",
+    "graph_roberta_retrieval:smoke",
+    "graph_roberta_classify:smoke",
+    "deca:smoke",
+    "deca_bert:smoke",
+    "graph_roberta:demo",
+    "deca:demo",
+)
+SKIPPED = ("time/", "data/")  # metrics that say nothing of the result
+ENCODE = """
+import hashlib, json, sys
+import jax, numpy as np
+import docjax
+model = docjax.load(sys.argv[1])
+documents = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+np.save(sys.argv[3] + ".npy", model.encode(documents))
+found = hashlib.sha256()
+for path, leaf in jax.tree.leaves_with_path(model.params):
+    found.update(jax.tree_util.keystr(path).encode())
+    found.update(np.asarray(leaf).tobytes())
+open(sys.argv[3] + ".sha256", "w").write(found.hexdigest())
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--configs", nargs="*", default=CONFIGS)
+    flags = parser.parse_args()
+    documents = write_documents(flags.workdir / "documents.jsonl")
+    print("| config | loss | metrics | vectors | parameters |\n" + "|---" * 5 + "|")
+    for config in flags.configs:
+        pair = [
+            result(checkout, config, flags.workdir / side, documents)
+            for side, checkout in (("before", flags.before), ("after", HERE))
+        ]
+        print(f"| {config} | {' | '.join(compared(*pair))} |", flush=True)
+
+
+def write_documents(path: Path) -> Path:
+    """Made-up documents with sections, of 5 to 2,000 words."""
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    words = " ".join(Path(__file__).read_text("utf-8").split()).split(" ")
+    draw = np.random.default_rng(0)
+    lines = []
+    for number, size in enumerate((5, 20, 60, 150, 400, 1000, 2000, 30)):
+        chosen = [words[i] for i in draw.integers(len(words), size=size)]
+        texts = [" ".join(part) + "." for part in np.array_split(chosen, 3)]
+        sections = [{"heading": f"Part {i}", "text": t} for i, t in enumerate(texts)]
+        record = {"id": str(number), "title": "A title", "sections": sections}
+        lines.append(json.dumps(record) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def result(checkout: Path, config: str, folder: Path, documents: Path) -> Path:
+    """The run of a config, trained by the code of a checkout."""
+    run = (folder / config.replace(":", "_")).absolute()
+    name, _, variant = config.partition(":")
+    given = f"configs/{name}.py:{variant}"
+    if not (run / "vectors.sha256").exists():
+        call(checkout, "-m", "docjax.main", f"--config={given}", f"--workdir={run}")
+        stem = str(run / "vectors")
+        call(checkout, "-c", ENCODE, str(run), str(documents.absolute()), stem)
+    return run
+
+
+def call(checkout: Path, *arguments: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(checkout), "PYTHONWARNINGS": "ignore"}
+    subprocess.run(
+        [sys.executable, *arguments],
+        cwd=checkout,
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def compared(before: Path, after: Path) -> list[str]:
+    """The largest difference of losses, metrics and vectors; are parameters equal?"""
+    old, new = (metrics(run) for run in (before, after))
+    missing = sorted(set(old) ^ set(new))
+    losses, others = [0.0], [0.0]
+    for key in set(old) & set(new):
+        (losses if "loss" in key[1] else others).append(apart(old[key], new[key]))
+    vectors = [np.load(run / "vectors.npy") for run in (before, after)]
+    digests = [(run / "vectors.sha256").read_text() for run in (before, after)]
+    lacking = f", only in one: {', '.join(name for _, name in missing)}" * bool(missing)
+    return [
+        f"{max(losses):.1e}",
+        f"{max(others):.1e}{lacking}",
+        f"{np.abs(vectors[0] - vectors[1]).max():.1e}",
+        "equal" if digests[0] == digests[1] else "differ",
+    ]
+
+
+def metrics(run: Path) -> dict[tuple[int, str], float]:
+    """Every logged number by step and name."""
+    lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()
+    return {
+        (line["step"], name): value
+        for line in map(json.loads, lines)
+        for name, value in line.items()
+        if name != "step" and not name.startswith(SKIPPED)
+    }
+
+
+def apart(one: float, other: float) -> float:
+    return abs(one - other) / max(abs(one), abs(other), 1.0)
+
+
+if __name__ == "__main__":
+    main()

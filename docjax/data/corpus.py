@@ -1,0 +1,318 @@
+"""Segments become tokens, and a corpus of them a folder that is read from disk.
+
+Nothing is cut by the token limit: a longer segment goes on in further segments. What
+a cap on the number of segments cuts is decided, and counted, in `batches.py`.
+"""
+
+import copy
+import fcntl
+import hashlib
+import itertools
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+from jaxtyping import Float, Int
+
+from docjax.data import corpus_files
+from docjax.data.tokenizer import Tokenizer
+from docjax.errors import UserError
+from docjax.storage import manifest
+from docjax.types import Document, Segment, Segments
+
+Cut = Callable[[Document], list[Segment]]
+DOCUMENTS_AT_ONCE = 256
+
+
+def segment_documents(
+    documents: Sequence[Document], segments: Cut, tokenizer: Tokenizer, limit: int
+) -> list[Segments]:
+    """The tokens of each document; fast, since all are encoded in one call.
+
+    Args:
+      segments: how a document is cut, such as `docjax.data.units.passages`.
+      limit: tokens of one segment at most, special tokens included.
+    """
+    cut = [segments(document) for document in documents]
+    ids = iter(tokenizer.encode([one.text for some in cut for one in some]))
+    return [
+        _join(document, some, list(itertools.islice(ids, len(some))), tokenizer, limit)
+        for document, some in zip(documents, cut)
+    ]
+
+
+def segment_document(
+    document: Document, segments: Cut, tokenizer: Tokenizer, limit: int
+) -> tuple[Segments, list[Segment]]:
+    """The tokens of one document, and the text of each of its segments."""
+    room = _room(tokenizer, limit)
+    cut, ids, pieces = segments(document), [], []
+    for segment in cut:
+        tokens, starts = tokenizer.encode_with_starts(segment.text)
+        bounds = [0, *starts[room::room].tolist(), len(segment.text)]
+        for start, end in itertools.pairwise(bounds):
+            pieces.append(Segment(segment.text[start:end], segment.section))
+        ids.append(tokens)
+    return _join(document, cut, ids, tokenizer, limit), pieces
+
+
+def _join(
+    document: Document,
+    cut: list[Segment],
+    ids: list[np.ndarray],
+    tokenizer: Tokenizer,
+    limit: int,
+) -> Segments:
+    """One document's segments, with special tokens, the long ones continued."""
+    room = _room(tokenizer, limit)
+    pieces, sections = [], []
+    for segment, tokens in zip(cut, ids, strict=True):
+        for start in range(0, max(len(tokens), 1), room):
+            middle = tokens[start : start + room]
+            pieces.append(np.concatenate([tokenizer.prefix, middle, tokenizer.suffix]))
+            sections.append(segment.section)
+    return Segments(
+        np.concatenate(pieces) if pieces else np.zeros(0, np.int32),
+        np.cumsum([0, *map(len, pieces)]).astype(np.int64),
+        np.array(sections, np.int32),
+        np.array(document.edges, np.int32).reshape(-1, 2),
+    )
+
+
+def _room(tokenizer: Tokenizer, limit: int) -> int:
+    """Tokens of text in a segment."""
+    special = len(tokenizer.prefix) + len(tokenizer.suffix)
+    if limit <= special:
+        raise UserError(
+            f"limit={limit}: a segment needs more than its {special} special tokens"
+        )
+    return limit - special
+
+
+class Corpus:
+    """The tokens of all documents, in a folder of arrays that are read as needed.
+
+    `corpus[i]` is document i as `Segments`. The folder is complete or not there at
+    all: it is written under another name, and renamed at the end.
+
+    Attributes:
+      ids, labels, splits: of each document, in the order of the source.
+      words: of each document, int64.
+      lengths: tokens of each segment of the corpus, int64, special tokens included.
+      counts: segments of each document, int64.
+      vectors: of each segment, float32 [segments, d], if they were computed before.
+    """
+
+    vectors: np.ndarray | None = None
+
+    def __init__(self, folder: Path):
+        facts = corpus_files.read_facts(folder)
+        if facts is None:
+            raise UserError(f"{folder}: no corpus there, or one of another version")
+        self.folder, self._summary = folder, facts["summary"]
+        try:
+            self._arrays = corpus_files.read_arrays(folder)
+            self.ids, self.labels, self.splits, self.words = corpus_files.read_rows(
+                folder
+            )
+            whole = corpus_files.fits(self._arrays, len(self.ids))
+        except (OSError, EOFError, ValueError, IndexError):
+            whole = False
+        if not whole:
+            raise UserError(f"{folder}: damaged; remove it, and it is built again")
+        self.lengths = np.diff(self._arrays["segments"])
+        self.counts = np.diff(self._arrays["documents"])
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Corpus":
+        """The corpus in `folder`. Raises UserError if there is none."""
+        return cls(Path(folder))
+
+    @classmethod
+    def build(
+        cls,
+        folder: str | Path,
+        documents: Iterable[Document],
+        segments: Cut,
+        tokenizer: Tokenizer,
+        limit: int,
+        fingerprint: str,
+        contents: Callable[[], str | None] = lambda: None,
+    ) -> "Corpus":
+        """The corpus in `folder`, written first unless its `fingerprint` is this.
+
+        `documents` are read only if it is written. Processes that share the folder
+        wait for the one that writes. `contents` gives the fingerprint of the contents,
+        asked for if the other differs: a corpus of the same contents stays as it is,
+        and takes the new `fingerprint`.
+        """
+        folder = Path(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with open(folder.with_name(folder.name + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            facts = corpus_files.read_facts(folder)
+            if not facts or not manifest.agrees(facts, fingerprint, contents):
+                of_contents = contents()  # before the documents are read
+                partial = folder.with_name(folder.name + ".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                pairs = _segmented(documents, segments, tokenizer, limit)
+                summary = corpus_files.write(
+                    partial, pairs, tokenizer.vocabulary, fingerprint, of_contents
+                )
+                logging.info("corpus: %s", summary)
+                shutil.rmtree(folder, ignore_errors=True)
+                partial.rename(folder)
+            elif facts["fingerprint"] != fingerprint:
+                corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
+                logging.info("corpus kept: the same contents in files of other times")
+        return cls(folder)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Segments:
+        index = range(len(self))[index]
+        start, end = self._arrays["documents"][index : index + 2]
+        offsets = np.array(self._arrays["segments"][start : end + 1])
+        tokens = self._arrays["tokens"][offsets[0] : offsets[-1]]
+        edges = slice(*self._arrays["edge_offsets"][index : index + 2])
+        return Segments(
+            tokens.astype(np.int32),
+            offsets - offsets[0],
+            np.array(self._arrays["sections"][start:end]),
+            np.array(self._arrays["edges"][edges]),
+            None if self.vectors is None else self.vectors[start:end],
+            np.full(end - start, index),
+        )
+
+    def concatenated(
+        self, documents: Int[np.ndarray, " b"], limit: int | None = None
+    ) -> Segments:
+        """The segments of several documents, those of one after those of another.
+
+        limit: the first segments of each alone; None reads all.
+        """
+        first, after = self._rows(documents, limit)
+        rows = spans(first, after - first)
+        starts, ends = (self._arrays["segments"][row] for row in (first, after))
+        return Segments(
+            self.tokens[spans(starts, ends - starts)].astype(np.int32),
+            np.concatenate([[0], np.cumsum(self.lengths[rows])]),
+            np.array(self._arrays["sections"][rows]),
+            np.zeros((0, 2), np.int32),
+            numbers=np.repeat(documents, after - first),
+        )
+
+    def sizes(
+        self, documents: Int[np.ndarray, " b"], limit: int | None = None
+    ) -> Int[np.ndarray, " b"]:
+        """Tokens of some documents, or of the first `limit` segments of each."""
+        first, after = self._rows(documents, limit)
+        return self._arrays["segments"][after] - self._arrays["segments"][first]
+
+    def _rows(self, documents, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        first, after = (self._arrays["documents"][documents + end] for end in (0, 1))
+        return first, np.minimum(after, first + limit) if limit else after
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The tokens of all documents, one after the other."""
+        return self._arrays["tokens"]
+
+    def word_counts(
+        self,
+        vocabulary: int,
+        documents: Int[np.ndarray, " b"] | None = None,
+        limit: int | None = None,
+    ) -> Int[np.ndarray, " w"]:
+        """How often some documents, or all, have each of `vocabulary` tokens.
+
+        limit: as in `concatenated`.
+        """
+        documents = np.arange(len(self)) if documents is None else documents
+        counts = np.zeros(vocabulary, np.int64)
+        for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
+            some = documents[first : first + DOCUMENTS_AT_ONCE]
+            tokens = self.concatenated(some, limit).tokens
+            counts += np.bincount(tokens, minlength=vocabulary)
+        return counts
+
+    def starts(self) -> Int[np.ndarray, " c"]:
+        """Where each document's tokens start, and after the last where they end."""
+        return self._arrays["segments"][self._arrays["documents"]]
+
+    def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
+        """This corpus, its segments with their vectors."""
+        found = copy.copy(self)
+        found.vectors = vectors
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers of documents, words, segments, tokens and edges; of documents by
+        label and split; and the most tokens of a segment (`longest`) and segments of
+        a document (`most_segments`)."""
+        return dict(self._summary)
+
+
+def spans(
+    starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
+) -> Int[np.ndarray, " m"]:
+    """As many numbers from each start on as its size, one span after the other."""
+    before = np.cumsum(sizes) - sizes
+    return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
+
+
+def fingerprint(
+    source: Callable | None,
+    segments: Cut,
+    tokenizer: Tokenizer,
+    limit: int,
+    content: bool = False,
+) -> str:
+    """What a corpus on disk depends on, as one sha256.
+
+    That is: the functions with their keywords, as `docjax.config.build` binds them, the
+    stamp of the source (sizes and times of files, versions of packages), the tokenizer,
+    the limit, and the format. With `content`, the bytes of files take the place of
+    their sizes and times: equal for copies, but all of them are read.
+    """
+    parts = [_part(source, content), _part(segments, content), tokenizer.sha256, limit]
+    facts = json.dumps([corpus_files.FORMAT, *parts], default=str)
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _segmented(
+    documents: Iterable[Document], segments: Cut, tokenizer: Tokenizer, limit: int
+) -> Iterator[tuple[Document, Segments]]:
+    """Each document with its tokens; `DOCUMENTS_AT_ONCE` are in memory."""
+    documents, empty = iter(documents), True
+    while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
+        empty = False
+        found = segment_documents(batch, segments, tokenizer, limit)
+        for document, one in zip(batch, found):
+            if not len(one):
+                raise UserError(f"document {document.id!r} has no segments: no words")
+            yield document, one
+    if empty:
+        raise UserError("empty corpus: the source has no documents")
+
+
+def _part(value: Any, content: bool) -> Any:
+    """A function and its keywords, and what its module's `stamp` adds, as JSON."""
+    if isinstance(value, (list, tuple)):
+        return [_part(one, content) for one in value]
+    if not callable(value):
+        return value
+    fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})
+    stamp = getattr(sys.modules[fn.__module__], "stamp", None)
+    return [
+        f"{fn.__module__}.{fn.__qualname__}",
+        {key: _part(keywords[key], content) for key in sorted(keywords)},
+        stamp(**keywords, content=content) if stamp else None,
+    ]

@@ -1,0 +1,150 @@
+"""How a tokenised corpus lies in its folder: flat arrays, and a line a document.
+
+    corpus.json      format, fingerprint, contents, summary; written last
+    documents.jsonl  [id, label, split, words] of each document
+    tokens.npy       the tokens of all segments, one after the other
+    segments.npy     segment i is tokens[segments[i]:segments[i + 1]]
+    sections.npy     the section of each segment
+    documents.npy    document i has the segments documents[i]:documents[i + 1]
+    edges.npy        pairs of section numbers that the user connected
+    edge_offsets.npy document i has the edges edge_offsets[i]:edge_offsets[i + 1]
+
+What it means, and when it is written anew, is said in `tokens.Corpus`.
+"""
+
+import contextlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docjax.data.records import full_text
+from docjax.storage.arrays import growing_array
+from docjax.types import Document, Segments
+
+FORMAT = 1
+OFFSETS = ("segments", "documents", "edge_offsets")
+ARRAYS = ("tokens", "sections", "edges", *OFFSETS)
+
+
+def write(
+    folder: Path,
+    pairs: Iterable[tuple[Document, Segments]],
+    vocabulary: int,
+    fingerprint: str,
+    contents: str | None,
+) -> dict[str, Any]:
+    """Writes documents and their tokens, one at a time; gives the summary."""
+    kinds = dict.fromkeys(ARRAYS, np.int32) | dict.fromkeys(OFFSETS, np.int64)
+    kinds["tokens"] = np.uint16 if vocabulary <= 1 << 16 else np.int32
+    tally = Tally()
+    with contextlib.ExitStack() as files:
+        file = folder / "documents.jsonl"
+        lines = files.enter_context(open(file, "w", encoding="utf-8"))
+        append = {
+            name: files.enter_context(
+                growing_array(folder / f"{name}.npy", kind, (2,) * (name == "edges"))
+            )
+            for name, kind in kinds.items()
+        }
+        for name in OFFSETS:
+            append[name](np.zeros(1))
+        for document, found in pairs:
+            append["segments"](tally.counts["tokens"] + found.offsets[1:])
+            words = tally.add(document, found)
+            append["documents"](np.array([tally.counts["segments"]]))
+            append["edge_offsets"](np.array([tally.counts["edges"]]))
+            for name in ("tokens", "sections", "edges"):
+                append[name](getattr(found, name))
+            row = [document.id, document.label, document.split, words]
+            lines.write(json.dumps(row) + "\n")
+    prints = {"fingerprint": fingerprint, "contents": contents}
+    write_facts(folder, {"format": FORMAT, **prints, "summary": tally.summary()})
+    return tally.summary()
+
+
+class Tally:
+    """What a corpus holds, counted document by document."""
+
+    def __init__(self) -> None:
+        self.counts: Counter = Counter()
+        self.labels: Counter = Counter()
+        self.splits: Counter = Counter()
+
+    def add(self, document: Document, found: Segments) -> int:
+        """Counts one document; gives its words."""
+        words = len(full_text(document).split())
+        for name, number in (
+            ("documents", 1),
+            ("words", words),
+            ("segments", len(found)),
+            ("tokens", len(found.tokens)),
+            ("edges", len(found.edges)),
+        ):
+            self.counts[name] += number
+        self.labels.update([document.label] if document.label else [])
+        self.splits.update([document.split] if document.split else [])
+        most = max(self.counts["most_segments"], len(found))
+        self.counts["most_segments"] = most
+        longest = max(self.counts["longest"], int(found.lengths.max()))
+        self.counts["longest"] = longest
+        return words
+
+    def summary(self) -> dict[str, Any]:
+        """All counts as plain numbers, labels and splits with the largest first."""
+        labels, splits = self.labels.most_common(), self.splits.most_common()
+        return {**self.counts, "labels": dict(labels), "splits": dict(splits)}
+
+
+def write_facts(folder: Path, facts: dict[str, Any]) -> None:
+    """Writes corpus.json, or leaves the old one as it was."""
+    temporary = folder / "corpus.json.tmp"
+    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(folder / "corpus.json")
+
+
+def read_facts(folder: Path) -> dict[str, Any] | None:
+    """What corpus.json says; None if there is none of this format."""
+    try:
+        facts = json.loads((folder / "corpus.json").read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return facts if facts.get("format") == FORMAT else None
+
+
+def read_arrays(folder: Path) -> dict[str, np.ndarray]:
+    """The arrays, mapped into memory and read as needed."""
+    return {
+        name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        for name in ARRAYS
+    }
+
+
+def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:
+    """Ids, labels, splits and words (int64) of all documents."""
+    found: tuple[list, list, list, list] = ([], [], [], [])
+    with open(folder / "documents.jsonl", encoding="utf-8") as lines:
+        for line in lines:
+            one, label, split, words = json.loads(line)
+            # The few labels and splits are kept once each.
+            label, split = (name and sys.intern(name) for name in (label, split))
+            for column, value in zip(found, (one, label, split, words), strict=True):
+                column.append(value)
+    return *found[:3], np.array(found[3], np.int64)
+
+
+def fits(arrays: dict[str, np.ndarray], documents: int) -> bool:
+    """Whether the arrays are of one corpus of that many documents, and whole."""
+    last = {name: int(arrays[name][-1]) for name in OFFSETS}
+    return (
+        len(arrays["documents"]) == len(arrays["edge_offsets"]) == documents + 1
+        and len(arrays["segments"]) == last["documents"] + 1
+        and len(arrays["sections"]) == last["documents"]
+        and len(arrays["tokens"]) == last["segments"]
+        and len(arrays["edges"]) == last["edge_offsets"]
+    )

@@ -1,0 +1,1 @@
+"""A trained model becomes a folder for other libraries."""

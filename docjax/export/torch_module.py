@@ -1,0 +1,352 @@
+"""Whole documents to vectors in sentence-transformers, the same that docjax gives.
+
+    SentenceTransformer(FOLDER, trust_remote_code=True).encode(documents)
+
+`docjax export` puts this file into the folders it writes; docjax itself never imports
+it, and it needs no docjax. A document is a text, or a dict {"text": ...} or {"title":
+..., "sections": [{"heading": ..., "text": ...}]}. It is read and cut into segments by
+`docjax_records.py`, a transformer or word vectors read them, and graph attention or a
+mean makes one vector of them. `docjax.json` says which. What the caps of the model leave
+out is logged as a warning.
+"""
+
+import functools
+import json
+import logging
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from sentence_transformers.util import load_file_path
+from tokenizers import Tokenizer
+from torch import nn
+from transformers import AutoModel
+
+from .docjax_records import (
+    check_text,
+    content,
+    full_text,
+    passages,
+    sentences_of,
+    whole,
+)
+
+ROWS = 32  # segments that the transformer reads in one call
+logger = logging.getLogger(__name__)
+
+
+def read_document(item):
+    """The document that a text or a dict describes, as docjax reads it."""
+    place = f"document {str(item)[:40]!r}"
+    document = content({"text": item} if isinstance(item, str) else item, place)
+    check_text(document, place, "it")
+    return document
+
+
+# Graphs: [1 + segments, 1 + segments], True where the row takes from the column; node 0
+# is the document.
+
+
+def full(sections, edges):
+    return torch.ones(len(sections) + 1, len(sections) + 1, dtype=torch.bool)
+
+
+def section(sections, edges, first_passage_clique=True):
+    numbers = torch.tensor(sections)
+    matrix = torch.eye(len(sections) + 1, dtype=torch.bool)
+    matrix[1:, 1:] |= numbers[:, None] == numbers[None, :]
+    first = torch.ones(len(sections), dtype=torch.bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    nodes = torch.cat([torch.tensor([True]), first])
+    matrix[0, nodes] = matrix[nodes, 0] = True
+    if first_passage_clique:
+        matrix |= nodes[:, None] & nodes[None, :]
+    return matrix
+
+
+def user_edges(sections, edges):
+    numbers = torch.tensor(sections)
+    matrix = section(sections, edges, first_passage_clique=False)
+    for one, other in edges:
+        pair = (numbers == one)[:, None] & (numbers == other)[None, :]
+        matrix[1:, 1:] |= pair | pair.T
+    return matrix
+
+
+SEGMENTS = {
+    f"docjax.data.units.{f.__name__}": f for f in (passages, sentences_of, whole)
+}
+GRAPHS = {f"docjax.data.graphs.{f.__name__}": f for f in (full, section, user_edges)}
+
+
+def built(node, known):
+    """The function of `known` that a config names, bound to its keywords."""
+    keywords = {key: value for key, value in node.items() if key != "fn"}
+    return functools.partial(lookup(node, known), **keywords)
+
+
+def lookup(node, known):
+    if node["fn"] not in known:
+        raise ValueError(
+            f"{node['fn']} has no PyTorch form; there are {', '.join(known)}"
+        )
+    return known[node["fn"]]
+
+
+# Segment encoders: token ids [n t] and lengths [n] to vectors [n d].
+
+
+class WordAverage(nn.Module):
+    def __init__(self, facts, file, model_kwargs):
+        super().__init__()
+        words = load_file(file("model.safetensors"))["embedding.weight"]
+        self.words = nn.Parameter(words)
+
+    def forward(self, tokens, lengths):
+        real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        weights = (real / lengths.clamp(min=1)[:, None]).to(self.words.dtype)
+        return torch.einsum("nt,ntd->nd", weights, self.words[tokens])
+
+    def save(self, folder):
+        save_file({"embedding.weight": self.words.data}, folder / "model.safetensors")
+
+
+class Transformer(nn.Module):
+    def __init__(self, facts, file, model_kwargs):
+        super().__init__()
+        self.first = facts["pooling"] == "first"
+        self.normalize = facts["normalize"]
+        self.offset = facts["position_offset"]
+        file("model.safetensors")  # into the same folder, if from the hub
+        folder = Path(file("config.json")).parent
+        self.model = AutoModel.from_pretrained(
+            folder, add_pooling_layer=False, **model_kwargs
+        )
+
+    def forward(self, tokens, lengths):
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        real = places < lengths[:, None]
+        seen = real.clone()
+        seen[:, 0] = True  # attention over nothing is not a number
+        # Given, since RoBERTa would not count tokens that look like padding.
+        positions = (places + self.offset).expand_as(tokens)
+        states = self.model(
+            input_ids=tokens, attention_mask=seen.long(), position_ids=positions
+        ).last_hidden_state
+        states = states.masked_fill(~real[..., None], 0)
+        if self.first:
+            vectors = states[:, 0]
+        else:
+            vectors = states.sum(1) / lengths.clamp(min=1)[:, None]
+        return F.normalize(vectors, dim=-1) if self.normalize else vectors
+
+    def save(self, folder):
+        self.model.save_pretrained(folder)
+
+
+SEGMENT_ENCODERS = {
+    "docjax.encoders.word_average.WordAverage": WordAverage,
+    "docjax.encoders.transformer.Transformer": Transformer,
+}
+
+
+# Document encoders: segment vectors [p d], lengths [p] and a graph to one vector, and the
+# vectors of queries [q d] to theirs.
+
+
+class Mean(nn.Module):
+    def __init__(self, facts, params):
+        super().__init__()
+        self.normalize = facts.get("normalize", False)
+
+    def forward(self, vectors, lengths, graph):
+        weights = lengths / lengths.sum().clamp(min=1)
+        return self.query(weights.to(vectors.dtype) @ vectors)
+
+    def query(self, vectors):
+        return F.normalize(vectors, dim=-1) if self.normalize else vectors
+
+
+class GraphAttention(nn.Module):
+    def __init__(self, facts, params):
+        super().__init__()
+        self.facts = facts
+        self.params = params  # by docjax's path, as "document/layer_0/kernel"
+
+    def forward(self, vectors, lengths, graph):
+        real = (lengths > 0)[:, None]
+        nodes = self.query(vectors) * real
+        mean = nodes.sum(0, keepdim=True) / real.sum().clamp(min=1)
+        nodes = torch.cat([mean, nodes])
+        for i in range(self.facts["layers"]):
+            nodes = F.elu(nodes) if i else nodes
+            nodes = self.layer(f"document/layer_{i}", nodes, graph)
+        return nodes[0]
+
+    def query(self, vectors):
+        kernel, bias = (self.params[f"document/node/{x}"] for x in ("kernel", "bias"))
+        return torch.tanh(vectors @ kernel + bias)
+
+    def layer(self, path, nodes, graph):
+        own = lambda name: self.params[f"{path}/{name}"]
+        sender, receiver = own("sender"), own("receiver")
+        heads, k = sender.shape
+        sent = (nodes @ own("kernel")).view(-1, heads, k)
+        given = torch.einsum("jhk,hk->hj", sent, sender)
+        taken = torch.einsum("ihk,hk->hi", sent, receiver)
+        scores = F.leaky_relu(given[:, None, :] + taken[:, :, None], 0.2)
+        least = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~graph, least).softmax(-1) * graph
+        out = torch.einsum("hij,jhk->ihk", weights, sent)
+        out = out.mean(1) if self.facts["merge"] == "mean" else out.flatten(1)
+        linear = self.facts["residual"] == "linear"
+        out = out + (nodes @ own("skip/kernel") if linear else nodes)
+        return out + own("bias") if self.facts["bias"] else out
+
+
+DOCUMENT_ENCODERS = {
+    "docjax.encoders.pooling.Mean": Mean,
+    "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
+}
+
+
+class LongDocuments(nn.Module):
+    """The one module of the model: documents to vectors, and queries to theirs."""
+
+    save_in_root = True
+
+    def __init__(self, facts, tokenizer, file, model_kwargs):
+        super().__init__()
+        encoder, limits = facts["encoder"], facts["limits"]
+        self.facts, self.tokenizer, self.limits = facts, tokenizer, limits
+        self.cut = built(facts["segments"], SEGMENTS)
+        self.graph = built(facts["graph"], GRAPHS) if facts["graph"] else None
+        self.prefix, self.suffix = _special(tokenizer)
+        rest = file("document.safetensors")
+        self.params = nn.ParameterDict(load_file(rest) if rest else {})
+        node = encoder["segment"]
+        self.segment = lookup(node, SEGMENT_ENCODERS)(node, file, model_kwargs)
+        node = encoder["document"]
+        self.document = lookup(node, DOCUMENT_ENCODERS)(node, self.params)
+        self.to(next(self.segment.parameters()).dtype)  # that of model_kwargs
+
+    @classmethod
+    def load(cls, name, subfolder="", model_kwargs=None, **kwargs):
+        """The module of a folder or hub name, as sentence-transformers asks for it."""
+        names = "token", "cache_folder", "revision", "local_files_only"
+        where = {key: kwargs[key] for key in names if key in kwargs}
+        file = lambda path: load_file_path(name, path, subfolder=subfolder, **where)
+        facts = json.loads(Path(file("docjax.json")).read_text("utf-8"))
+        tokenizer = Tokenizer.from_file(file("tokenizer.json"))
+        return cls(facts, tokenizer, file, model_kwargs or {})
+
+    def save(self, output_path, *args, **kwargs):
+        """Writes what `load` reads; docjax itself reads only what it has exported."""
+        folder = Path(output_path)
+        facts = {key: value for key, value in self.facts.items() if key != "measured"}
+        (folder / "docjax.json").write_text(json.dumps(facts, indent=2), "utf-8")
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+        self.segment.save(folder)
+        if self.params:
+            tensors = {name: tensor.data for name, tensor in self.params.items()}
+            save_file(tensors, folder / "document.safetensors")
+
+    def get_embedding_dimension(self):
+        parts = self.facts["encoder"]
+        return parts["document"].get("width", parts["segment"]["width"])
+
+    def preprocess(self, inputs, prompt=None, task=None, **kwargs):
+        """Token ids [n t] of all segments, and which document they belong to."""
+        if prompt:
+            raise ValueError("this model was trained without prompts: give none")
+        documents, graphs = [read_document(one) for one in inputs], None
+        if task == "query":
+            segments = [self._query(one) for one in documents]
+        else:
+            segments = [self._segments(one, self.cut) for one in documents]
+            segments = self._capped(segments)
+            if self.graph:
+                pairs = zip(segments, documents)
+                graphs = [self.graph([n for _, n in s], d.edges) for s, d in pairs]
+        ids = [ids for some in segments for ids, _ in some]
+        lengths = torch.tensor([len(one) for one in ids])
+        tokens = torch.zeros(len(ids), max(int(lengths.max()), 1), dtype=torch.long)
+        for row, one in zip(tokens, ids):
+            row[: len(one)] = torch.tensor(one)
+        return {
+            "input_ids": tokens,
+            "lengths": lengths,
+            "counts": [len(some) for some in segments],
+            "graphs": graphs,
+            "query": task == "query",
+        }
+
+    def forward(self, features):
+        vectors = self._vectors(features["input_ids"], features["lengths"])
+        if features["query"]:
+            found = self.document.query(vectors)
+        else:
+            found = torch.stack(self._documents(vectors, features))
+        return features | {"sentence_embedding": found}
+
+    def _documents(self, vectors, features):
+        counts = features["counts"]
+        parts = vectors.split(counts), features["lengths"].split(counts)
+        graphs = [graph.to(vectors.device) for graph in features["graphs"] or []]
+        graphs = graphs or [None] * len(counts)
+        return [self.document(*one) for one in zip(*parts, graphs)]
+
+    def _segments(self, document, cut):
+        """Token ids and section of each segment; the long ones go on in further ones."""
+        pieces = list(cut(document))
+        texts = [text for text, _ in pieces]
+        encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        room = self.limits["segment_tokens"] - len(self.prefix) - len(self.suffix)
+        return [
+            (self.prefix + one.ids[start : start + room] + self.suffix, number)
+            for one, (_, number) in zip(encoded, pieces)
+            for start in range(0, max(len(one.ids), 1), room)
+        ]
+
+    def _query(self, document):
+        found, most = self._segments(document, whole), self.limits["query_tokens"]
+        tokens = sum(len(ids) for ids, _ in found)
+        if len(found) > 1 or tokens > most:
+            raise ValueError(
+                f"query {full_text(document)[:40]!r} has {tokens} tokens, the model reads "
+                f"{most}: shorten it, or encode it as a document"
+            )
+        return found
+
+    def _capped(self, segments):
+        """The segments that the model reads of each document; the rest is counted."""
+        most = self.limits["inference_segments"]
+        cut = [some[most:] for some in segments if most and len(some) > most]
+        if cut:
+            logger.warning(
+                "the model reads the first %d segments of a document: %d segments "
+                "(%d tokens) are not read",
+                most,
+                sum(map(len, cut)),
+                sum(len(ids) for some in cut for ids, _ in some),
+            )
+        return [some[:most] for some in segments]
+
+    def _vectors(self, tokens, lengths):
+        """Segment vectors, read in order of length so that little is padding."""
+        order = lengths.argsort(descending=True)
+        found = []
+        for rows in order.split(ROWS):
+            longest = max(int(lengths[rows].max()), 1)
+            found.append(self.segment(tokens[rows, :longest], lengths[rows]))
+        return torch.cat(found)[order.argsort()]
+
+
+def _special(tokenizer):
+    """The ids that the tokenizer puts before and after a text."""
+    bare = tokenizer.encode("a", add_special_tokens=False).ids
+    ids = tokenizer.encode("a").ids
+    starts = range(len(ids) - len(bare) + 1)
+    start = next(i for i in starts if ids[i : i + len(bare)] == bare)
+    return ids[:start], ids[start + len(bare) :]

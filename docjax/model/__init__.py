@@ -1,0 +1,1 @@
+"""A trained model and everything that is done with one."""

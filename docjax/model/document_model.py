@@ -1,0 +1,334 @@
+"""A trained model as a user holds it: encode, compare, explain, classify.
+
+`docjax.load` gives one.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from absl import logging
+from jaxtyping import Float
+from tqdm import tqdm
+
+from docjax.data import corpus as tokens
+from docjax.data import documents as documents_lib
+from docjax.data import graphs
+from docjax.data import segment_batches as batches
+from docjax.data import units as segments
+from docjax.data.tokenizer import Tokenizer
+from docjax.encoders.document import DocumentEncoder
+from docjax.errors import UserError
+from docjax.model import compare as comparison
+from docjax.model.compare import Comparison, Side
+from docjax.model.inference import Inference
+from docjax.storage import checkpoint
+from docjax.types import SIMILARITIES, Document, Segment, Segments
+
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
+COUNTS = (
+    *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
+    "documents_empty",  # without a token that the model knows
+)
+
+
+class Attention(NamedTuple):
+    """Graph attention over one document; node 0 is the document."""
+
+    weights: Float[np.ndarray, "layers h i i"]  # row = receiver, column = sender
+    segments: list[Segment]  # of the nodes 1, 2, ...
+    headings: list[str]  # of the segments' sections
+    segments_cut: int  # that the model's cap leaves out
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DocumentModel:
+    """An encoder with its parameters, tokenizer and segments.
+
+    Attributes:
+      limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
+        segments of a document that are read (None: all).
+      labels: of the classes of `classify`.
+      similarity_fn_name: "cosine" or "dot": how training compared vectors.
+    """
+
+    encoder: DocumentEncoder
+    params: Any
+    tokenizer: Tokenizer
+    segments: Callable[[Document], list[Segment]]
+    graph: graphs.Builder | None
+    limits: Mapping[str, Any]
+    labels: Sequence[str] = ()
+    similarity_fn_name: str = "cosine"
+
+    def __post_init__(self) -> None:
+        if self.similarity_fn_name not in SIMILARITIES:
+            raise UserError(
+                f"similarity {self.similarity_fn_name!r} is none of "
+                f"{', '.join(SIMILARITIES)}"
+            )
+        classes = getattr(self.encoder.head, "classes", 0)
+        if classes and len(self.labels) != classes:
+            raise UserError(f"{len(self.labels)} labels, {classes} classes of the head")
+
+    @functools.cached_property
+    def width(self) -> int:
+        """Of a vector."""
+        return self.encode(["a"]).shape[1]
+
+    def encode(
+        self,
+        documents: Sequence[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: bool = False,
+    ) -> Any:
+        """Document vectors, float32 [documents, width], in the order given.
+
+        Args:
+          documents: texts, dicts as in a JSON-lines corpus, or Documents.
+          batch_size: segments that are read at once; None chooses by tokens.
+          normalize_embeddings: scales vectors to length 1.
+          return_stats: also gives the number of documents, segments and tokens read,
+            of segments and tokens that the model's cap left out, and of documents of
+            unknown words alone (otherwise the latter two are logged as a warning).
+
+        Raises:
+          UserError: for a document without text, and for what is no list.
+        """
+        check_list(documents)
+        stats: dict[str, int] = {}
+        bar = tqdm(documents, disable=not show_progress_bar)
+        found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
+        if not return_stats:
+            self.warn(stats)
+        vectors = np.stack(found) if found else self._no_vectors()
+        if normalize_embeddings:
+            vectors = comparison.unit(vectors)
+        return (vectors, stats) if return_stats else vectors
+
+    def encode_stream(
+        self,
+        documents: Iterable[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        stats: dict[str, int] | None = None,
+    ) -> Iterator[Float[np.ndarray, " d"]]:
+        """The vectors of any number of documents, one by one, in their order.
+
+        Some thousand segments are in memory at a time.
+
+        Args:
+          stats: takes the counts that `encode` returns, as documents are read.
+
+        Raises:
+          UserError: for a document without text, when it is reached.
+        """
+        stats = {} if stats is None else stats
+        stats.update({name: 0 for name in COUNTS if name not in stats})
+        read = self.read(documents, stats)
+        return self.inference(batch_size).encode(self.params, read)
+
+    def encode_queries(
+        self, texts: Sequence[str], *, normalize_embeddings: bool = False
+    ) -> Float[np.ndarray, "q d"]:
+        """Query vectors; a query is one segment of at most `limits.query_tokens`.
+
+        Raises:
+          UserError: for a longer query: it would be cut.
+        """
+        check_list(texts)
+        if not len(texts):
+            return self._no_vectors()
+        vectors = self.inference().queries(self.params, self.read_queries(texts))
+        return comparison.unit(vectors) if normalize_embeddings else vectors
+
+    def classify(
+        self,
+        documents: Sequence[str | Mapping | Document],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+    ) -> list[str]:
+        """The label of each document, by the head of a model trained to classify.
+
+        Raises:
+          UserError: as `encode`, and if the model has no such head.
+        """
+        if not self.encoder.classifies:
+            raise UserError(
+                "this model has no classes: train one with "
+                "configs/graph_roberta_classify.py, or a classifier on its vectors"
+            )
+        vectors = self.encode(
+            documents, batch_size=batch_size, show_progress_bar=show_progress_bar
+        )
+        numbers = self.inference().predictions(self.params, vectors)
+        return [self.labels[number] for number in numbers]
+
+    def similarity(
+        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... d"]
+    ) -> Float[np.ndarray, "_ _"]:
+        """Of every vector of `a` with every one of `b`, as training compared them.
+
+        See `similarity_fn_name`; the cosine of a zero vector is 0.
+        """
+        a, b = np.atleast_2d(a), np.atleast_2d(b)
+        return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
+
+    def compare(
+        self, a: str | Mapping | Document, b: str | Mapping | Document
+    ) -> Comparison:
+        """How similar two documents are, and which of their sections and segments.
+
+        All by cosine. A model that reads a document in one piece or in pieces of its
+        own length (word averages, plain transformers) compares sentences, and passages
+        of long texts. What the model's cap leaves out is counted, as in `encode`.
+
+        Raises:
+          UserError: for a document without text.
+        """
+        sides = self.read_pair(a, b)
+        return comparison.compare(self.inference(), self.params, *sides)
+
+    def explain(self, document: str | Mapping | Document) -> Attention:
+        """The graph attention over a document's segments, with their texts.
+
+        Raises:
+          UserError: if the model's document encoder has no attention.
+        """
+        read = as_document(document, 0)
+        one, pieces = tokens.segment_document(
+            read, self.segments, self.tokenizer, self.limits["segment_tokens"]
+        )
+        kept = self._cut(one, {})
+        weights = self.inference().attention(self.params, kept)
+        sections = [section.heading for section in read.sections] or [""]
+        headings = [sections[piece.section] for piece in pieces]
+        count = len(kept)
+        return Attention(weights, pieces[:count], headings[:count], len(one) - count)
+
+    def read(
+        self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
+    ) -> Iterator[Segments]:
+        """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
+        return (self._cut(one, stats) for one in self._tokenize(documents))
+
+    def read_queries(self, texts: Sequence[str]) -> list[Segments]:
+        """Each query's tokens. Raises UserError for one that would be cut."""
+        most = self.limits["query_tokens"]
+        found = list(self._tokenize(texts, segments.whole))
+        for text, one in zip(texts, found, strict=True):
+            if len(one) > 1 or len(one.tokens) > most:
+                raise UserError(
+                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
+                    f"{most}: shorten it, or encode it as a document"
+                )
+        empty = sum(not len(one.tokens) for one in found)
+        if empty:
+            logging.warning(
+                "%d of %d queries have no word of the vocabulary: their vectors are zero",
+                empty,
+                len(found),
+            )
+        return found
+
+    def read_pair(
+        self, a: str | Mapping | Document, b: str | Mapping | Document
+    ) -> list[Side]:
+        """Two documents' tokens and texts, as `compare` reads them."""
+        return [
+            comparison.read(
+                as_document(one, number), self.segments, self.tokenizer, self.limits
+            )
+            for number, one in enumerate((a, b))
+        ]
+
+    def fingerprint(self) -> str:
+        """A sha256 of all that a document's vector depends on."""
+        limit = self.limits["segment_tokens"]
+        cut = tokens.fingerprint(self.graph, self.segments, self.tokenizer, limit)
+        facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
+        return checkpoint.digest(facts, self.params)
+
+    def _tokenize(
+        self, items: Iterable, cut: Callable | None = None
+    ) -> Iterator[Segments]:
+        documents = (as_document(item, number) for number, item in enumerate(items))
+        for some in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
+            yield from tokens.segment_documents(
+                some,
+                cut or self.segments,
+                self.tokenizer,
+                self.limits["segment_tokens"],
+            )
+
+    def warn(self, stats: Mapping[str, int]) -> None:
+        """Logs what the counts of `encode` say was not read."""
+        if stats["segments_cut"]:
+            logging.warning(
+                "the model reads the first %d segments of a document: %d segments "
+                "(%d tokens) are not read",
+                self.limits["inference_segments"],
+                stats["segments_cut"],
+                stats["tokens_cut"],
+            )
+        if stats["documents_empty"]:
+            logging.warning(
+                "%d of %d documents have no word of the vocabulary: their vectors are "
+                "zero",
+                stats["documents_empty"],
+                stats["documents"],
+            )
+
+    def _cut(self, one: Segments, stats: dict[str, int]) -> Segments:
+        """At most `limits.inference_segments` segments; counts what is left out."""
+        kept = batches.cap(one, self.limits["inference_segments"])
+        if stats:
+            stats["documents"] += 1
+            stats["segments"] += len(kept)
+            stats["tokens"] += len(kept.tokens)
+            stats["segments_cut"] += len(one) - len(kept)
+            stats["tokens_cut"] += len(one.tokens) - len(kept.tokens)
+            stats["documents_empty"] += not len(kept.tokens)
+        return kept
+
+    def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
+        return np.zeros((0, self.width), np.float32)
+
+    def inference(self, batch_size: int | None = None) -> Inference:
+        return Inference(
+            encoder=self.encoder,
+            graph=self.graph,
+            mesh=jax.sharding.Mesh(jax.local_devices(), ("data",)),
+            limit=self.limits["segment_tokens"],
+            batch=batch_size,
+        )
+
+
+def check_list(documents: Any) -> None:
+    """Raises UserError for one document, a table, or rows of anything."""
+    one = isinstance(documents, (str, Mapping, Document))
+    if one or getattr(documents, "ndim", 1) != 1:
+        raise UserError(
+            f"a {type(documents).__name__} is no list of documents: put one document "
+            "into [ ], and give one column of a table (in a ColumnTransformer by its "
+            "name alone, not in [ ])"
+        )
+
+
+def as_document(item: str | Mapping | Document, number: int) -> Document:
+    """A text, dict or Document as a Document; `number` names it in errors."""
+    if isinstance(item, Document):
+        documents_lib.check_text(item, f"document {number}")
+        return item
+    if isinstance(item, str):
+        item = {"id": str(number), "text": item}
+    if isinstance(item, Mapping) and "id" not in item and "_id" not in item:
+        item = {**item, "id": str(number)}
+    return documents_lib.parse(item, f"document {number}")

@@ -1,0 +1,163 @@
+"""`docjax encode`: vectors of any number of documents, in memory that stays flat."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from docjax.data.documents import parts
+from docjax.data.sources.jsonl import check_again, jsonl, stamp
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.storage.shards import Shards, beside, rows_and_ids
+from docjax.types import Document
+
+DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends when it has so many
+
+
+def encode_file(
+    model: DocumentModel,
+    path: str,
+    output: Path,
+    *,
+    max_bad_fraction: float = 0.0,
+    processes: int = 1,
+    process: int = 0,
+) -> dict[str, Any] | None:
+    """Writes the vectors of JSON lines, as `docjax.storage.shards` says; gives the counts.
+
+    Killed at any moment and called again, it goes on. Of several processes each writes
+    every so many-th shard, and the last to finish joins all; the others get None.
+
+    Raises:
+      UserError: for a bad document, before any is encoded; if input or model are not
+        those it was begun with; for a damaged shard; and if nothing can be written.
+    """
+    if not 0 <= process < processes:
+        raise UserError(
+            f"--process {process} of --processes {processes}: processes are numbered "
+            f"from 0 to {processes - 1}"
+        )
+
+    def prints(content: bool) -> str:
+        facts = [stamp(path, content), max_bad_fraction, DOCUMENTS, CHARACTERS]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    check_again(path)
+    files = Shards(
+        output, model.fingerprint(), lambda: prints(False), lambda: prints(True)
+    )
+    with _written(output):
+        with files.locked():
+            counts = files.complete()
+            if counts is not None:
+                return counts
+            plan = files.plan(lambda: survey(path, max_bad_fraction))
+        documents = jsonl(path, max_bad_fraction)
+        _encode_shards(model, documents, files, plan["documents"], processes, process)
+        with files.locked():
+            return files.complete() or files.join(plan)
+
+
+def survey(path: str, max_bad_fraction: float) -> dict[str, Any]:
+    """The number of `documents` in each shard, and of those `left_out` by reason.
+
+    A mistake anywhere in the input is found here, and not after hours.
+    """
+    report: Counter = Counter()
+    documents = jsonl(path, max_bad_fraction, report)
+    bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
+    sizes = [len(shard) for shard in shards(iter(bar))]
+    del report["documents"]
+    return {"documents": sizes, "left_out": report}
+
+
+def shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Lists of consecutive documents, always cut at the same places."""
+    return parts(documents, DOCUMENTS, CHARACTERS)
+
+
+def _encode_shards(
+    model: DocumentModel,
+    documents: Iterator[Document],
+    files: Shards,
+    sizes: list[int],
+    processes: int,
+    process: int,
+) -> None:
+    """Writes those of this process's shards that are not there yet."""
+    total = sum(sizes[process::processes])
+    bar = tqdm(total=total, desc="encode", unit="document", disable=None)
+    with bar, contextlib.closing(documents):
+        for number, shard in enumerate(shards(documents)):
+            if [len(shard)] != sizes[number : number + 1]:
+                break
+            if number % processes == process:
+                if files.read(number) is None:
+                    counts: dict[str, int] = {}
+                    vectors = np.stack(list(model.encode_stream(shard, stats=counts)))
+                    files.write(number, vectors, [one.id for one in shard], counts)
+                bar.update(len(shard))
+
+
+def encode_once(
+    model: DocumentModel, documents: Iterable[Document], counts: dict[str, Any]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Id and vector of each document, read once; `counts` are taken on the way."""
+    ids: deque[str] = deque()
+
+    def remembered() -> Iterator[Document]:
+        for document in documents:
+            ids.append(document.id)
+            yield document
+
+    bar = tqdm(remembered(), desc="encode", unit="document", disable=None)
+    for vector in model.encode_stream(iter(bar), stats=counts):
+        counts["width"] = len(vector)
+        yield ids.popleft(), vector
+
+
+def check_output(flag: str, name: str) -> None:
+    """Raises UserError for an output that cannot be a file, before work is done."""
+    if not Path(name).name or Path(name).is_dir():
+        raise UserError(f"{flag} {name!r}: no file can be written there: name a file")
+
+
+def write_array(pairs: Iterable[tuple[str, np.ndarray]], output: Path) -> None:
+    """Writes OUT and OUT.ids.jsonl. Raises UserError if OUT is there already."""
+    if output.exists():
+        raise UserError(
+            f"{output} is there already: name another --output, or delete it"
+        )
+    pairs = iter(pairs)
+    first = next(pairs)
+    with _written(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with rows_and_ids(output, len(first[1])) as append:
+            for name, vector in itertools.chain([first], pairs):
+                append(vector[None], [name])
+            beside(output, "json").unlink(missing_ok=True)  # it told of another
+
+
+def lines(pairs: Iterable[tuple[str, np.ndarray]]) -> Iterator[str]:
+    """A JSON object a document, with its id and vector."""
+    for name, vector in pairs:
+        yield json.dumps({"id": name, "vector": vector.tolist()}) + "\n"
+
+
+@contextlib.contextmanager
+def _written(output: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{output}: cannot be written ({error}); mend that, and run the same "
+            "command again"
+        ) from None

@@ -1,0 +1,1 @@
+"""Everything about a run directory: config, parts, parameters, metrics, report."""

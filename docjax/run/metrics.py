@@ -1,0 +1,124 @@
+"""metrics.jsonl: one JSON object a line, `step` and flat names."""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+from tqdm import tqdm
+
+from docjax.errors import UserError
+
+
+class Metrics:
+    """Writes a run's metrics; shows a bar on a terminal, lines otherwise.
+
+    Lines that come again are dropped: those after `step` of a run that was cut off
+    after its last checkpoint, and the last evaluation of a run that was complete.
+    """
+
+    def __init__(self, run: Path, step: int, steps: int, tensorboard: bool = False):
+        self._path = run / "metrics.jsonl"
+        self._first = jax.process_index() == 0
+        if self._first:
+            last = step == steps
+            keep = [
+                line
+                for line in read(run)
+                if 0 < step > line["step"]
+                or (0 < step == line["step"] and ("train/loss" in line or not last))
+            ]
+            text = "".join(json.dumps(line) + "\n" for line in keep)
+            temporary = self._path.with_suffix(".tmp")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.rename(self._path)
+        self._bar = tqdm(
+            total=steps,
+            initial=step,
+            disable=not (self._first and sys.stderr.isatty()),
+            unit="step",
+        )
+        self._events = _events(run) if tensorboard and self._first else None
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Adds one line."""
+        if not self._first:
+            return
+        line = {"step": step} | {name: float(metrics[name]) for name in metrics}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        shown = ", ".join(f"{k} {v:.4g}" for k, v in line.items() if _shown(k))
+        if self._bar.disable:
+            print(
+                f"step {step}/{self._bar.total}: {shown}", file=sys.stderr, flush=True
+            )
+        else:
+            self._bar.set_postfix_str(shown)
+        if self._events:
+            _add_event(self._events, line)
+
+    def tick(self, step: int) -> None:
+        """Moves the bar."""
+        self._bar.update(step - self._bar.n)
+
+    def close(self) -> None:
+        self._bar.close()
+        if self._events:
+            self._events.close()
+
+
+def read(run: Path) -> list[dict[str, int | float]]:
+    """The lines of a run's metrics.jsonl; a torn last line is left out."""
+    path = run / "metrics.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = []
+    for number, line in enumerate(lines):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            if number + 1 < len(lines):
+                raise
+    return found
+
+
+def last_metrics(run: Path) -> dict[str, int | float]:
+    """The last line of a run's metrics.jsonl."""
+    return read(run)[-1]
+
+
+def finite(*values: float) -> bool:
+    """Whether all values are finite."""
+    return all(math.isfinite(value) for value in values)
+
+
+def _shown(name: str) -> bool:
+    return name in ("train/loss", "time/documents_per_s") or name.startswith(
+        ("eval/", "validation/")
+    )
+
+
+def _events(run: Path):
+    try:
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    except ImportError:
+        raise UserError(
+            "--config.tensorboard needs tensorboard: pip install tensorboard"
+        ) from None
+    return EventFileWriter(str(run / "tensorboard"))
+
+
+def _add_event(writer, line: Mapping[str, float]) -> None:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    values = [
+        Summary.Value(tag=name, simple_value=value)
+        for name, value in line.items()
+        if name != "step"
+    ]
+    event = Event(wall_time=time.time(), step=int(line["step"]))
+    event.summary.CopyFrom(Summary(value=values))
+    writer.add_event(event)

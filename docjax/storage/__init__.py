@@ -1,0 +1,1 @@
+"""What survives a kill: checkpoints, manifests, shards, and where processes wait."""

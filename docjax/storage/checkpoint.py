@@ -1,0 +1,200 @@
+"""A run directory's state: save, verify, restore.
+
+A checkpoint is written by Orbax (atomic: a killed save leaves nothing) and sealed
+by a manifest with the sha256 of each of its files. A restore verifies the manifest
+and walks back to the newest good checkpoint: a flipped bit would be restored
+silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
+"""
+
+import hashlib
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from absl import logging
+
+from docjax.errors import UserError
+from docjax.storage import manifest
+from docjax.storage.manifest import MANIFEST
+from docjax.storage.processes import wait
+
+
+class Checkpointer:
+    """The checkpoints in a folder, the newest `keep` of them."""
+
+    def __init__(self, folder: Path, keep: int = 2):
+        self.folder = folder.absolute()
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=keep, cleanup_tmp_directories=True
+        )
+        self._manager = ocp.CheckpointManager(self.folder, options=options)
+        self._sealer = ThreadPoolExecutor(1)
+        self._sealing: Future | None = None
+
+    def save(self, step: int, params: Any, rest: Any, progress: dict) -> None:
+        """Saves in the background: parameters, the rest of the state, and JSON.
+
+        A good checkpoint of this step stays as it is.
+        """
+        self.wait()
+        if (self.folder / str(step)).exists():
+            if check(self.folder / str(step)) is None:
+                return
+            self._set_aside(step - 1)
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                params=ocp.args.StandardSave(params),
+                rest=ocp.args.StandardSave(rest),
+                progress=ocp.args.JsonSave(progress),
+            ),
+            force=True,
+        )
+        self._sealing = self._sealer.submit(self._seal, step)
+
+    def wait(self) -> None:
+        """Returns when the last save is complete and sealed.
+
+        Raises:
+          UserError: if it could not be written.
+        """
+        if self._sealing is not None:
+            sealing, self._sealing = self._sealing, None
+            try:
+                sealing.result()
+            except OSError as error:
+                raise UserError(
+                    f"{self.folder}: a checkpoint could not be saved ({error}); the one "
+                    "before is kept: make room, and run the same command again"
+                ) from None
+            wait("checkpoint sealed")
+
+    def restore(self, params: Any, rest: Any) -> tuple[Any, Any, dict] | None:
+        """The newest good checkpoint as (params, rest, progress), or None.
+
+        Args:
+          params, rest: trees of arrays or shapes that say what is expected.
+
+        Raises:
+          UserError: if there are checkpoints and none is good.
+        """
+        step = newest_good(self.folder)
+        wait("checkpoints verified")  # nothing is moved while others still read it
+        self._set_aside(-1 if step is None else step)
+        if step is None:
+            return None
+        restored = self._manager.restore(
+            step,
+            args=ocp.args.Composite(
+                params=ocp.args.StandardRestore(params),
+                rest=ocp.args.StandardRestore(rest),
+                progress=ocp.args.JsonRestore(),
+            ),
+        )
+        return restored["params"], restored["rest"], restored["progress"]
+
+    def close(self) -> None:
+        self.wait()
+        self._manager.close()
+
+    def _set_aside(self, good: int) -> None:
+        """Moves checkpoints newer than the good one to `damaged/`."""
+        if jax.process_index() == 0:
+            for path in list(self.folder.glob("*")):
+                if path.name.isdigit() and int(path.name) > good:
+                    aside = self.folder.parent / "damaged"
+                    aside.mkdir(exist_ok=True)
+                    path.rename(aside / f"{path.name}-{os.getpid()}")
+        wait("checkpoints set aside")
+        self._manager.reload()
+
+    def _seal(self, step: int) -> None:
+        self._manager.wait_until_finished()
+        if jax.process_index() == 0:
+            manifest.seal(self.folder / str(step))
+
+
+def restore_params(run: Path, params: Any) -> Any:
+    """The parameters that a run ended with, like the tree `params`.
+
+    Those of the best step if the run selected one, of the newest good one otherwise;
+    each process has all of them, on whatever devices the run was trained.
+
+    Raises:
+      UserError: if there are none, or of other shapes.
+    """
+    for folder in (run / "best", run / "checkpoints"):
+        step = newest_good(folder)
+        if step is not None:
+            return _restored(folder.absolute() / str(step) / "params", params)
+    raise UserError(f"{run}: has no checkpoint yet; train it first")
+
+
+def _restored(folder: Path, params: Any) -> Any:
+    held = ocp.StandardCheckpointHandler().metadata(folder).tree
+    if _shapes(held) != _shapes(params):
+        raise UserError(
+            f"{folder}: the parameters of another encoder than config.json names"
+        )
+    # Asked for as NumPy arrays, or they would go back to the devices of the training.
+    host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
+    with ocp.StandardCheckpointer() as reader:
+        return jax.tree.map(jnp.asarray, reader.restore(folder, host))
+
+
+def _shapes(tree: Any) -> Any:
+    return jax.tree.map(lambda array: tuple(array.shape), tree)
+
+
+def newest_good(folder: Path) -> int | None:
+    """The newest step whose files are as they were written; None without any.
+
+    A single checkpoint without manifest counts as none: the run was killed while it
+    saved its first.
+
+    Raises:
+      UserError: if there are checkpoints and none is good.
+    """
+    faults = []
+    names = [p.name for p in folder.glob("*") if p.name.isdigit()]
+    for step in sorted(map(int, names), reverse=True):
+        fault = check(folder / str(step))
+        if fault is None:
+            return step
+        faults.append(fault)
+        logging.warning("checkpoint %d passed over: %s", step, fault)
+    if len(faults) > 1 or (faults and (folder / names[0] / MANIFEST).exists()):
+        raise UserError(
+            f"{folder}: none of the {len(faults)} checkpoints is good ({faults[0]}); "
+            "bring them back from a copy, or train anew in another folder"
+        )
+    return None
+
+
+def digest(facts: str, params: Any) -> str:
+    """A sha256 of some facts and of all parameters, their names and values."""
+    found = hashlib.sha256(facts.encode())
+    for path, leaf in jax.tree.leaves_with_path(params):
+        found.update(jax.tree_util.keystr(path).encode())
+        found.update(np.asarray(leaf).tobytes())
+    return found.hexdigest()
+
+
+def check(folder: Path) -> str | None:
+    """What is wrong with a checkpoint's files; None if nothing is."""
+    try:
+        found = manifest.compare(folder)
+    except FileNotFoundError:
+        return f"{folder} is not sealed (the run was killed while saving)"
+    except ValueError:
+        return f"{folder / MANIFEST} is not JSON"
+    for name in found.differing:
+        return f"{folder / name} differs from what was saved"
+    for name in found.missing:
+        return f"{folder / name} is missing from what was saved"
+    return None

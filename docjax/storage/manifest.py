@@ -1,0 +1,76 @@
+"""The sha256 of every file of a folder, in a file beside them: a flipped bit is found."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docjax import config
+
+MANIFEST = "manifest.json"
+
+
+class Comparison(NamedTuple):
+    """The files of a folder against its manifest, by their path in the folder."""
+
+    differing: list[str]
+    missing: list[str]
+    unknown: list[str]
+
+
+def seal(folder: Path) -> None:
+    """Writes the manifest."""
+    text = json.dumps(_hashes(folder), indent=1, sort_keys=True)
+    temporary = folder / (MANIFEST + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.rename(folder / MANIFEST)
+
+
+def compare(folder: Path) -> Comparison:
+    """What has changed since the folder was sealed; hidden files are not looked at.
+
+    Raises:
+      FileNotFoundError: without a manifest.
+      UserError: if that is no JSON object.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    expected = config.load(path)
+    found = _hashes(folder)
+    return Comparison(
+        sorted(
+            name for name in found.keys() & expected if found[name] != expected[name]
+        ),
+        sorted(expected.keys() - found),
+        sorted(found.keys() - expected),
+    )
+
+
+def agrees(
+    facts: Mapping[str, Any], fingerprint: str, contents: Callable[[], str | None]
+) -> bool:
+    """Whether the corpus has this fingerprint, or else that of the contents.
+
+    Older ones know none of the contents: then they are not read either.
+    """
+    if facts["fingerprint"] == fingerprint:
+        return True
+    return bool(facts.get("contents")) and facts["contents"] == contents()
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    names = [p.relative_to(folder) for p in sorted(folder.rglob("*")) if p.is_file()]
+    own = (MANIFEST, MANIFEST + ".tmp")
+    return {
+        name.as_posix(): _sha256(folder / name)
+        for name in names
+        if name.as_posix() not in own
+        if not any(part.startswith(".") for part in name.parts)
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,306 @@
+"""Trains word tables by predicting words (`objectives/negative_sampling.py`).
+
+A step reads the documents of a batch: block after block, each with an update of the
+rows it has read; then, if paraphrases are asked for, one update by the contrastive loss
+of all documents of the batch. With several replicas each reads a part of the documents,
+all at the same time, and their changes to the tables are added up.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import grain
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from absl import logging
+from jax.sharding import PartitionSpec as P
+from jaxtyping import Array, Float
+
+from docjax import config as config_lib
+from docjax.data.segment_batches import log_cut
+from docjax.data.word_batches import WordBatch, WordBatches
+from docjax.data.word_blocks import PAD, Blocks, Groups, Layout
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
+from docjax.encoders.word_average import WordAverage
+from docjax.errors import UserError
+from docjax.kernels import row_sums
+from docjax.objectives.negative_sampling import NegativeSampling, Rows
+from docjax.run.prepare import Prepared
+from docjax.training import sharding
+from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
+from docjax.training.step import State
+from docjax.views.replaced import WordViews
+
+POWER = 0.75  # of the word counts, for noise words
+
+
+class Statistics(NamedTuple):
+    """Of the optimizers."""
+
+    words: Any
+    targets: Any
+    head: Any
+
+
+class WordTrainer:
+    """The training of a WordAverage encoder with NegativeSampling."""
+
+    def __init__(
+        self, prepared: Prepared, objective: NegativeSampling, mesh: jax.sharding.Mesh
+    ):
+        _check(prepared.encoder)
+        sharding.check_replicas(mesh, objective.replicas)
+        self.prepared, self.objective, self.mesh = prepared, objective, mesh
+        self.optimizer = _optimizer(prepared.config, objective.replicas)
+        self.head_optimizer = optax.adam(objective.head_learning_rate)
+        self.contrastive = objective.contrastive if objective.weight > 0 else None
+        self.batches = _batches(prepared, objective, self.contrastive is not None)
+        options, platform = {}, mesh.devices.flat[0].platform
+        if mesh.size > 1 and platform == "cpu":
+            # Operations of one device side by side would take the cores of the others.
+            options["xla_cpu_scheduler_type"] = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+        self.step = jax.jit(self._step, donate_argnums=0, compiler_options=options)
+
+    @property
+    def epoch_steps(self) -> int:
+        return self.batches.epoch_steps
+
+    def dataset(self, steps: int) -> grain.MapDataset:
+        """To be called once, before the first step: the learning rate falls over them."""
+        self.steps = steps
+        return self.batches.dataset(steps)
+
+    def put(self, batch: WordBatch) -> WordBatch:
+        """The batch on the devices: replicas on theirs, the rest on all of them."""
+        if self.mesh.size == 1:  # faster
+            return jax.device_put(batch)
+        place = sharding.replicate if self.objective.replicas == 1 else sharding.cut
+        views = sharding.replicate(batch.views, self.mesh)
+        return WordBatch(place(batch.blocks, self.mesh), views)
+
+    def begin(self, params: Any) -> State:
+        tables = params["segment"]
+        statistics = Statistics(
+            self.optimizer.init(tables["words"]),
+            self.optimizer.init(tables["targets"]),
+            self.head_optimizer.init(params.get("head", {})),
+        )
+        return State(jnp.zeros([], jnp.int32), params, statistics)
+
+    def measure(self, batch: WordBatch) -> tuple[int, float]:
+        """Words, and the share of computed places that hold none."""
+        words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
+        return words, 1 - words / (blocks * batch.blocks.words[0, 0].size)
+
+    def _step(
+        self, state: State, batch: WordBatch, key: jax.Array
+    ) -> tuple[State, dict[str, Float[Array, ""]]]:
+        """All blocks of the batch, then its contrastive loss."""
+        decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
+        if self.objective.replicas == 1:
+            blocks = jax.tree.map(lambda array: array[0], batch.blocks)
+            state, (loss, square, words) = self._read(state, blocks, decay)
+        else:
+            state, (loss, square, words) = self._replicas(state, batch.blocks, decay)
+        # The norm is that of all parts of the rows' gradients, before they are summed.
+        metrics = {"loss": loss / words, "grad_norm": jnp.sqrt(square)}
+        if self.contrastive is not None:
+            key = jax.random.fold_in(key, state.step)  # blocks come with their draws
+            state, loss, found = self._contrast(state, batch.views, words, decay, key)
+            metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
+            metrics["loss"] += self.objective.weight * loss
+        return state._replace(step=state.step + 1), metrics
+
+    def _replicas(self, state: State, blocks: Blocks, decay):
+        """Every replica begins with the same tables; then all changes are added up.
+
+        Those of one device read one after the other.
+        """
+
+        def local(state, blocks, decay):
+            before = _changed(state)
+
+            def replica(found, blocks):
+                after, sums = self._read(state, blocks, decay)
+                change = jax.tree.map(jnp.subtract, _changed(after), before)
+                return jax.tree.map(jnp.add, found, (change, sums)), None
+
+            begun = jax.tree.map(jnp.zeros_like, before), jnp.zeros(3)
+            found, _ = jax.lax.scan(replica, begun, blocks)
+            change, sums = jax.lax.psum(found, "data")
+            return jax.tree.map(jnp.add, before, change), sums
+
+        whole, parts = P(), P("data")
+        (tables, words, targets), sums = jax.shard_map(
+            local,
+            mesh=self.mesh,
+            in_specs=(whole, parts, whole),
+            out_specs=whole,
+            check_vma=False,
+        )(state, blocks, decay)
+        params = state.params | {"segment": tables}
+        statistics = state.optimizer._replace(words=words, targets=targets)
+        return state._replace(params=params, optimizer=statistics), sums
+
+    def _read(self, state: State, blocks: Blocks, decay):
+        """Block after block; also their loss, squared gradients and words."""
+
+        def block(i, carry):
+            state, sums = carry
+            state, of_block = self._block(state, blocks, i, decay)
+            return state, sums + of_block
+
+        begun = state, jnp.zeros(2)
+        state, sums = jax.lax.fori_loop(0, blocks.used, block, begun)
+        return state, jnp.append(sums, blocks.total)
+
+    def _block(self, state: State, blocks: Blocks, i, decay):
+        """One block: the gradient of its rows, and their update."""
+        words, drawn, noise = blocks.words[i], blocks.drawn[i], blocks.noise[i]
+        u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
+        rows = Rows(u[words], u[drawn], v[words], v[noise])
+        loss, found = self.objective.gradient(
+            rows, words, blocks.estimates[i], noise, blocks.windows[i]
+        )
+        of_words = Gradient(words, found.words), Gradient(drawn, found.drawn)
+        of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
+        # Adagrad has these sums, too: they are computed once.
+        square = sum(row_sums(one**2).sum() for one in found)
+        state = self._update(state, of_words, of_targets, decay)
+        return state, jnp.stack([loss, square])
+
+    def _update(self, state: State, of_words, of_targets, decay) -> State:
+        tables, statistics = dict(state.params["segment"]), state.optimizer
+        found = {}
+        for name, gradients in (("words", of_words), ("targets", of_targets)):
+            found[name] = getattr(statistics, name)
+            if gradients:
+                tables[name], found[name] = self.optimizer.update(
+                    tables[name], found[name], gradients, decay
+                )
+        tables["words"] = tables["words"].at[PAD].set(0.0)
+        params = state.params | {"segment": tables}
+        return state._replace(params=params, optimizer=statistics._replace(**found))
+
+    def _contrast(self, state: State, views: Groups, words, decay, key):
+        """One update by the contrastive loss, weighted as the words are.
+
+        key: of the dropout of a predictor; None for none.
+        """
+        table, head = state.params["segment"]["words"], state.params.get("head", {})
+        lengths = jnp.maximum(views.lengths, 1)[..., None]
+        vectors = group_sums(table, views) / lengths
+
+        def loss_fn(vectors, head):
+            params = {"params": {"head": head} if head else {}}
+            apply = functools.partial(self.prepared.encoder.apply, params)
+            return self.contrastive(apply(vectors, key, method="outputs"))
+
+        (loss, metrics), (found, of_head) = jax.value_and_grad(
+            loss_fn, (0, 1), has_aux=True
+        )(vectors, head)
+        found = found * self.objective.weight * words / lengths
+        of_words = group_gradient(found, views, len(table))
+        state = self._update(state, [of_words], (), decay)
+        if head:
+            statistics = state.optimizer
+            updates, moments = self.head_optimizer.update(of_head, statistics.head)
+            params = state.params | {"head": optax.apply_updates(head, updates)}
+            state = state._replace(
+                params=params, optimizer=statistics._replace(head=moments)
+            )
+        return state, loss, metrics
+
+
+def _changed(state: State) -> tuple[Any, ...]:
+    """What blocks of words change: the tables and their statistics."""
+    return state.params["segment"], state.optimizer.words, state.optimizer.targets
+
+
+def _batches(
+    prepared: Prepared, objective: NegativeSampling, paraphrases: bool
+) -> WordBatches:
+    """The documents that are trained on; says which have no words."""
+    corpus, rows = prepared.corpus, prepared.trained_on
+    limit = prepared.config["limits"]["training_segments"]
+    views = prepared.views if paraphrases else None
+    if paraphrases and not isinstance(views, WordViews):
+        raise UserError(
+            "objective negative_sampling reads views of docjax.views.replaced or rewritten, "
+            f"not {type(views).__name__}"
+        )
+    lengths = corpus.sizes(rows, limit)
+    usable = rows[lengths > 0]
+    if len(usable) < len(rows):
+        logging.warning(
+            "%d of %d training documents have no word of the vocabulary: not trained "
+            "on, their vectors are zero",
+            len(rows) - len(usable),
+            len(rows),
+        )
+    if not len(usable):
+        raise UserError("no training document has a word of the vocabulary")
+    log_cut(corpus.counts[usable], limit)
+    batch = min(prepared.config["batch"], len(usable))
+    counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
+    counts[PAD] = 0
+    chances = objective.chances(counts) if objective.subsample else None
+    read = counts if chances is None else counts * chances
+    layout = Layout.of(
+        lengths[lengths > 0],
+        batch,
+        prepared.config["microbatch"],
+        replicas=objective.replicas,
+        share=read.sum() / counts.sum(),
+        window=objective.window,
+        drawn=objective.drawn,
+        negatives=objective.negatives,
+        windows=len(objective.windows),
+    )
+    noise = np.cumsum(counts**POWER)
+    return WordBatches(
+        corpus=corpus,
+        documents=usable,
+        views=views,
+        noise=noise / noise[-1],
+        layout=layout,
+        batch=batch,
+        limit=limit,
+        seed=prepared.config["seed"],
+        replicas=objective.replicas,
+        chances=chances,
+    )
+
+
+def _optimizer(config: dict[str, Any], replicas: int) -> Adagrad | Adam:
+    found = config_lib.build(config["optimizer"])
+    if not isinstance(found, (Adagrad, Adam)):
+        raise UserError(
+            f"optimizer {config['optimizer']['fn']} updates whole tables: words are "
+            "trained with docjax.training.rows.Adagrad or Adam"
+        )
+    if replicas > 1 and isinstance(found, Adam):
+        raise UserError(
+            f"objective.replicas {replicas}: what replicas change is added up, which the "
+            "moments of Adam do not allow; set it to 1 or train with "
+            "docjax.training.rows.Adagrad"
+        )
+    return found
+
+
+def _check(encoder: DocumentEncoder) -> None:
+    if not isinstance(encoder.segment, WordAverage):
+        raise UserError(
+            "objective negative_sampling trains encoder.segment "
+            f"docjax.encoders.word_average.WordAverage, not {type(encoder.segment).__name__}"
+        )
+    if encoder.frozen or not isinstance(encoder.document, Mean):
+        raise UserError(
+            "objective negative_sampling trains the segment encoder alone, documents are "
+            f"means of its vectors: encoder.frozen is {encoder.frozen} and encoder.document "
+            f"{type(encoder.document).__name__}, which need False and "
+            "docjax.encoders.pooling.Mean"
+        )

@@ -1,0 +1,147 @@
+"""A text under each of the paraphrases, to be looked at side by side."""
+
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docjax import config as config_lib
+from docjax.data import lexicons as lexicons_lib
+from docjax.data import units as segments
+from docjax.data.corpus import Corpus
+from docjax.data.documents import full_text
+from docjax.data.sources.jsonl import jsonl
+from docjax.data.splits import trained_on
+from docjax.data.tokenizer import Tokenizer, load_tokenizer
+from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer
+from docjax.errors import UserError
+from docjax.types import Document, Section
+from docjax.views import replaced as views
+
+LIMIT = 1 << 16  # words
+
+
+def augmented(
+    text: str,
+    *,
+    run: Path | None = None,
+    lexicons: str | None = None,
+    paraphrases: str | None = None,
+    rewritten: str | None = None,
+    seed: int = 0,
+) -> dict[str, str]:
+    """The text's words, and what each kind of paraphrase makes of them.
+
+    A kind that has none for this text gives the words as they are, and says why.
+
+    Args:
+      run: whose vocabulary the replacements are taken from (DECA's dictionary
+        constraint), and whose own kind is as it trains; without one, all that the
+        lexicons have.
+      lexicons: the folder of NLTK's data, if not where NLTK looks.
+      paraphrases: a file of word pairs (PPDB), for that kind.
+      rewritten: a file of rewritten texts (JSON lines), the one whose id is the text.
+
+    Raises:
+      UserError: for a missing lexicon or file, a text without words, or a run without
+        corpus.
+    """
+    if seed < 0:
+        raise UserError(f"seed {seed} is not a number of at least 0")
+    others = _rewritten(text, rewritten) if rewritten else []
+    tokenizer = (
+        load_tokenizer(run / "tokenizer.json")
+        if run
+        else all_words(_words(" ".join([text, *others])), lexicons, paraphrases)
+    )
+    document = Document("text", (Section("", text),))
+    with tempfile.TemporaryDirectory() as folder:
+        own = Corpus.build(
+            Path(folder) / "text", [document], segments.whole, tokenizer, LIMIT, ""
+        )
+        if not len(own[0].tokens):
+            raise UserError(f"no word of {text[:40]!r} is in the vocabulary")
+        corpus, documents = own, None
+        if run:
+            corpus = Corpus.open(run / "corpus")
+            documents = trained_on(config_lib.load(run / "config.json"), corpus)
+        words = _text(own[0].tokens, tokenizer)
+        found = {"words": words}
+        for name, kind in _kinds(run, lexicons, paraphrases).items():
+            if hasattr(kind, "check"):
+                kind.check()
+            try:
+                if hasattr(kind, "fitted"):
+                    kind = kind.fitted(tokenizer, corpus, documents)
+            except UserError as error:
+                found[name] = f"{words} ({error})"
+                continue
+            other = kind(own[0], np.random.default_rng(seed))[1]
+            found[name] = _text(other.tokens, tokenizer)
+    if not run:
+        found["Uninformative"] = f"{words} (without --model no word is rare)"
+    if rewritten:
+        found["Rewritten"] = (
+            _text(tokenizer.encode(others)[0], tokenizer)
+            if others
+            else f"{words} (no line of {rewritten} has the text as its id)"
+        )
+    return found
+
+
+def _kinds(
+    run: Path | None, lexicons: str | None, paraphrases: str | None
+) -> dict[str, Any]:
+    """By name; that of a run as its config has it."""
+    least = {} if run else {"least_count": 0}
+    found: list[Any] = [views.WordNet(**least, lexicons=lexicons)]
+    if paraphrases:
+        found.append(views.Paraphrases(paraphrases, **least))
+    found.append(views.Antonyms(1.0, **least, lexicons=lexicons))
+    found.append(views.Dropped())
+    if run:
+        found.append(views.Uninformative(lexicons=lexicons))
+        own = dict(config_lib.load(run / "config.json")["views"])
+        if lexicons and "lexicons" in own:
+            own["lexicons"] = lexicons
+        if own["fn"].startswith(f"{views.__name__}."):
+            found.append(config_lib.build(own))
+    return {type(kind).__name__: kind for kind in found}
+
+
+def _rewritten(text: str, path: str) -> list[str]:
+    """The rewritten text in a file of them, if there is one."""
+    return [full_text(one) for one in jsonl(path) if one.id == text][:1]
+
+
+def all_words(
+    words: Collection[str],
+    lexicons: str | None,
+    paraphrases: str | None,
+    pattern: str = CLEANINGS["letters"],
+) -> Tokenizer:
+    """A tokenizer of some words and of all that could replace them.
+
+    pattern: what a word is in the texts that it reads.
+    """
+    wordnet = lexicons_lib.WordNet(lexicons)
+    pairs = lexicons_lib.pairs(paraphrases) if paraphrases else {}
+    found = {*words, "not"}
+    for word in words:
+        found |= (
+            wordnet.synonyms(word) | wordnet.antonyms(word) | pairs.get(word, set())
+        )
+    return word_tokenizer(sorted(found), pattern)
+
+
+def _words(text: str) -> list[str]:
+    found = split(text)
+    if not found:
+        raise UserError(f"the text {text[:40]!r} has no words")
+    return found
+
+
+def _text(ids: np.ndarray, tokenizer: Tokenizer) -> str:
+    return tokenizer.backend.decode(ids.tolist())

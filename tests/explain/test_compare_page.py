@@ -1,0 +1,178 @@
+"""The page of a comparison: complete, escaped, and alive in a real browser."""
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from docjax.explain import compare_page as compare
+from docjax.model.compare import Comparison, Side, cosines
+from docjax.types import Segment, Segments
+
+ATTACK = "<script>alert('x')</script> & \"quotes\""
+NARROW = dict(viewport=dict(width=390, height=800), has_touch=True)
+
+
+def side(title: str, sections: int, segments: int, **cut) -> Side:
+    """A document of `segments` segments in each of its sections."""
+    tokens = Segments(np.zeros(8, np.int32), *[np.zeros(1, np.int32)] * 3)
+    return Side(
+        title=f"{title} {ATTACK}",
+        headings=[f"{title} section {n} {ATTACK}" for n in range(sections)],
+        segments=[
+            Segment(f"{title} {n}.{i}: {ATTACK} " + "words " * 30, n)
+            for n in range(sections)
+            for i in range(segments)
+        ],
+        tokens=tokens,
+        whole=tokens,
+        **dict(segments_cut=0, tokens_cut=0) | cut,
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    """Two documents with hundreds of segments."""
+    generator = np.random.default_rng(0)
+    draw = lambda rows: generator.normal(size=(rows, 4)).astype(np.float32)
+    a, b = side("A", 4, 50), side("B", 5, 60, segments_cut=3, tokens_cut=1234)
+    return Comparison(
+        similarity=0.8125,
+        sections=cosines(draw(4), draw(5)),
+        segments=cosines(draw(200), draw(300)),
+        a=a,
+        b=b,
+    )
+
+
+@pytest.fixture(scope="module")
+def page_file(found, tmp_path_factory):
+    return compare.write(tmp_path_factory.mktemp("page") / "why.html", found)
+
+
+def test_the_strongest_links_are_those_of_a_full_sort(found):
+    links = compare.strongest(found.segments, 100)
+    assert [w for *_, w in links] == sorted((w for *_, w in links), reverse=True)
+    highest = np.sort(found.segments.ravel())[::-1][:100]
+    np.testing.assert_allclose([w for *_, w in links], highest, atol=6e-5)
+    for row, column, weight in links:
+        assert abs(found.segments[row, column] - weight) < 6e-5
+    assert len(compare.strongest(found.sections, 100)) == 20
+
+
+def test_the_page_names_no_other_file_and_text_stays_text(page_file):
+    html = page_file.read_text("utf-8")
+    assert "default-src 'none'" in html and "http-equiv" in html
+    assert "src=" not in html and "<link" not in html and "url(" not in html
+    assert ATTACK not in html and "alert(&#x27;x&#x27;)" in html
+
+
+def test_a_script_that_is_not_the_pages_own_does_not_run(browser, page_file, tmp_path):
+    html = page_file.read_text("utf-8")
+    changed = tmp_path / "changed.html"
+    changed.write_text(
+        html.replace("<main>", "<main><script>alert(1)</script>"), "utf-8"
+    )
+    page, _ = browser(changed.as_uri())
+    assert page.locator("main > script:not([type])").count() == 1
+    expect(page.locator(".map path")).to_have_count(sum(compare.DRAWN.values()))
+
+
+def test_numbers_and_what_was_cut_are_said(page_file):
+    html = page_file.read_text("utf-8")
+    assert "<b>0.812</b>" in html
+    assert "1,234 tokens (3 segments) at the end of document B" in html
+    assert "the end of document A" not in html
+
+
+def test_links_are_drawn_without_network(browser, page_file, found):
+    page, requests = browser(page_file.as_uri(), offline=True)
+    assert requests == [page_file.as_uri()]
+    expect(page.locator(".map path")).to_have_count(sum(compare.DRAWN.values()))
+    assert page.locator(".pane p").count() == 500
+    assert page.inner_text(".pane p >> nth=0").startswith(f"A 0.0: {ATTACK}")
+    strengths = page.eval_on_selector_all(
+        ".map [data-kind=segments]", "all => all.map((e) => +e.getAttribute('opacity'))"
+    )
+    assert strengths == sorted(strengths) and strengths[0] < 0.3 < strengths[-1] == 1
+
+
+def middle(page, path) -> tuple[float, float]:
+    """A point of the window that lies on a path."""
+    return path.evaluate(
+        """(path) => {
+          const box = document.querySelector('.map').getBoundingClientRect();
+          const {x, y} = path.getPointAtLength(path.getTotalLength() / 2);
+          return [box.x + x, box.y + y]; }"""
+    )
+
+
+@pytest.mark.parametrize("options", [{}, NARROW], ids=["wide", "narrow"])
+def test_hover_tells_the_weight_and_a_click_moves_to_the_passages(
+    browser, page_file, found, options
+):
+    page, _ = browser(page_file.as_uri(), **options)
+    row, column, weight = compare.strongest(found.segments, 1)[0]
+    path = page.locator(".map [data-kind=segments][data-link='0']")
+    path.scroll_into_view_if_needed()
+    page.mouse.move(*middle(page, path))
+    assert page.inner_text("#shown").startswith(f"{weight:.3f} · A ")
+    ends = [(".pane >> nth=0", row), (".pane >> nth=1", column)]
+    page.mouse.click(*middle(page, path))
+    page.mouse.move(0, 0)
+    for pane, number in ends:
+        chosen = page.locator(pane).locator(".on")
+        assert chosen.get_attribute("data-segments") == str(number)
+        inside = chosen.evaluate(
+            """(e) => { const [a, b] = [e, e.closest('.pane')].map(
+              (one) => one.getBoundingClientRect());
+              return a.top >= b.top && a.bottom <= b.bottom; }"""
+        )
+        assert inside
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_marked_passage_leads_to_the_other_end_of_its_strongest_link(
+    browser, page_file, found
+):
+    page, _ = browser(page_file.as_uri())
+    row, column, weight = compare.strongest(found.segments, 1)[0]
+    page.locator(f".pane >> nth=0 >> .linked[data-segments='{row}']").click()
+    assert page.inner_text("#shown").startswith(f"{weight:.3f} · A ")
+    other = page.locator(".pane >> nth=1 >> .on")
+    assert other.get_attribute("data-segments") == str(column)
+
+
+def test_a_control_chooses_how_many_links_are_drawn(browser, page_file):
+    page, _ = browser(page_file.as_uri())
+    slider = page.locator("[data-kind=segments][type=range]")
+    slider.fill("7")
+    assert page.locator(".map [data-kind=segments]").count() == 7
+    slider.fill("0")
+    assert page.locator(".map [data-kind=segments]").count() == 0
+    slider.focus()
+    page.keyboard.press("End")
+    most = compare.LINKS["segments"]
+    assert page.locator(".map [data-kind=segments]").count() == most
+
+
+def test_the_table_does_by_keyboard_what_a_click_does(browser, page_file, found):
+    page, _ = browser(page_file.as_uri(), color_scheme="dark")
+    row, column, weight = compare.strongest(found.sections, 1)[0]
+    page.locator(".links button >> nth=0").focus()
+    page.keyboard.press("Enter")
+    assert page.inner_text("#shown").startswith(f"{weight:.3f} · A section {row}")
+    chosen = page.locator(".pane >> nth=1").locator("div.on")
+    assert chosen.get_attribute("data-sections") == str(column)
+    assert (page.locator(".pane >> nth=1").evaluate("(e) => e.scrollTop") > 0) == (
+        column > 0
+    )
+
+
+def test_documents_of_one_section_have_no_section_links(browser, tmp_path):
+    one = Comparison(
+        0.5, np.ones((1, 1), np.float32), np.ones((1, 2), np.float32),
+        side("A", 1, 1), side("B", 1, 2),
+    )  # fmt: skip
+    page, _ = browser(compare.write(tmp_path / "one.html", one).as_uri())
+    expect(page.locator(".map path")).to_have_count(2)
+    assert page.locator("[type=range]").count() == 1

@@ -1,0 +1,213 @@
+"""The page about a run: valid, self-contained, escaped, complete."""
+
+import base64
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import docjax
+from docjax.explain import figures, page
+from docjax.explain.run_page import Attention, Export, Report, versions, write
+from docjax.types import Section
+
+ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)> & \"quotes\""
+VOID = {"meta", "img", "wbr", "br"}
+
+
+class Page(HTMLParser):
+    """The elements of a page; fails on a tag that is not closed in order."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.open, self.elements, self.texts = [], [], []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def all(self, tag: str, key: str | None = None) -> list:
+        return [a[key] if key else a for t, a in self.elements if t == tag]
+
+    def text(self) -> str:
+        return " ".join(t for tag, t in self.texts if tag not in ("script", "style"))
+
+
+def attention() -> Attention:
+    weights = np.random.default_rng(0).random((4, 4)).astype(np.float32)
+    weights /= weights.sum(1, keepdims=True)
+    weights[0, 3] = 1e-9  # small, but an edge
+    section = np.where(np.eye(4, dtype=bool), 1, 0).astype(np.float32)
+    passages = [Section("Intro", "one"), Section(ATTACK, ATTACK), Section("", "three")]
+    return Attention(
+        ATTACK, passages, {"full graph": weights, "section graph": section}
+    )
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory) -> Path:
+    """A run directory with a report of everything."""
+    run_dir = tmp_path_factory.mktemp("runs") / "a run #1"
+    lines = [{"step": i, "train/loss": 2.0 - i} for i in range(2)]
+    curves = figures.curves(run_dir / "figures/curves", {"demo": lines}, ["train/loss"])
+    chosen = attention()
+    bars = figures.document_attention(
+        run_dir / "figures/bars", {n: w[0] for n, w in chosen.weights.items()}
+    )
+    heat = figures.node_attention(run_dir / "figures/heat", chosen.weights)
+    report = Report(
+        name=ATTACK,
+        config={"seed": 0, "batch": 128, "objective": {"fn": "docjax.a.infonce"}}
+        | {"note": ATTACK},
+        scores={
+            "before training": {"eval/clustering/nmi": 0.1, "eval/other/f1": 0.25},
+            "after training": {"eval/clustering/nmi": np.float32(0.5)},
+            "TF-IDF": {"eval/clustering/nmi": float("nan")},
+        },
+        data={"train": {"documents": 12345, "padding": 0.04321, "source": ATTACK}},
+        curves=curves,
+        attention=Attention(
+            chosen.document, chosen.passages, chosen.weights, bars=bars, heat=heat
+        ),
+        export=Export(
+            folder=ATTACK,
+            differences={"docjax": 0.0, "transformers": 2e-7, ATTACK: 3e-6},
+            documents=17,
+            words=(1, 5000),
+            files={"model.safetensors": 168080, "docjax_module.py": 10},
+        ),
+        commands={"This run was made with": f"python -m docjax.main {ATTACK}"},
+    )
+    assert write(run_dir, report) == run_dir / "report/index.html"
+    return run_dir
+
+
+def read(run_dir: Path) -> Page:
+    return Page((run_dir / "report/index.html").read_text(encoding="utf-8"))
+
+
+def test_the_page_needs_nothing_but_itself(run_dir):
+    html = (run_dir / "report/index.html").read_text(encoding="utf-8")
+    assert "http:" not in html and "https:" not in html
+    found = read(run_dir)
+    assert not found.all("link") and not found.all("iframe")
+    assert all(
+        src.startswith("data:image/png;base64,") for src in found.all("img", "src")
+    )
+    assert all("src" not in attributes for attributes in found.all("script"))
+    assert "default-src 'none'" in found.all("meta")[2]["content"]
+
+
+def test_an_export_is_shown_with_its_differences_and_how_to_load_it(run_dir, tmp_path):
+    text = read(run_dir).text()
+    for words in ("17 documents of 1 to 5,000 words", "2.0e-07", "3.0e-06", "168,080"):
+        assert words in text, words
+    assert "AutoModel.from_pretrained(" in text and "trust_remote_code=True" in text
+    write(tmp_path, Report(name="x", config={}))
+    assert "the same command with --mode=export does it" in read(tmp_path).text()
+
+
+def test_images_and_links_lead_to_the_figures_of_the_run(run_dir):
+    found = read(run_dir)
+    images = [base64.b64decode(s.partition(",")[2]) for s in found.all("img", "src")]
+    files = [run_dir / f"figures/{name}.png" for name in ("curves", "bars", "heat")]
+    assert images == [file.read_bytes() for file in files]
+    links = [href for href in found.all("a", "href") if not href.startswith("#")]
+    assert len(links) == 6
+    assert all((run_dir / "report" / href).is_file() for href in links)
+    anchors = {href[1:] for href in found.all("a", "href") if href.startswith("#")}
+    assert anchors == {a["id"] for a in found.all("section")}
+
+
+def test_text_of_documents_configs_and_commands_stays_text(run_dir):
+    found = read(run_dir)
+    assert len(found.all("script")) == 2  # the weights and the page's own
+    assert all(set(a) <= {"alt", "src"} for a in found.all("img"))
+    # name (twice), source, document, heading, passage, folder of the export (thrice),
+    # command; the config quotes it as JSON
+    assert found.text().count(ATTACK) == 10
+    assert json.dumps(ATTACK)[1:-1] in found.text()
+
+
+def test_scores_and_counts_are_shown_and_the_best_is_marked(run_dir):
+    found = read(run_dir)
+    text = found.text()
+    for shown in ("12,345", "0.04321", "0.100", "0.500", "0.250", "not finite", "–"):
+        assert shown in text
+    html = (run_dir / "report/index.html").read_text(encoding="utf-8")
+    assert html.count('class="best"') == 1
+    assert '<span class="best">0.500</span>' in html
+
+
+def test_every_node_has_its_bar_its_row_and_its_weights(run_dir):
+    found = read(run_dir)
+    rows = [a for a in found.all("tr") if "data-node" in a]
+    assert [a["data-node"] for a in rows] == ["0", "1", "2", "3"]
+    assert len(found.all("i")) == 2 * 4
+    weights = json.loads(next(d for tag, d in found.texts if tag == "script"))
+    for told, given in zip(weights, attention().weights.values(), strict=True):
+        np.testing.assert_allclose(told, given, rtol=1e-3)
+    assert f"{attention().weights['full graph'][0, 2]:.4f}" in found.text()
+    assert found.text().count("no edge") == 3
+
+
+def test_a_page_of_a_run_without_anything_says_what_is_missing(tmp_path):
+    write(tmp_path, Report(name="bare", config={}))
+    text = read(tmp_path).text()
+    for missing in ("No scores", "No summary", "No training curves", "No map"):
+        assert missing in text
+    assert "No attention" in text and "No command" in text
+    assert docjax.__version__ in text
+
+
+def test_a_figure_that_was_deleted_is_said_to_be_missing(tmp_path):
+    gone = tmp_path / "figures/tsne.png"
+    write(tmp_path, Report(name="run", config={}, tsne=gone))
+    found = read(tmp_path)
+    assert "tsne.png is missing" in found.text() and not found.all("img")
+
+
+def test_numbers_are_grouped_and_text_is_escaped():
+    assert page.text(np.int64(1234567)) == "1,234,567"
+    assert page.text(np.float32(0.043214)) == "0.04321"
+    assert page.text(True) == "True"
+    assert page.text(float("inf")) == "not finite"
+    assert page.text("<&\"'>") == "&lt;&amp;&quot;&#x27;&gt;"
+
+
+def test_bars_stay_within_their_cells():
+    assert "--share:1.0000" in page.bar(3, 2, "3")
+    assert "--share:0.0000" in page.bar(0, 0, "0")
+
+
+def test_weights_must_fit_the_passages():
+    good = attention()
+    with pytest.raises(ValueError, match=r"\(4, 4\) for 2 passages; give \(3, 3\)"):
+        Attention("title", good.passages[:2], good.weights)
+
+
+def test_versions_name_what_decides_the_numbers():
+    found = versions()
+    assert found["docjax"] == docjax.__version__
+    assert {"jax", "flax", "numpy", "scikit-learn", "python"} <= set(found)
+
+
+def test_a_report_of_words_lists_their_nearest_ones_in_place_of_attention(tmp_path):
+    found = Report("words", {"seed": 0}, words={"<oil>": ["gas", "crude & ore"]})
+    html = write(tmp_path, found).read_text("utf-8")
+    read = Page(html)
+    assert "words" in read.all("section", "id")
+    assert "attention" not in read.all("section", "id")
+    assert "<oil>" in read.text() and "gas, crude & ore" in read.text()

@@ -1,0 +1,110 @@
+"""The code in exported folders reads documents and builds graphs as docjax does."""
+
+import importlib
+import inspect
+import sys
+
+import numpy as np
+import pytest
+
+from docjax.data import graphs
+from docjax.data import units as segments
+from docjax.data.documents import BadDocument, parse
+from docjax.export.libraries import CODE, write_code
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    """The module as a folder has it, with no docjax around."""
+    folder = tmp_path_factory.mktemp("exported") / "exported_code"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    write_code(folder)
+    for name in CODE:
+        assert "import docjax" not in (folder / name).read_text()
+        assert "from docjax" not in (folder / name).read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder.parent))
+        yield importlib.import_module("exported_code.docjax_module")
+    for name in [name for name in sys.modules if name.startswith("exported_code")]:
+        del sys.modules[name]
+
+
+RECORDS = [
+    {
+        "text": "A title\n\nThe text begins with it. It is read once.",
+        "title": "A title",
+    },
+    {"text": "A text. And more of it.", "title": "Another title"},
+    {"text": " \n Leading space, Dr. Smith.\n\n- a list\n- of two", "title": None},
+    {"title": "Only a title", "sections": []},
+    {
+        "title": "T",
+        "sections": [{"text": "", "heading": "Empty"}, {"text": "One. Two."}],
+    },
+    {
+        "sections": [
+            {"heading": f"H{i}", "text": "Some words. " * 30} for i in range(4)
+        ],
+        "edges": [[0, 2], [3, 1]],
+    },
+]
+BAD = [
+    *("", " \n", 7, None, ("a", "b"), {}, {"text": ""}, {"sections": []}, {"text": 3}),
+    *({"title": "T"}, {"title": 3, "text": "a"}, {"text": "a", "sections": [{}]}),
+    *({"sections": [{"heading": "H"}]}, {"sections": ["a"]}, {"sections": "a"}),
+    *({"text": "a", "edges": [[0, 1]]}, {"text": "a", "edges": 1}, {"text": "\ud800"}),
+]
+
+
+@pytest.mark.parametrize("item", RECORDS)
+@pytest.mark.parametrize("name", ["passages", "sentences_of", "whole"])
+def test_documents_are_cut_into_the_same_segments(module, item, name):
+    expected = getattr(segments, name)(parse({"id": "d"} | item, "here"))
+    cut = module.built({"fn": f"docjax.data.units.{name}"}, module.SEGMENTS)
+    found = list(cut(module.read_document(item)))
+    assert found == [(one.text, one.section) for one in expected] != []
+
+
+@pytest.mark.parametrize("item", BAD)
+def test_what_docjax_refuses_is_refused_for_the_same_reason(module, item):
+    record = {"text": item} if isinstance(item, str) else item
+    with pytest.raises(BadDocument) as expected:
+        parse({"id": "d"} | record if isinstance(record, dict) else record, "here")
+    with pytest.raises(ValueError, match="^document ") as error:
+        module.read_document(item)
+    assert f": {expected.value.reason}: " in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_every_cut_and_graph_has_a_torch_form(module):
+    for there, here in ((module.SEGMENTS, segments), (module.GRAPHS, graphs)):
+        assert set(there) == {
+            f"{here.__name__}.{name}"
+            for name, one in vars(here).items()
+            if inspect.isfunction(one) and one.__module__ == here.__name__
+            if not name.startswith("_") and name not in ("adjacency", "edge_list")
+        }
+
+
+@pytest.mark.parametrize(
+    "name, keywords",
+    [
+        ("full", {}),
+        ("section", {}),
+        ("section", {"first_passage_clique": False}),
+        ("user_edges", {}),
+    ],
+)
+@pytest.mark.parametrize("sections", [[0], [0, 0, 0], [0, 0, 1, 3, 3], [0, 1, 0, 2]])
+def test_graphs_have_the_same_edges(module, name, keywords, sections):
+    edges = np.array([[0, 2], [3, 1]])
+    built = getattr(graphs, name)(len(sections), np.array(sections), edges, **keywords)
+    expected = graphs.adjacency(built, len(sections) + 1)
+    graph = module.built({"fn": f"docjax.data.graphs.{name}"} | keywords, module.GRAPHS)
+    np.testing.assert_array_equal(graph(sections, edges.tolist()).numpy(), expected)
+
+
+def test_a_part_without_a_torch_form_is_named(module):
+    with pytest.raises(ValueError, match=r"mine\.cut has no PyTorch form.*passages"):
+        module.built({"fn": "mine.cut"}, module.SEGMENTS)

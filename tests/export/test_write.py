@@ -1,0 +1,439 @@
+"""Exported folders: the same vectors in three libraries, or no folder at all."""
+
+import dataclasses
+import errno
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+import huggingface_hub
+import jax
+import numpy as np
+import pytest
+import safetensors.numpy
+import transformers
+from ml_collections import ConfigDict
+from sentence_transformers import SentenceTransformer
+
+import docjax
+from configs import deca, graph_roberta
+from docjax import cli, main
+from docjax.data import graphs
+from docjax.data import units as segments
+from docjax.data.documents import full_text, parse
+from docjax.data.sources.pydocs import pydocs
+from docjax.data.tokenizer import train_tokenizer
+from docjax.data.units import whole
+from docjax.data.word_tokenizer import train_words
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.graph_attention import GraphAttention
+from docjax.encoders.pooling import Classifier, Mean, Predictor
+from docjax.encoders.transformer import Transformer
+from docjax.encoders.word_average import WordAverage
+from docjax.errors import UserError
+from docjax.export import libraries
+from docjax.export import write as export_lib
+from docjax.export.write import MOST, export
+from docjax.huggingface import exported
+from docjax.model.document_model import DocumentModel
+from docjax.run import report as run_report
+from docjax.run.prepare import initial_params, prepare
+from docjax.storage import checkpoint, manifest
+
+pytestmark = pytest.mark.usefixtures("one_device")
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+WORDS = (1, 3, 40, 700, 20_000)
+QUERIES = ["what is a gradient?", "optimizer state"]
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    """Real texts of 1 to 20,000 words."""
+    found = " ".join(full_text(one) for one in pydocs(("optax",))).split(" ")
+    return [" ".join(found[10:][:count]) for count in WORDS]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> dict[str, Path]:
+    """A run of each kind, passages with graph attention and words, of any parameters."""
+    folder = tmp_path_factory.mktemp("runs")
+    corpus = folder / "corpus.jsonl"
+    documents = [
+        {"id": one.id, "title": one.title, "text": full_text(one)[:600]}
+        for one, _ in zip(pydocs(("optax",)), range(40))
+    ]
+    corpus.write_text("".join(json.dumps(one) + "\n" for one in documents))
+    found, generator = {}, np.random.default_rng(0)
+    noise = lambda leaf: leaf + generator.normal(0, 0.05, leaf.shape).astype("f4")
+    for name, config in (
+        ("graph_roberta", graph_roberta.get_config("smoke")),
+        ("deca", deca.get_config("smoke")),
+    ):
+        config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+        config.limits.segment_tokens = 24  # few widths to compile
+        found[name] = folder / name
+        params = initial_params(prepare(config, folder / name))
+        saved = checkpoint.Checkpointer(folder / name / "checkpoints")
+        saved.save(1, jax.tree.map(noise, params), {"step": np.zeros(())}, {})
+        saved.close()
+    line = '{"step": 1, "eval/clustering/nmi": 0.25, "eval/few/x": 1.0}\n'
+    (found["graph_roberta"] / "metrics.jsonl").write_text(line)
+    (found["deca"] / "metrics.jsonl").write_text('{"step": 1, "train/loss": 2.0}\n')
+    return found
+
+
+@pytest.fixture(scope="module")
+def folders(runs, texts, tmp_path_factory) -> dict[str, Path]:
+    """Both runs, exported."""
+    folder = tmp_path_factory.mktemp("exported")
+    few = [parse({"id": "x", "text": text}, "x") for text in texts[:4]]
+    return {
+        "graph_roberta": export(runs["graph_roberta"], folder / "graph_roberta", few),
+        "deca": export(runs["deca"], folder / "deca"),  # on its own documents
+    }
+
+
+@pytest.fixture(scope="module")
+def long_documents(folders) -> SentenceTransformer:
+    """graph-roberta in sentence-transformers."""
+    folder = str(folders["graph_roberta"])
+    return SentenceTransformer(folder, trust_remote_code=True, device="cpu")
+
+
+def test_three_libraries_give_the_vectors_of_a_graph_model(
+    runs, folders, texts, long_documents
+):
+    expected = docjax.load(runs["graph_roberta"]).encode(texts)
+    assert expected.std() > 1e-2
+    np.testing.assert_array_equal(
+        docjax.load(folders["graph_roberta"]).encode(texts), expected
+    )
+    assert np.abs(long_documents.encode(texts) - expected).max() < MOST
+    facts = json.loads((folders["graph_roberta"] / "docjax.json").read_text())
+    found = facts["measured"]["differences"]
+    peer = "sentence-transformers"
+    assert set(found) == {"docjax", "transformers", peer, f"{peer}, queries"}
+    assert max(found.values()) < MOST
+
+
+def test_two_libraries_give_the_vectors_of_a_mean_of_words(runs, folders, texts):
+    expected = docjax.load(runs["deca"]).encode(texts)
+    assert np.abs(expected[-1]).max() > 1e-3
+    model = SentenceTransformer(str(folders["deca"]), device="cpu")  # without code
+    assert type(model[0]).__name__ == "StaticEmbedding" and len(model) == 1
+    assert np.abs(model.encode(texts) - expected).max() < MOST
+    np.testing.assert_array_equal(docjax.load(folders["deca"]).encode(texts), expected)
+    assert (model.encode(["zzzz"]) == 0).all()  # no known word
+
+
+@pytest.mark.parametrize("name", ["graph_roberta", "deca"])
+def test_all_parameters_come_back(runs, folders, name):
+    before, after = (docjax.load(x[name]) for x in (runs, folders))
+    params = before.params
+    if name == "deca":  # what training alone reads stays behind
+        params = {"segment": {"words": params["segment"]["words"]}}
+        assert not (folders[name] / "document.safetensors").exists()
+    assert jax.tree.structure(params) == jax.tree.structure(after.params)
+    assert jax.tree.all(jax.tree.map(np.array_equal, params, after.params))
+    assert after.encoder == before.encoder and after.limits == before.limits
+    assert after.tokenizer.sha256 == before.tokenizer.sha256
+
+
+def test_documents_with_sections_go_in_as_they_are(runs, long_documents):
+    sections = [{"heading": f"Part {i}", "text": "Some text. " * 20} for i in range(3)]
+    documents = [
+        {"id": "a", "title": "A title", "sections": sections},
+        {"title": "A title", "text": "A title\n\nRead once."},
+    ]
+    expected = docjax.load(runs["graph_roberta"]).encode(documents)
+    assert np.abs(long_documents.encode(documents) - expected).max() < MOST
+    assert np.abs(long_documents.encode(documents[0]) - expected[0]).max() < MOST
+
+
+def test_queries_have_their_own_vectors(runs, long_documents):
+    model = docjax.load(runs["graph_roberta"])
+    found = long_documents.encode_query(QUERIES)
+    assert np.abs(found - model.encode_queries(QUERIES)).max() < MOST
+    assert np.abs(found - long_documents.encode(QUERIES)).max() > 1e-3
+    with pytest.raises(ValueError, match=r"has \d+ tokens, the model reads 64"):
+        long_documents.encode_query(["a long question " * 40])
+
+
+def test_what_the_cap_leaves_out_is_said_by_both(runs, texts, long_documents, caplog):
+    model = docjax.load(runs["graph_roberta"])
+    _, stats = model.encode(texts, return_stats=True)
+    assert stats["segments_cut"] > 50 and not caplog.records
+    with caplog.at_level(logging.WARNING):
+        model.encode(texts)
+        long_documents.encode(texts)
+    counts = f"{stats['segments_cut']} segments ({stats['tokens_cut']} tokens)"
+    assert [counts in record.getMessage() for record in caplog.records] == [True, True]
+
+
+def test_transformers_loads_the_segment_encoder(folders):
+    model, report = transformers.AutoModel.from_pretrained(
+        folders["graph_roberta"], output_loading_info=True
+    )
+    assert type(model).__name__ == "RobertaModel"
+    assert {name.split(".")[0] for name in report["missing_keys"]} == {"pooler"}
+    assert not report["unexpected_keys"] and not report["mismatched_keys"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["graph_roberta"])
+    assert tokenizer.pad_token == "<pad>" and tokenizer.model_max_length == 24
+    assert (tokenizer.cls_token_id, tokenizer.sep_token_id) == (0, 2)
+
+
+def test_code_of_the_folder_runs_only_where_it_is_trusted(folders):
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(folders["graph_roberta"]), device="cpu")
+
+
+def test_a_model_that_sentence_transformers_saves_is_the_same(
+    long_documents, texts, tmp_path
+):
+    long_documents.save(str(tmp_path / "saved"))
+    again = SentenceTransformer(
+        str(tmp_path / "saved"), trust_remote_code=True, device="cpu"
+    )
+    np.testing.assert_array_equal(
+        again.encode(texts[:3]), long_documents.encode(texts[:3])
+    )
+    with pytest.raises(UserError, match="cannot be verified"):
+        docjax.load(tmp_path / "saved")
+
+
+def small(encoder, params=None, **keywords) -> DocumentModel:
+    texts = ["Some words of a text. And a few more of it, in two sentences."]
+    tokenizer = train_tokenizer(texts * 9, 270)
+    if isinstance(encoder.segment, WordAverage):
+        words = "text sentence word two few the".split()
+        tokenizer = train_words([" ".join(words)] * 9, stop_words=False)
+    limits = dict(segment_tokens=24, query_tokens=20, inference_segments=None)
+    generator = np.random.default_rng(0)
+    draw = lambda leaf: generator.normal(0, 0.2, leaf.shape).astype(np.float32)
+    shapes = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    keywords = dict(segments=segments.passages, graph=None, limits=limits) | keywords
+    return DocumentModel(encoder, jax.tree.map(draw, shapes), tokenizer, **keywords)
+
+
+TINY = dict(vocabulary=270, layers=1, width=8, heads=2, hidden=8, positions=30)
+BERT = Transformer(**TINY, position_offset=0, types=2, pooling="mean", normalize=True)
+ROBERTA = Transformer(**TINY, activation="gelu_new", dtype="bfloat16")
+AVERAGE = WordAverage(vocabulary=7, width=6)
+ONE = dict(segment_tokens=24, query_tokens=24, inference_segments=1)
+OTHERS = {
+    "a section graph": lambda: small(
+        DocumentEncoder(
+            ROBERTA,
+            GraphAttention(
+                width=6, layers=3, merge="mean", residual="linear", bias=False
+            ),
+            head=Classifier(3),
+        ),
+        graph=graphs.section,
+        labels=("a", "b", "c"),
+    ),
+    "edges of the user's": lambda: small(
+        DocumentEncoder(BERT, GraphAttention(width=8, sparse=True), head=Predictor(4)),
+        segments=segments.sentences_of,
+        graph=graphs.user_edges,
+    ),
+    "words in passages": lambda: small(
+        DocumentEncoder(AVERAGE, GraphAttention(width=6)), graph=graphs.full
+    ),
+    "a mean of unit length": lambda: small(
+        DocumentEncoder(BERT, Mean(normalize=True)), segments=whole
+    ),
+    "one segment": lambda: small(
+        DocumentEncoder(ROBERTA, Mean()), segments=whole, limits=ONE
+    ),
+    "one segment of unit length": lambda: small(
+        DocumentEncoder(BERT, Mean(normalize=True)), segments=whole, limits=ONE
+    ),
+    "words of unit length": lambda: small(
+        DocumentEncoder(AVERAGE, Mean(normalize=True)), segments=whole
+    ),
+}
+STOCK = ("one segment", "one segment of unit length", "words of unit length")
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_every_encoder_there_is_has_the_same_vectors(case, tmp_path):
+    """Measured by `export` itself, on the two shortest docstrings in sections."""
+    found = [one for one in pydocs(("optax",)) if len(one.sections) > 2]
+    one, other, *_ = sorted(found, key=lambda one: len(full_text(one)))
+    documents = [dataclasses.replace(one, edges=((0, 2),)), other]
+    folder = export(OTHERS[case](), tmp_path / "out", documents)
+    measured = json.loads((folder / "docjax.json").read_text())["measured"]
+    assert max(measured["differences"].values()) < 1e-5 and measured["documents"] == 2
+    modules = json.loads((folder / "modules.json").read_text())
+    assert all("sentence_transformers." in m["type"] for m in modules) == (
+        case in STOCK
+    )
+    assert (folder / "docjax_module.py").exists() == (case not in STOCK)
+    card = (folder / "README.md").read_text()
+    for words in ("says nothing of the rest", "sentence-transformers cuts it"):
+        assert (words in card) == case.startswith("one segment")
+    assert ("head" in docjax.load(folder).params) == (case == "a section graph")
+
+
+def test_real_weights_go_out_and_come_in_again(minilm, tmp_path):
+    before = docjax.load(minilm)
+    short = [parse({"id": "x", "text": "A cat sat on the mat."}, "x")]
+    after = docjax.load(export(before, tmp_path / "minilm", short))
+    same = jax.tree.map(np.array_equal, before.params, after.params)
+    assert jax.tree.all(same) and len(jax.tree.leaves(same)) == 5 + 6 * 16
+    original = safetensors.numpy.load_file(minilm / "model.safetensors")
+    written = safetensors.numpy.load_file(tmp_path / "minilm/model.safetensors")
+    assert len(written) == 5 + 6 * 16
+    for name, tensor in written.items():
+        np.testing.assert_array_equal(tensor, original[name])
+
+
+def test_a_vector_that_differs_leaves_nothing(tmp_path, monkeypatch):
+    write = export_lib.exported.write_params
+
+    def wrong(folder, encoder, params):
+        write(folder, encoder, jax.tree.map(lambda leaf: leaf + 1e-2, params))
+
+    monkeypatch.setattr(export_lib.exported, "write_params", wrong)
+    with pytest.raises(UserError, match=r"differ from .* more than 0\.0001") as error:
+        export(OTHERS["words of unit length"](), tmp_path / "out")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_queries_that_differ_leave_nothing(tmp_path, monkeypatch):
+    write = libraries.write_code
+
+    def wrong(folder):
+        write(folder)
+        code = folder / "docjax_module.py"
+        text, query = code.read_text(), "found = self.document.query(vectors)"
+        assert query in text
+        code.write_text(text.replace(query, f"{query} + 1"))
+
+    monkeypatch.setattr(libraries, "write_code", wrong)
+    with pytest.raises(
+        UserError, match=r"e-\d\d, '.*, queries': (1\.0|0\.99)"
+    ) as error:
+        export(OTHERS["words in passages"](), tmp_path / "out")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_a_part_without_a_torch_form_leaves_nothing(tmp_path, monkeypatch):
+    def star(segments, sections, edges):
+        return graphs.full(segments, sections, edges)
+
+    star.__module__, star.__qualname__ = graphs.__name__, "star"
+    monkeypatch.setattr(graphs, "star", star, raising=False)
+    model = small(DocumentEncoder(AVERAGE, GraphAttention(width=6)), graph=star)
+    with pytest.raises(UserError, match=r"graphs\.star has no PyTorch form"):
+        export(model, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_there_stays(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match="exists: remove it"):
+        export(OTHERS["one segment"](), tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_folder_of_the_users_beside_it_stays(tmp_path):
+    (tmp_path / "out.partial").mkdir()
+    export(OTHERS["one segment"](), tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.partial"}
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(export_lib.exported, "write_params", full)
+    with pytest.raises(UserError, match="out: cannot be written .*No space") as error:
+        export(OTHERS["one segment"](), tmp_path / "out")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_a_missing_library_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(UserError, match=r"pip install 'docjax\[export\]'") as error:
+        export(OTHERS["one segment"](), tmp_path / "out")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+def test_the_model_card_says_what_the_model_is(runs, folders, texts):
+    card = huggingface_hub.ModelCard.load(folders["graph_roberta"] / "README.md")
+    assert card.data.library_name == "sentence-transformers"
+    (result,) = [one for one in card.data.eval_results if one.task_type == "clustering"]
+    assert (result.metric_type, result.metric_value) == ("nmi", 0.25)
+    assert result.dataset_name == "jsonl corpus.jsonl"
+    counts = [len(text.split()) for text in (texts[0], texts[3])]
+    for words in (
+        "| clustering | nmi | 0.2500 |",
+        "| documents | 40 |",
+        '"temperature": 0.05',
+        "at most 24 tokens",
+        "the first 100 segments",
+        "trust_remote_code=True",
+        'AutoModel.from_pretrained("graph_roberta"',
+        "| docjax | 0 |",
+        "| sentence-transformers | ",
+        "| sentence-transformers, queries | ",
+        "over 4 documents of {} to {} words".format(*counts),
+    ):
+        assert words in card.text, words
+    assert str(runs["graph_roberta"].parent) not in card.content
+    words = huggingface_hub.ModelCard.load(folders["deca"] / "README.md")
+    assert "AutoModel" not in words.text and "trust_remote_code" not in words.text
+    assert "No task was evaluated." in words.text
+    assert "over 9 documents" in words.text
+    config = json.loads(
+        (folders["deca"] / "config_sentence_transformers.json").read_text()
+    )
+    assert config["similarity_fn_name"] == "cosine"
+
+
+def test_the_command_line_exports(runs, tmp_path, capsys):
+    arguments = ["export", str(runs["deca"]), str(tmp_path / "out")]
+    assert cli.main(arguments) == 0
+    out, _ = capsys.readouterr()
+    assert out.splitlines()[0].startswith(
+        f"exported to {tmp_path / 'out'}; vectors of 9"
+    )
+    assert [line[:32].strip() for line in out.splitlines()[1:]] == [
+        "docjax",
+        "sentence-transformers",
+        "sentence-transformers, queries",
+    ]
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"docjax: {tmp_path / 'out'} exists")
+
+
+def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch):
+    run = runs["deca"]
+    config = ConfigDict(json.loads((run / "config.json").read_text()))
+    metrics = main.run(config, run, "export")
+    assert metrics["step"] == 1
+    assert docjax.load(run / "export").encode(["a gradient"]).shape == (1, 16)
+    page = (run / "report" / "index.html").read_text()
+    assert '<section id="export">' in page and f"docjax.load(&quot;{run}/export" in page
+    made = (run / "export/docjax.json").stat().st_ino
+    main.run(config, run, "export")
+    assert (run / "export/docjax.json").stat().st_ino == made  # once is enough
+    facts = json.loads((run / "export/docjax.json").read_text())
+    exported.write(run / "export", facts | {"fingerprint": "of other parameters"})
+    manifest.seal(run / "export")
+    assert run_report._export(run) is None
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "sentence_transformers", None)
+        with pytest.raises(UserError, match="pip install"):
+            main.run(config, run, "export")
+    assert (run / "export/docjax.json").stat().st_ino  # the old one is still there
+    main.run(config, run, "export")
+    again = json.loads((run / "export/docjax.json").read_text())
+    assert again["fingerprint"] == facts["fingerprint"]
+    assert "sentence-transformers" in page and "AutoModel" not in page

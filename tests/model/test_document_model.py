@@ -1,0 +1,296 @@
+"""`docjax.load` as a user's script calls it: runs and Hugging Face folders."""
+
+import dataclasses
+import functools
+import json
+import re
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import docjax
+from configs import deca
+from docjax.data import corpus as tokens
+from docjax.data.documents import parse
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.model.load import _similarity
+from docjax.run.prepare import initial_params, prepare
+from docjax.storage import checkpoint
+
+SENTENCE = "The gradient of every passage flows back through the graph. "
+SECTIONS = [{"heading": "One", "text": SENTENCE}, {"heading": "Two", "text": SENTENCE}]
+
+
+@pytest.fixture(scope="module")
+def model(run) -> DocumentModel:
+    return docjax.load(run)
+
+
+def test_texts_dicts_and_documents_give_the_same_vectors_in_order(model):
+    texts = [f"Text {count}. " + SENTENCE * count for count in (3, 1, 2, 4)]
+    dicts = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts)]
+    expected = model.encode(texts)
+    assert expected.shape == (4, 32) and expected.dtype == np.float32
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
+    documents = [parse(one, "here") for one in dicts]
+    for items in (dicts, documents, [texts[0], dicts[1], documents[2], texts[3]]):
+        np.testing.assert_array_equal(model.encode(items), expected)
+    alone = np.concatenate([model.encode([text], batch_size=1) for text in texts])
+    np.testing.assert_allclose(alone, expected, atol=1e-5)
+
+
+def test_lengths_are_one_where_asked(model):
+    for vectors in (
+        model.encode([SENTENCE], normalize_embeddings=True),
+        model.encode_queries([SENTENCE], normalize_embeddings=True),
+    ):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+
+
+def test_stats_count_what_was_read_and_what_the_cap_left_out(model):
+    vectors, stats = model.encode([SENTENCE * 5, SENTENCE], return_stats=True)
+    whole, cut = stats["tokens"], stats["tokens_cut"]
+    assert len(vectors) == stats["documents"] == 2
+    assert (stats["segments"], stats["segments_cut"]) == (4, 2)
+    # A passage is a sentence here: four were read and two were not.
+    assert whole == 2 * cut > 0
+
+
+def test_a_stream_gives_the_same_vectors_and_reads_no_further_than_it_must(
+    model, monkeypatch
+):
+    monkeypatch.setattr("docjax.model.document_model.TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("docjax.model.inference.WINDOW", 4)
+    texts, read = [SENTENCE * (1 + i % 3) for i in range(40)], []
+    given = (read.append(text) or text for text in texts)
+    counts = {}
+    stream = model.encode_stream(given, stats=counts)
+    found = [next(stream)]
+    assert len(read) < 8 and counts["documents"] < 8
+    found += stream
+    vectors, stats = model.encode(texts, return_stats=True)
+    np.testing.assert_allclose(found, vectors, atol=1e-5)
+    assert counts == stats and stats["documents"] == 40
+
+
+def test_a_fingerprint_is_of_all_that_a_vector_depends_on(run, model, tmp_path):
+    same = docjax.load(run)
+    assert same.fingerprint() == model.fingerprint()
+    config = json.loads((run / "config.json").read_text())
+    others = [docjax.load(run, dtype="bfloat16")]
+    for part, name, value in (
+        ("segments", "words", 13),
+        ("limits", "inference_segments", 4),
+        ("graph", "fn", "docjax.data.graphs.section"),
+    ):
+        folder = tmp_path / name
+        shutil.copytree(run, folder)
+        changed = config | {part: config[part] | {name: value}}
+        assert changed != config
+        (folder / "config.json").write_text(json.dumps(changed))
+        others.append(docjax.load(folder))
+    params = jax.tree.map(lambda leaf: leaf, model.params)
+    leaf = next(iter(jax.tree.leaves(params)))
+    params = jax.tree.map(lambda x: x + 1e-3 if x is leaf else x, params)
+    others.append(dataclasses.replace(model, params=params))
+    assert len({one.fingerprint() for one in (model, *others)}) == 6
+
+
+@pytest.mark.parametrize(
+    "objective, expected",
+    [
+        ({"fn": "docjax.objectives.infonce.infonce"}, "dot"),
+        ({"fn": "docjax.objectives.infonce.infonce", "similarity": "cosine"}, "cosine"),
+        ({"fn": "docjax.objectives.simsiam.simsiam"}, "cosine"),
+        ({"fn": "mine.objective"}, "cosine"),
+        (
+            {
+                "fn": "docjax.objectives.negative_sampling.NegativeSampling",
+                "contrastive": {"fn": "docjax.objectives.infonce.infonce"},
+            },
+            "dot",
+        ),
+    ],
+)
+def test_vectors_are_compared_as_the_objective_did(run, tmp_path, objective, expected):
+    shutil.copytree(run, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text()) | {"objective": objective}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    assert docjax.load(tmp_path / "run").similarity_fn_name == expected
+
+
+def test_a_query_that_would_be_cut_is_refused(model):
+    with pytest.raises(UserError, match=r"has \d+ tokens, the model reads 64: shorten"):
+        model.encode_queries(["what is this?", SENTENCE * 9])
+
+
+def test_a_model_without_classes_has_none_to_give(model):
+    with pytest.raises(UserError, match="has no classes: train one with"):
+        model.classify([SENTENCE])
+
+
+def test_a_batch_of_less_than_one_segment_is_refused(model):
+    with pytest.raises(UserError, match="batch_size -1: at least 1"):
+        model.encode([SENTENCE], batch_size=-1)
+
+
+def test_texts_of_many_characters_are_tokenised_apart(model, monkeypatch):
+    expected, parts = model.encode([SENTENCE] * 5), []
+    monkeypatch.setattr(
+        "docjax.model.document_model.CHARACTERS_AT_ONCE", 2 * len(SENTENCE)
+    )
+    segment = tokens.segment_documents
+    monkeypatch.setattr(
+        "docjax.model.document_model.tokens.segment_documents",
+        lambda some, *rest: parts.append(len(some)) or segment(some, *rest),
+    )
+    np.testing.assert_array_equal(model.encode([SENTENCE] * 5), expected)
+    assert parts == [2, 2, 1]
+
+
+@pytest.mark.parametrize("empty", ["", "  \n", {"id": "x", "text": ""}])
+def test_a_document_without_text_is_named(model, empty):
+    with pytest.raises(UserError, match="document 1"):
+        model.encode([SENTENCE, empty])
+
+
+@pytest.mark.parametrize("ask", ["encode", "encode_queries"])
+def test_nothing_gives_no_vectors_of_the_models_width(model, ask):
+    none, some = getattr(model, ask)([]), model.encode([SENTENCE])
+    assert none.shape == (0, some.shape[1]) == (0, model.width)
+    assert model.similarity(none, some).shape == (0, 1)
+
+
+@pytest.mark.parametrize("ask", ["encode", "encode_queries"])
+def test_one_text_is_no_list(model, ask):
+    with pytest.raises(UserError, match="a str is no list of documents: put one"):
+        getattr(model, ask)("river")
+
+
+def test_similarity_compares_as_training_did(model):
+    a, b = np.eye(2, dtype=np.float32), np.array([[3.0, 4.0]], np.float32)
+    for name, expected in (("cosine", [[0.6], [0.8]]), ("dot", [[3], [4]])):
+        other = dataclasses.replace(model, similarity_fn_name=name)
+        np.testing.assert_allclose(other.similarity(a, b), expected, rtol=1e-6)
+
+
+def test_attention_is_explained_with_texts_and_headings(model):
+    found = model.explain({"id": "x", "title": "T", "sections": SECTIONS})
+    assert found.weights.shape == (2, 2, 3, 3)
+    np.testing.assert_allclose(found.weights.sum(-1), 1, rtol=1e-5)
+    assert found.headings == ["One", "Two"] and found.segments_cut == 0
+    texts = [piece.text for piece in found.segments]
+    assert texts == [f"{head} {SENTENCE}".strip() for head in ("T One", "Two")]
+
+
+POPEN = dict(fn="subprocess.Popen", args=["touch", "touched"])
+HOSTILE = {  # field of config.json -> value, and what is said of it
+    "segments": (POPEN, "subprocess.Popen"),
+    "encoder.head": (POPEN, "subprocess.Popen"),
+    "encoder.segment.width": (2**40, "encoder.segment.width is 1099511627776, not"),
+    "encoder.segment.vocabulary": (2**30, "parameters of another encoder"),
+    "encoder.segment.layers": (10**9, "encoder.segment.layers is 1000000000, not"),
+    "encoder.document": ("none", "no such"),
+    "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
+    "graph": (dict(fn="docjax.config.save"), "is not under docjax.data.graphs."),
+    "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
+    "segments.words": ("100", "no such model"),
+    "objective": (
+        dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
+        "similarity 'euclid' is none of cosine, dot",
+    ),
+    "limits": (None, "limits.segment_tokens 0 is no number"),
+}
+
+
+@pytest.mark.parametrize("field", HOSTILE)
+def test_a_hostile_config_of_a_run_is_refused(field, run, tmp_path, monkeypatch):
+    value, words = HOSTILE[field]
+    config = json.loads((run / "config.json").read_text())
+    *path, last = field.split(".")
+    functools.reduce(dict.__getitem__, path, config)[last] = value
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=words) as error:
+        docjax.load(tmp_path / "run")
+    assert "\n" not in str(error.value) and not (tmp_path / "touched").exists()
+
+
+def test_an_objective_is_of_a_module_of_objectives(monkeypatch):
+    """No other is imported: not the command line, not training."""
+    imported = []
+    monkeypatch.setattr("importlib.import_module", imported.append)
+    for fn in ("docjax.__main__.x", "docjax.main.run", 5, None):
+        assert _similarity({"fn": fn}) == "cosine"
+    assert not imported
+
+
+def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    for text, words in (
+        ("[" * 10**6, "not JSON"),
+        ("[]", "no JSON object"),
+        ("{}", "no such"),
+    ):
+        (tmp_path / "run/config.json").write_text(text)
+        with pytest.raises(UserError, match=words) as error:
+            docjax.load(tmp_path / "run")
+        assert "\n" not in str(error.value)
+
+
+def test_a_dtype_is_how_segments_are_encoded_and_no_more(run, model):
+    other = docjax.load(run, dtype="bfloat16")
+    vectors, expected = other.encode([SENTENCE * 2]), model.encode([SENTENCE * 2])
+    assert vectors.dtype == np.float32
+    error = np.abs(vectors - expected).max() / np.abs(expected).max()
+    assert 0 < error < 0.05
+    kinds = {str(leaf.dtype) for leaf in jax.tree.leaves(other.params)}
+    assert kinds == {"float32"}
+    with pytest.raises(UserError, match="float16"):
+        docjax.load(run, dtype="float16")
+
+
+def test_a_hugging_face_folder_reads_whole_documents(minilm):
+    """A short text as sentence-transformers has it, a long one piece by piece."""
+    model, peer = docjax.load(minilm), SentenceTransformer(str(minilm), device="cpu")
+    short = ["A cat sat.", SENTENCE * 3]
+    vectors = model.encode(short)
+    assert np.abs(vectors - peer.encode(short)).max() < 1e-4
+    long = SENTENCE * 60
+    vectors, stats = model.encode([long], return_stats=True)
+    assert stats["segments"] == 3 and stats["tokens_cut"] == 0
+    assert np.abs(vectors - peer.encode([long])).max() > 1e-3
+
+
+def test_a_tokenizer_of_another_model_is_refused(minilm, run, tmp_path):
+    """Its ids beyond the word table would be read as the last row."""
+    shutil.copytree(minilm, tmp_path / "plain")
+    shutil.copytree(run, tmp_path / "run")
+    shutil.copy(minilm / "tokenizer.json", tmp_path / "run")
+    plain = json.loads((minilm / "tokenizer.json").read_text())
+    plain["model"]["vocab"]["river"] = 40000
+    (tmp_path / "plain/tokenizer.json").write_text(json.dumps(plain))
+    for name in ("plain", "run"):
+        with pytest.raises(UserError, match="they are not of one model"):
+            docjax.load(tmp_path / name)
+
+
+def test_no_model_is_one_clear_line(tmp_path):
+    with pytest.raises(UserError, match=re.escape(str(tmp_path))) as error:
+        docjax.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_word_vectors_are_read_in_float32_alone(tmp_path):
+    prepared = prepare(deca.get_config("smoke"), tmp_path)
+    saved = checkpoint.Checkpointer(tmp_path / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    with pytest.raises(UserError, match="WordAverage has float32 only"):
+        docjax.load(tmp_path, dtype="bfloat16")
+    assert docjax.load(tmp_path, dtype="float32").encode(["a value"]).shape == (1, 16)

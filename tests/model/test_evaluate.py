@@ -1,0 +1,202 @@
+"""`docjax evaluate`: every task on the real MiniLM, and every mistake in the data."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import docjax
+from docjax import cli
+from docjax.errors import UserError
+from docjax.model import evaluate as module
+from docjax.model.document_model import DocumentModel
+from docjax.model.evaluate import LABELLED, evaluate_model
+
+TOPICS = {
+    "cooking": "soup bread oven butter onion garlic recipe flour kitchen sauce".split(),
+    "space": "rocket orbit planet moon telescope star launch comet astronaut".split(),
+    "sport": "goal match player coach league stadium referee team season".split(),
+}
+
+
+@pytest.fixture(scope="module")
+def model(minilm) -> DocumentModel:
+    return docjax.load(minilm)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Labelled documents, a retrieval collection, and pairs, of three topics."""
+    folder = tmp_path_factory.mktemp("data")
+    generator = np.random.default_rng(0)
+    records = [
+        {
+            "id": f"{topic}-{number}",
+            "text": " ".join(generator.choice(words, 8)),
+            "label": topic,
+            "split": "test" if number % 3 == 0 else "train",
+        }
+        for number in range(9)
+        for topic, words in TOPICS.items()
+    ]
+    write(folder / "labelled" / "all.jsonl", records)
+    write(folder / "beir" / "corpus.jsonl", records)
+    queries = [{"id": t, "text": f"something about {t}"} for t in TOPICS]
+    write(folder / "beir" / "queries.jsonl", queries)
+    ids = [one["id"] for one in records]
+    qrels = [f"{t}\t{i}\t1" for t in TOPICS for i in ids if i.startswith(t)]
+    table(folder / "beir" / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore", qrels)
+    write(folder / "pairs" / "documents.jsonl", records)
+    pairs = [
+        f"{split}\t{a}\t{b}\t{int(a[:3] == b[:3])}"
+        for number, a in enumerate(ids)
+        for b in ids[number + 1 :: 5]
+        for split in [("train", "test")[number % 2]]
+    ]
+    table(folder / "pairs" / "pairs.tsv", "split\tsource\ttarget\tlabel", pairs)
+    return folder
+
+
+def write(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+
+
+def table(path, header, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([header, *lines]) + "\n")
+
+
+@pytest.mark.parametrize("task", ["clustering", "classification", "few_shot"])
+def test_topics_are_told_apart_by_their_labels(model, folder, task):
+    keywords = dict(shots=3) if task == "few_shot" else {}
+    found = evaluate_model(
+        model, task, str(folder / "labelled" / "all.jsonl"), **keywords
+    )
+    names = {
+        "clustering": {"nmi", "purity"},
+        "classification": {"accuracy", "macro_f1"},
+        "few_shot": {"accuracy", "accuracy_std", "macro_f1", "macro_f1_std"},
+    }
+    assert set(found) == {f"eval/{task}/{name}" for name in names[task]}
+    assert all(v > 0.8 for name, v in found.items() if not name.endswith("_std"))
+
+
+def test_topics_are_found_by_words_and_by_vectors(model, folder):
+    found = evaluate_model(model, "retrieval", str(folder / "beir"))
+    assert found["eval/retrieval/dense/ndcg@10"] > 0.9
+    assert found["eval/retrieval/fused/ndcg@10"] > 0.9
+    assert found["eval/retrieval/bm25/ndcg@10"] == 0  # no word in common
+
+
+def test_pairs_of_a_topic_are_told_from_others(model, folder):
+    found = evaluate_model(model, "matching", str(folder / "pairs" / "pairs.tsv"))
+    assert found["eval/matching/f1"] > 0.8 and found["eval/matching/accuracy"] > 0.8
+    assert 0 < found["eval/matching/threshold"] < 1
+
+
+def test_without_splits_a_fifth_of_each_label_is_the_test(
+    model, folder, tmp_path, caplog, monkeypatch
+):
+    lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    path = tmp_path / "all.jsonl"
+    write(path, [{k: v for k, v in one.items() if k != "split"} for one in records])
+    judged = []
+    monkeypatch.setitem(
+        LABELLED,
+        "classification",
+        lambda train, test: judged.append((train, test)) or {},
+    )
+    assert evaluate_model(model, "classification", str(path)) == {}
+    ((train, test),) = judged
+    assert sorted(test.labels) == sorted(list(TOPICS) * 2) and len(train.labels) == 21
+    assert len(train.vectors) == 21 and "no document has a split" in caplog.text
+
+
+def test_what_is_not_used_is_told(model, folder, tmp_path, caplog, monkeypatch):
+    lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    records[4].pop("label"), records[7].update(split="odd")
+    write(tmp_path / "some.jsonl", records)
+    evaluate_model(model, "classification", str(tmp_path / "some.jsonl"))
+    assert "1 documents have no label: they are not used" in caplog.text
+    assert "documents of these splits are not used: {'odd': 1}" in caplog.text
+    pairs = (folder / "pairs" / "pairs.tsv").read_text() + "odd\tspace-1\tspace-2\t1\n"
+    (tmp_path / "pairs.tsv").write_text(pairs)
+    documents = str(folder / "pairs" / "documents.jsonl")
+    table = str(tmp_path / "pairs.tsv")
+    evaluate_model(model, "matching", table, documents=documents)
+    assert "pairs of these splits are not used: {'odd': 1}" in caplog.text
+
+
+def test_judged_documents_that_are_not_there_are_told(model, folder, tmp_path, caplog):
+    beir = tmp_path / "beir"
+    shutil.copytree(folder / "beir", beir)
+    qrels = beir / "qrels" / "test.tsv"
+    text = qrels.read_text()
+    qrels.write_text(text + "space\tgone\t1\n")
+    evaluate_model(model, "retrieval", str(beir))
+    assert "1 of 28 judged documents are not in the corpus" in caplog.text
+    qrels.write_text(text.replace("-", "/").replace("query/id\tcorpus/id", "q\td"))
+    with pytest.raises(UserError, match="27 of 27 judged .* 'cooking/0' is one"):
+        evaluate_model(model, "retrieval", str(beir))
+
+
+@pytest.mark.parametrize(
+    "task, change, keywords, message",
+    [
+        ("few_shot", {}, dict(shots=7), "has 6 train documents to draw from"),
+        ("clustering", {"label": "one"}, {}, "documents have the label 'one'"),
+        ("classification", {"split": "train"}, {}, "no labelled test document"),
+    ],
+)
+def test_labels_are_looked_at_before_anything_is_encoded(
+    model, folder, tmp_path, monkeypatch, task, change, keywords, message
+):
+    monkeypatch.setattr(module, "encode_once", None)
+    lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
+    write(tmp_path / "all.jsonl", [json.loads(line) | change for line in lines])
+    with pytest.raises(UserError, match=message):
+        evaluate_model(model, task, str(tmp_path / "all.jsonl"), **keywords)
+
+
+def test_the_last_line_of_the_command_is_the_metrics(capsys, minilm, folder):
+    path = folder / "labelled" / "all.jsonl"
+    options = "--task", "few_shot", "--shots", "2", "--data", str(path)
+    assert cli.main(["evaluate", str(minilm), *options]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert 0 <= found["eval/few_shot/accuracy"] <= 1
+
+
+def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
+    pairs = (folder / "pairs" / "pairs.tsv").read_text()
+    other = tmp_path / "pairs.tsv"
+    documents = str(folder / "pairs" / "documents.jsonl")
+    for text, message in (
+        (pairs.replace("space-3", "x"), "'x' is the first"),
+        (pairs.replace("test\t", "held out\t"), "there are train, held out"),
+        (pairs.replace("train\t", "other\t"), 'splits "test" and dev or'),
+    ):
+        other.write_text(text)
+        with pytest.raises(UserError, match=message):
+            evaluate_model(model, "matching", str(other), documents=documents)
+    with pytest.raises(UserError, match="0 files of JSON lines beside the pairs"):
+        evaluate_model(model, "matching", str(other))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--task", "clustering", "--data", "no.jsonl"), "no such file"),
+        (("--task", "retrieval", "--data", "no"), "corpus.jsonl, queries.jsonl"),
+        (("--task", "matching", "--data", "no.tsv"), "no.tsv"),
+        (("--task", "clustering", "--data", "a", "--shots", "3"), "is of few_shot"),
+        (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
+    ],
+)
+def test_mistakes_are_one_line(capsys, tiny, options, message):
+    assert cli.main(["evaluate", str(tiny), *options]) == 2
+    out, err = capsys.readouterr()
+    assert not out and message in err and err.count("\n") == 1

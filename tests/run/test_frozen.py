@@ -1,0 +1,147 @@
+"""A run whose segment encoder stays as it is."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import docjax
+from configs import graph_roberta
+from docjax import main
+from docjax.model import inference
+from docjax.run import frozen
+from docjax.run.prepare import initial_params, prepare
+
+pytestmark = pytest.mark.usefixtures("one_device")
+
+WORDS = "graph node passage vector batch token the of and loss seed view".split()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """24 documents of 2 to 5 passages."""
+    generator = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    with path.open("w") as lines:
+        for i in range(24):
+            words = WORDS[i % 2 :: 2]
+            text = ". ".join(
+                " ".join(generator.choice(words, 9)) for _ in range(2 + i % 4)
+            )
+            split = "test" if i % 5 < 2 else "train"
+            row = {"id": str(i), "text": text, "label": str(i % 2), "split": split}
+            lines.write(json.dumps(row) + "\n")
+    return path
+
+
+def config(corpus: Path, seed: int = 0):
+    found = graph_roberta.get_config("smoke")
+    found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+    found.tokenizer.train.vocabulary = 270
+    found.segments.words = 10
+    found.batch = 8  # of 14
+    found.seed = seed
+    found.encoder.frozen = True
+    found.encoder.segment.normalize = True
+    found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.clustering"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory) -> Path:
+    run = tmp_path_factory.mktemp("runs") / "frozen"
+    metrics = main.run(config(corpus), run, "train")
+    assert metrics["step"] == 4 and "eval/clustering/nmi" in metrics
+    return run
+
+
+def test_only_the_other_parameters_change(corpus, trained, tmp_path):
+    before = initial_params(prepare(config(corpus), tmp_path / "other"))
+    after = docjax.load(trained).params
+    same = jax.tree.map(np.array_equal, before, after)
+    assert all(jax.tree.leaves(same["segment"]))
+    assert not any(jax.tree.leaves(same["document"]["layer_0"]))
+
+
+def test_the_vectors_are_those_of_the_segments(corpus, trained):
+    prepared = frozen.with_vectors(prepare(config(corpus), trained))
+    model, rows = docjax.load(trained), prepared.corpus
+    assert len(rows.vectors) == len(rows.lengths) > 24
+    np.testing.assert_allclose(np.linalg.norm(rows.vectors, axis=1), 1, rtol=1e-5)
+    for number, text in ((0, 0), (23, 23)):
+        document = list(prepared.documents())[text]
+        (tokens,) = model._tokenize([document])
+        expected = model.inference().segments(model.params, [tokens])
+        np.testing.assert_allclose(rows[number].vectors, expected, atol=1e-6)
+    some = rows[7]
+    np.testing.assert_array_equal(
+        some.take(np.array([2, 0])).vectors, some.vectors[[2, 0]]
+    )
+
+
+def test_a_text_has_the_vector_that_the_tasks_saw(corpus, trained):
+    prepared = frozen.with_vectors(prepare(config(corpus), trained))
+    model = docjax.load(trained)
+    seen = main.Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
+    np.testing.assert_allclose(
+        seen.vectors(model.params, np.arange(24)),
+        model.encode(list(prepared.documents())),
+        atol=1e-5,
+    )
+
+
+def test_a_run_that_has_ended_computes_nothing_again(corpus, trained, monkeypatch):
+    monkeypatch.setattr(frozen, "_write", None)
+    metrics = main.run(config(corpus), trained, "evaluate")
+    last = json.loads((trained / "metrics.jsonl").read_text().splitlines()[-1])
+    assert {name: metrics[name] for name in last if name.startswith("eval/")} == {
+        name: value for name, value in last.items() if name.startswith("eval/")
+    }
+
+
+def test_other_parameters_have_vectors_of_their_own(corpus, tmp_path):
+    names = set()
+    for seed in (0, 0, 1):
+        prepared = prepare(config(corpus, seed), tmp_path / f"seed {seed}")
+        frozen.with_vectors(prepared)
+        names |= {path.name for path in prepared.corpus.folder.glob("vectors-*.npy")}
+    assert len(names) == 2
+
+
+def test_what_was_read_before_a_stop_is_not_read_again(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(inference, "WINDOW", 20)  # segments: several windows
+    prepared = prepare(config(corpus), tmp_path / "run")
+    read, stop_at = frozen._read, [2]
+
+    def reading(*arguments):
+        if not stop_at[0]:
+            raise KeyboardInterrupt
+        stop_at[0] -= 1
+        return read(*arguments)
+
+    monkeypatch.setattr(frozen, "_read", reading)
+    with pytest.raises(KeyboardInterrupt):
+        frozen.with_vectors(prepared)
+    stop_at[0] = 100
+    stopped = frozen.with_vectors(prepared).corpus
+    count = len(list(inference.windows(stopped[i] for i in range(24))))
+    assert count > 3 and stop_at[0] == 100 - (count - 2)
+    (only,) = (path for path in stopped.folder.iterdir() if "vectors" in path.name)
+    monkeypatch.setattr(inference, "WINDOW", 8192)
+    only.unlink()
+    at_once = frozen.with_vectors(prepared).corpus.vectors
+    np.testing.assert_allclose(stopped.vectors, at_once, atol=1e-6)
+
+
+def test_segments_beyond_both_caps_are_not_read(corpus, tmp_path):
+    asked = config(corpus)
+    asked.limits.update(training_segments=2, inference_segments=3)
+    prepared = frozen.with_vectors(prepare(asked, tmp_path / "run"))
+    rows = prepared.corpus
+    for number in range(len(rows)):
+        known = np.isfinite(rows[number].vectors).all(-1)
+        np.testing.assert_array_equal(known, np.arange(len(known)) < 3)
+    metrics = main.run(asked, tmp_path / "run", "train")
+    assert metrics["step"] == 4  # a NaN would have stopped it

@@ -1,0 +1,264 @@
+"""The start of a run: what it takes from a folder, and what mistakes leave behind."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import huggingface_hub
+import numpy as np
+import pytest
+
+from configs import deca, deca_bert, graph_roberta
+from docjax import main
+from docjax.data.documents import parse
+from docjax.data.sources import jsonl
+from docjax.errors import UserError
+from docjax.export.write import export
+from docjax.run import prepare as prepare_lib
+from docjax.run.prepare import initial_params, prepare
+from docjax.storage import checkpoint
+
+pytestmark = pytest.mark.usefixtures("one_device")
+
+SENTENCE = "The gradient of every passage flows back through the graph. "
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """16 documents of four passages, without label and split."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    rows = [{"id": str(i), "text": f"Number {i}. " + SENTENCE * 4} for i in range(16)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def config(corpus: Path, **fields):
+    found = graph_roberta.get_config("smoke")
+    found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+    found.tokenizer.train.vocabulary = 270
+    found.segments.words = 10
+    found.batch = found.microbatch = 8
+    found.update_from_flattened_dict(fields)
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(corpus, tmp_path_factory) -> Path:
+    """A run whose training has begun."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    prepared = prepare(config(corpus), folder)
+    saved = checkpoint.Checkpointer(folder / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    (folder / "metrics.jsonl").write_text('{"step": 1}\n')
+    return folder
+
+
+@pytest.fixture
+def hub(tiny, tmp_path, monkeypatch) -> str:
+    """someone/small, as if downloaded; gives its commit."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    cache = tmp_path / "hub/models--someone--small"
+    shutil.copytree(tiny, cache / "snapshots" / commit)
+    (cache / "refs").mkdir()
+    (cache / "refs/main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
+    return commit
+
+
+def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
+    corpus, hub, tmp_path
+):
+    texts = [parse({"id": "a", "text": "words"}, "a")]
+    folder = export("someone/small", tmp_path / "plain", texts)
+    base = json.loads((folder / "docjax.json").read_text())["base"]
+    assert base == f"someone/small@{hub}"
+    assert f"Exported from {base}: its training" in (folder / "README.md").read_text()
+    run, found = tmp_path / "run", config(corpus, init="someone/small")
+    sizes = dict(vocabulary=30522, width=16, heads=2, hidden=16, positions=64)
+    found.encoder.segment.update(sizes | dict(types=2, layers=1, position_offset=0))
+    found.encoder.segment.epsilon = 1e-12
+    for _ in range(2):
+        prepared = prepare(found, run)
+        assert json.loads((run / "config.json").read_text())["init"] == base
+    saved = checkpoint.Checkpointer(run / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    shutil.rmtree(tmp_path / "hub")  # the run goes on without the hub
+    found.init = "someone/small"
+    assert prepare(found, run).config["init"] == base
+    folder = export(run, tmp_path / "out", texts)
+    card = huggingface_hub.ModelCard.load(folder / "README.md")
+    assert card.data.base_model == "someone/small"
+    assert f"beginning with the weights of {base}" in card.text
+    assert json.loads((folder / "docjax.json").read_text())["base"] == base
+
+
+def test_documents_without_labels_are_trained_on(corpus, tmp_path):
+    metrics = main.run(config(corpus), tmp_path / "run", "train")
+    assert metrics["step"] == 4 and "train/loss" in metrics
+    page = (tmp_path / "run/report/index.html").read_text()
+    assert "No map" in page and "No attention" in page
+    with pytest.raises(UserError, match="nothing to evaluate"):
+        main.run(config(corpus), tmp_path / "run", "evaluate")
+
+
+def test_a_mistake_is_mended_in_the_same_workdir(corpus, tmp_path):
+    prepare(config(corpus, batch=64), tmp_path / "run")
+    prepared = prepare(config(corpus, batch=8), tmp_path / "run")
+    assert prepared.config["batch"] == 8
+
+
+def test_the_tokenizer_is_made_again_unless_the_config_asks_for_the_same(
+    corpus, minilm, tmp_path
+):
+    trained = prepare(config(corpus), tmp_path / "run").tokenizer
+    assert prepare(config(corpus), tmp_path / "run").tokenizer.sha256 == trained.sha256
+    other = config(corpus, **{"encoder.segment.vocabulary": 30522})
+    other.tokenizer.path = str(minilm)
+    assert prepare(other, tmp_path / "run").tokenizer.vocabulary == 30522
+
+
+def test_a_begun_run_keeps_its_config_and_its_corpus(corpus, run, tmp_path):
+    kept = shutil.copytree(run, tmp_path / "run")
+    with pytest.raises(UserError, match="another config: batch differ"):
+        prepare(config(corpus, batch=16), kept)
+    shutil.rmtree(kept / "corpus")
+    assert len(prepare(config(corpus), kept).corpus) == 16
+
+
+@pytest.fixture
+def begun(corpus, tmp_path) -> tuple[Path, Path]:
+    """A run that training has begun in, with documents of its own; its documents."""
+    copy = shutil.copy(corpus, tmp_path / "copy.jsonl")
+    prepare(config(copy), tmp_path / "run")
+    (tmp_path / "run/metrics.jsonl").write_text('{"step": 1}\n')
+    return tmp_path / "run", copy
+
+
+def facts(run: Path) -> dict:
+    return json.loads((run / "corpus/corpus.json").read_text())
+
+
+def test_files_of_other_times_are_the_same_documents(begun, monkeypatch):
+    run, documents = begun
+    before = facts(run)
+    (run / "corpus/vectors-0.npy").touch()  # gone if the corpus is written again
+    os.utime(documents, (1, 1))
+    assert len(prepare(config(documents), run).corpus) == 16
+    assert (run / "corpus/vectors-0.npy").exists()
+    after = facts(run)
+    assert after.pop("fingerprint") != before.pop("fingerprint")
+    assert after == before
+    monkeypatch.delattr(jsonl, "digest")  # the next start does not read the contents
+    assert len(prepare(config(documents), run).corpus) == 16
+
+
+def test_other_documents_of_the_same_size_are_refused(begun):
+    run, documents = begun
+    before = facts(run)
+    documents.write_text(documents.read_text().replace("gradient", "Gradient"))
+    os.utime(documents, (1, 1))
+    with pytest.raises(UserError, match="have changed since training began"):
+        prepare(config(documents), run)
+    assert facts(run) == before
+    (run / "metrics.jsonl").unlink()  # not begun: written again
+    prepare(config(documents), run)
+    assert facts(run)["contents"] != before["contents"]
+
+
+def test_an_older_run_cannot_compare_the_contents(begun):
+    run, documents = begun
+    older = facts(run)
+    del older["contents"]
+    (run / "corpus/corpus.json").write_text(json.dumps(older))
+    assert len(prepare(config(documents), run).corpus) == 16
+    os.utime(documents, (1, 1))
+    with pytest.raises(UserError, match="have changed since training began"):
+        prepare(config(documents), run)
+    assert facts(run) == older
+
+
+def test_another_way_to_cut_is_told_as_another_config(corpus, run):
+    with pytest.raises(UserError, match="another config: segments differ"):
+        prepare(config(corpus, **{"segments.words": 7}), run)
+
+
+def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path):
+    texts = tmp_path / "other.jsonl"
+    texts.write_text(json.dumps({"id": "a", "text": "Quite other words, these."}))
+    begun = config(texts)
+    begun.init = str(run)
+    prepared = prepare(begun, tmp_path / "run")
+    own = (tmp_path / "run/tokenizer.json").read_bytes()
+    assert own == (run / "tokenizer.json").read_bytes()
+    assert initial_params(prepared)["segment"]
+    begun.tokenizer.path = str(minilm)
+    with pytest.raises(UserError, match="is not that of init"):
+        prepare(begun, tmp_path / "another")
+
+
+def test_a_run_of_another_encoder_does_not_fit(corpus, run, tmp_path):
+    begun = config(corpus, **{"encoder.segment.heads": 4})
+    begun.init = str(run)
+    prepared = prepare(begun, tmp_path / "run")
+    with pytest.raises(UserError, match=r"segment\.heads 4 \(it has 2\)"):
+        initial_params(prepared)
+
+
+def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
+    begun = config(corpus)
+    begun.encoder.segment.update(
+        dict(layers=6, width=384, heads=12, hidden=1536, vocabulary=30522),
+        positions=512,
+        position_offset=0,
+        types=2,
+        epsilon=1e-12,
+        dropout=0.0,
+    )
+    begun.init = str(minilm)
+    prepared = prepare(begun, tmp_path / "run")
+    assert initial_params(prepared)["segment"]
+
+
+def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):
+    with pytest.raises(UserError, match="--workdir .*: File exists"):
+        prepare(config(corpus), corpus)
+
+
+@pytest.mark.parametrize("objective", ["vectors", "words"])
+def test_predictions_are_no_negatives(objective, tmp_path):
+    found = (deca if objective == "words" else deca_bert).get_config("smoke,simsiam")
+    infonce = dict(fn="docjax.objectives.infonce.infonce")
+    if objective == "words":
+        found.objective.contrastive = infonce
+    else:
+        found.objective = infonce
+    with pytest.raises(UserError, match="pooling.Predictor is for simsiam"):
+        prepare(found, tmp_path / "run")
+
+
+@pytest.mark.parametrize("transductive", [False, True])
+def test_documents_of_another_split_are_trained_on_if_it_is_transductive(
+    tmp_path, monkeypatch, transductive
+):
+    said = []
+    monkeypatch.setattr(
+        prepare_lib.logging, "warning", lambda text, *of: said.append(text % of)
+    )
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": s, "text": SENTENCE, "split": s} for s in ("train", "other")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    prepared = prepare(config(path, transductive=transductive), tmp_path / "run")
+    assert len(prepared.trained_on) == 1 + transductive
+    what = "in no task" if transductive else "not used"
+    assert f"1 documents are in the split 'other': {what}; set --config.splits" in said
+
+
+def test_vectors_of_words_without_width_are_refused(tmp_path):
+    found = deca.get_config("smoke")
+    found.encoder.segment.width = 0
+    with pytest.raises(UserError, match="encoder.segment.width 0"):
+        initial_params(prepare(found, tmp_path / "run"))

@@ -1,0 +1,18 @@
+"""What a run's report gathers; its page is tested in explain/test_report.py."""
+
+import numpy as np
+
+from docjax.data.vocabulary import Vocabulary
+from docjax.run.report import nearest_words
+
+
+def test_nearest_words_are_those_of_the_same_direction():
+    known = Vocabulary(
+        [None, "oil", "gas", "bank", "1986"],
+        np.zeros(5, bool),
+        np.array([0, 3, 2, 1, 9]),
+    )
+    vectors = np.array([[0, 0], [1, 0], [5, 1], [0, 2], [1, 0]], np.float32)
+    found = nearest_words(known, vectors, ["bank", "tin", "oil"])
+    assert found == {"bank": ["gas", "oil"], "oil": ["gas", "bank"]}
+    assert list(nearest_words(known, vectors)) == ["oil", "gas", "bank"]
