@@ -73,10 +73,13 @@ def get_config(variant: str = "") -> ConfigDict:
                     lexicons=lexicons,
                 ),
             ),
-            segments=dict(fn="docjax.data.units.whole"),
+            units=dict(fn="docjax.data.units.Whole"),
+            examples=dict(fn="docjax.data.examples.Documents"),
+            segments=dict(fn="docjax.data.segments.OneEach"),
             limits=dict(
                 segment_tokens=512,
                 query_tokens=512,
+                training_units=placeholder(int),
                 training_segments=placeholder(int),
                 inference_segments=placeholder(int),
             ),
@@ -86,7 +89,7 @@ def get_config(variant: str = "") -> ConfigDict:
             ),
             encoder=dict(
                 fn="docjax.encoders.document.DocumentEncoder",
-                frozen=False,
+                frozen="",
                 segment=dict(
                     fn="docjax.encoders.word_average.WordAverage",
                     vocabulary=0,

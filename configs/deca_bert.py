@@ -32,8 +32,10 @@ def get_config(variant: str = "") -> ConfigDict:
     config = graph_roberta.get_config()
     words = deca.get_config()
     config.transductive = True
-    config.segments = dict(fn="docjax.data.units.whole")
-    config.limits.update(segment_tokens=512, training_segments=1, inference_segments=1)
+    config.units = dict(fn="docjax.data.units.Whole")
+    config.limits.update(
+        segment_tokens=512, training_units=1, training_segments=1, inference_segments=1
+    )
     config.graph = None
     config.views = words.views
     config.encoder.segment.update(

@@ -40,18 +40,21 @@ def get_config(variant: str = "") -> ConfigDict:
                     fn="docjax.data.tokenizer.train_tokenizer", vocabulary=50265
                 ),
             ),
-            segments=dict(fn="docjax.data.units.passages", words=100),
+            units=dict(fn="docjax.data.units.Passages", words=100),
+            examples=dict(fn="docjax.data.examples.Documents"),
+            segments=dict(fn="docjax.data.segments.OneEach"),
             limits=dict(
                 segment_tokens=256,
                 query_tokens=64,
-                training_segments=50,
+                training_units=50,
+                training_segments=placeholder(int),
                 inference_segments=100,
             ),
             graph=dict(fn="docjax.data.graphs.full"),
             views=dict(fn="docjax.views.halves.Halves"),
             encoder=dict(
                 fn="docjax.encoders.document.DocumentEncoder",
-                frozen=False,
+                frozen="",
                 segment=dict(
                     fn="docjax.encoders.transformer.Transformer",
                     vocabulary=50265,

@@ -1,27 +1,31 @@
-"""The words of docjax as types, and the letters that name array axes.
+"""The words of docjax as types, the contracts of its parts, and the letters of axes.
 
-A document is split into segments, segments become views, and a batch is flat in
-segments: the transformer reads segments of all documents and views in length
-order, and documents point into them.
+A document is cut into units; an example names the documents that a loss compares; a
+view is some of the units of one of them, and is cut into segments. A batch is flat in
+segments: the transformer reads the segments of all examples and views in order of
+length, and views point into them.
 
 Axis letters, the same in every annotation, docstring and einsum string:
 
-  v  views                          d  model width
-  b  documents                      m  candidates scored by one row (all devices)
-  p  segments of one document       e  edges
-  n  segments in a micro-batch      q  queries
-  t  tokens of one segment          c  corpus documents
-  h  heads                          k  width of one head
+  v  views of an example            d  model width
+  b  examples of a batch            m  candidates scored by one row (all devices)
+  u  units of one document          e  edges
+  p  segments of one view           q  queries
+  n  segments in a micro-batch      c  corpus documents
+  t  tokens of one segment          k  width of one head
+  h  heads                          a  tokens of a segment to be predicted
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 SIMILARITIES = ("cosine", "dot")  # of vectors
+DOCUMENT, QUERY = "document", "query"  # the kinds of a view: how its vector is made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,30 +50,32 @@ class Document:
 
 
 @dataclasses.dataclass(frozen=True)
-class Segment:
-    """The piece of a document that one transformer call reads."""
+class Passage:
+    """A piece of a document's text, and the number of the section it lies in."""
 
     text: str
-    section: int  # number of the section it lies in
+    section: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Segments:
-    """The tokens of a document's segments, special tokens included.
+class Units:
+    """The units of one document, or those of them that a view holds, as tokens.
 
-    tokens: all segments, one after the other; offsets: segment i is
-    `tokens[offsets[i]:offsets[i + 1]]`; sections: the section of each segment;
-    edges: pairs of section numbers that the user connected; vectors: of a segment
-    encoder that is not trained, computed before; numbers: of each segment's document
-    in the corpus, for objectives that read several documents in one piece.
+    Attributes:
+      tokens: all units, one after the other, without special tokens.
+      offsets: unit i is `tokens[offsets[i]:offsets[i + 1]]`.
+      sections: the section of each unit.
+      edges: pairs of section numbers that the user connected.
+      documents: the row of each unit's document in its corpus, where there is one.
+      vectors: of each unit, where a segment encoder that is not trained has read it.
     """
 
     tokens: np.ndarray  # int32 [sum of lengths]
-    offsets: np.ndarray  # int64 [p + 1]
-    sections: np.ndarray  # int32 [p]
+    offsets: np.ndarray  # int64 [u + 1]
+    sections: np.ndarray  # int32 [u]
     edges: np.ndarray  # int32 [e 2]
-    vectors: np.ndarray | None = None  # float32 [p d]
-    numbers: np.ndarray | None = None  # int64 [p]
+    documents: np.ndarray | None = None  # int64 [u]
+    vectors: np.ndarray | None = None  # float32 [u d]
 
     def __len__(self) -> int:
         return len(self.sections)
@@ -78,19 +84,73 @@ class Segments:
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
-    def take(self, rows: np.ndarray) -> "Segments":
-        """The segments at `rows`, in that order."""
-        pieces = [self.tokens[self.offsets[i] : self.offsets[i + 1]] for i in rows]
-        tokens = np.concatenate(pieces) if pieces else self.tokens[:0]
-        offsets = np.concatenate([[0], np.cumsum([len(p) for p in pieces])])
-        return Segments(
+    def take(self, rows: np.ndarray) -> "Units":
+        """The units at `rows`, in that order."""
+        tokens, offsets = _taken(self.tokens, self.offsets, rows)
+        return Units(
             tokens,
-            offsets.astype(np.int64),
+            offsets,
             self.sections[rows],
             self.edges,
+            None if self.documents is None else self.documents[rows],
             None if self.vectors is None else self.vectors[rows],
-            None if self.numbers is None else self.numbers[rows],
         )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segments:
+    """The segments of one view or document as tokens, special tokens included.
+
+    Attributes:
+      tokens, offsets, edges, vectors: as those of `Units`, by segment.
+      places: of each segment its section, and its number inside that section.
+    """
+
+    tokens: np.ndarray  # int32 [sum of lengths]
+    offsets: np.ndarray  # int64 [p + 1]
+    places: np.ndarray  # int32 [p 2]
+    edges: np.ndarray  # int32 [e 2]
+    vectors: np.ndarray | None = None  # float32 [p d]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    @property
+    def sections(self) -> np.ndarray:
+        return self.places[:, 0]
+
+    def first(self, most: int | None) -> "Segments":
+        """The first `most` segments; None: all."""
+        if not most or len(self) <= most:
+            return self
+        return Segments(
+            self.tokens[: self.offsets[most]],
+            self.offsets[: most + 1],
+            self.places[:most],
+            self.edges,
+            None if self.vectors is None else self.vectors[:most],
+        )
+
+
+class Frame(NamedTuple):
+    """What surrounds the text of a segment: special tokens, and the limit of both."""
+
+    prefix: np.ndarray  # int32 []
+    suffix: np.ndarray  # int32 []
+    limit: int  # tokens of a segment, special tokens included
+
+    @property
+    def special(self) -> int:
+        return len(self.prefix) + len(self.suffix)
+
+    @property
+    def room(self) -> int:
+        """Tokens of text in a segment."""
+        return self.limit - self.special
 
 
 class Microbatch(NamedTuple):
@@ -98,36 +158,53 @@ class Microbatch(NamedTuple):
 
     tokens: np.ndarray | jax.Array  # int32 [n t], padded at the end
     lengths: np.ndarray | jax.Array  # int32 [n], 0 for an unused row
+    places: np.ndarray | jax.Array  # int32 [n 2], section and number inside it
+
+
+class Masked(NamedTuple):
+    """A micro-batch some of whose tokens are to be predicted; no document reads it."""
+
+    microbatch: Microbatch  # with the masked tokens
+    positions: np.ndarray | jax.Array  # int32 [n k], of the tokens to predict
+    answers: np.ndarray | jax.Array  # int32 [n k], -1 behind the last
+
+
+class Graphs(NamedTuple):
+    """Graphs over views: as matrices, as edges, or none."""
+
+    adjacency: np.ndarray | jax.Array | None = None  # bool [... 1+p 1+p], row=receiver
+    edges: np.ndarray | jax.Array | None = None  # int32 [... e 2], (sender, receiver)
+
+
+class Targets(NamedTuple):
+    """What an objective knows of the examples beside their vectors.
+
+    `related[i, j]` says that candidate j answers row i too, so that it is no negative
+    of it. Candidates are the documents of the batch: m = b for examples of one slot;
+    for a query and further slots, those of slot 1, then those of slot 2, and so on.
+    """
+
+    labels: np.ndarray | jax.Array  # int32 [b], -1 without label
+    related: np.ndarray | jax.Array | None = None  # bool [b m]
 
 
 class Batch(NamedTuple):
-    """Documents of one step; `rows` points into the micro-batches laid end to end.
+    """Examples of one step; `rows` points into the micro-batches laid end to end.
 
-    A frozen segment encoder has no micro-batches but the vectors they would give.
+    A segment encoder that is not trained has no micro-batches but the vectors they
+    would give.
     """
 
     microbatches: tuple[Microbatch, ...]
     rows: np.ndarray | jax.Array  # int32 [v b p]
     lengths: np.ndarray | jax.Array  # int32 [v b p], tokens of a segment, 0: none
-    adjacency: np.ndarray | jax.Array | None  # bool [v b 1+p 1+p], row = receiver
-    edges: (
-        np.ndarray | jax.Array | None
-    )  # int32 [v b e 2], (sender, receiver), -1: none
-    labels: np.ndarray | jax.Array  # int32 [b], -1 without label
+    places: np.ndarray | jax.Array  # int32 [v b p 2]
+    graphs: Graphs
+    targets: Targets
+    towers: tuple[int, ...] = ()  # the segment encoder that reads each micro-batch
+    masked: tuple[Masked, ...] = ()
+    answers: np.ndarray | jax.Array | float = 0.0  # [], tokens to predict
     vectors: np.ndarray | jax.Array | None = None  # float32 [micro-batches n d]
-
-
-@runtime_checkable
-class Views(Protocol):
-    """Training-time versions of a document."""
-
-    count: int  # v
-    queries: tuple[int, ...]  # the views that are encoded as queries
-    least_segments: int  # documents with fewer cannot be used
-
-    def __call__(
-        self, segments: Segments, generator: np.random.Generator
-    ) -> tuple[Segments, ...]: ...
 
 
 class Embeddings(NamedTuple):
@@ -136,3 +213,158 @@ class Embeddings(NamedTuple):
     vectors: np.ndarray  # float32 [c d]
     labels: list[str]
     predictions: list[str] | None = None  # of a trained classification head
+
+
+class UnitCutter(Protocol):
+    """A document's units, in order: a class of `docjax.data.units`."""
+
+    readable: bool  # a unit is a piece that a reader would look at by itself
+
+    def __call__(self, document: Document) -> list[Passage]: ...
+
+
+class SegmentCutter(Protocol):
+    """The segments of some units, in order: a class of `docjax.data.segments`.
+
+    No segment is longer than the frame's limit, and no token is lost.
+    """
+
+    one_each: bool  # every unit is one segment, so that its vector can be kept
+
+    def __call__(self, units: Units, frame: Frame) -> Segments: ...
+
+
+@runtime_checkable
+class Views(Protocol):
+    """Training-time versions of a document: a class of `docjax.views`."""
+
+    kinds: tuple[str, ...]  # of each view, DOCUMENT or QUERY
+    least_units: int  # documents with fewer cannot be used
+    many_documents: bool  # several documents may come in one piece
+
+    def __call__(
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]: ...
+
+    def check(self) -> None:
+        """Raises UserError if a file is missing, before the corpus is read."""
+        ...
+
+    def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> "Views":
+        """The views for the words of a corpus, of those documents or of all."""
+        ...
+
+
+class SegmentEncoder(Protocol):
+    """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
+
+    def __call__(
+        self, tokens: Any, lengths: Any, places: Any, keys: Any = None
+    ) -> Any: ...
+
+
+class DocumentEncoder(Protocol):
+    """Segment vectors to document vectors: a Flax module of `docjax.encoders`.
+
+    `views` sees all views of an example; by default each view is read alone.
+    """
+
+    sparse: bool  # graphs are read as edges
+
+    def __call__(
+        self, vectors: Any, lengths: Any, places: Any, graphs: Graphs
+    ) -> Any: ...
+
+    def query(self, vectors: Any) -> Any: ...
+
+    def views(
+        self,
+        vectors: Any,
+        lengths: Any,
+        places: Any,
+        graphs: Graphs,
+        keys: Any = None,  # of the dropout of each example
+    ) -> Any: ...
+
+
+class Objective(Protocol):
+    """A loss of the views' vectors [v b d], and metrics: of `docjax.objectives`."""
+
+    def __call__(
+        self, vectors: Any, targets: Targets
+    ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+class TaskData(Protocol):
+    """The documents that tasks read, encoded: those of a run, or a user's files."""
+
+    def labelled(self, part: str) -> Embeddings:
+        """The labelled documents of the part "train", "validation" or "test"."""
+        ...
+
+    def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
+        """The vectors of documents by id; UserError for one that is not there."""
+        ...
+
+    def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
+        """The vectors of queries."""
+        ...
+
+    def documents(self) -> Iterator[Document]:
+        """All documents, with their texts."""
+        ...
+
+
+class Task(Protocol):
+    """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
+
+    A task names the data it reads; `part` is what it is scored on, "test" or
+    "validation".
+    """
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]: ...
+
+
+class State(NamedTuple):
+    """What training changes, and a checkpoint holds."""
+
+    step: jax.Array  # [] steps taken
+    params: Any  # nested dict of arrays
+    optimizer: Any
+    memory: Any = ()  # what is kept between steps and not trained by gradient
+
+
+class Trainer(Protocol):
+    """One way to train: made with all it needs, and driven by `training/loop.py`."""
+
+    steps: int
+    epoch_steps: int
+    dataset: Any  # grain.MapDataset of (batch, rows of its examples) by step
+
+    def begin(self, params: Any) -> State: ...
+
+    def put(self, batch: Any) -> Any: ...
+
+    def step(
+        self, state: State, batch: Any, key: jax.Array
+    ) -> tuple[State, dict[str, jax.Array]]: ...
+
+    def measure(self, batch: Any) -> dict[str, float]:
+        """Counts of a batch that add up over steps: tokens, and places computed."""
+        ...
+
+    def documents(self, step: int) -> list[str]:
+        """The ids of what a step reads."""
+        ...
+
+
+GraphBuilder = Callable[[int, np.ndarray, np.ndarray], Any]  # -> jraph.GraphsTuple
+
+
+def _taken(
+    tokens: np.ndarray, offsets: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pieces of `tokens` at `rows` laid end to end, and their offsets."""
+    pieces = [tokens[offsets[i] : offsets[i + 1]] for i in rows]
+    ends = np.cumsum([0, *map(len, pieces)]).astype(np.int64)
+    return np.concatenate(pieces) if pieces else tokens[:0], ends

@@ -1,17 +1,15 @@
-"""Segments become tokens, and a corpus of them a folder that is read from disk.
-
-Nothing is cut by the token limit: a longer segment goes on in further segments. What
-a cap on the number of segments cuts is decided, and counted, in `batches.py`.
-"""
+"""A corpus: the units of all documents as tokens, in a folder that is read from disk."""
 
 import copy
+import dataclasses
 import fcntl
+import functools
 import hashlib
 import itertools
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,92 +18,28 @@ from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data import corpus_files
+from docjax.data.segments import spread
 from docjax.data.tokenizer import Tokenizer
+from docjax.data.units import tokenize
 from docjax.errors import UserError
 from docjax.storage import manifest
-from docjax.types import Document, Segment, Segments
+from docjax.types import Document, UnitCutter, Units
 
-Cut = Callable[[Document], list[Segment]]
 DOCUMENTS_AT_ONCE = 256
 
 
-def segment_documents(
-    documents: Sequence[Document], segments: Cut, tokenizer: Tokenizer, limit: int
-) -> list[Segments]:
-    """The tokens of each document; fast, since all are encoded in one call.
-
-    Args:
-      segments: how a document is cut, such as `docjax.data.units.passages`.
-      limit: tokens of one segment at most, special tokens included.
-    """
-    cut = [segments(document) for document in documents]
-    ids = iter(tokenizer.encode([one.text for some in cut for one in some]))
-    return [
-        _join(document, some, list(itertools.islice(ids, len(some))), tokenizer, limit)
-        for document, some in zip(documents, cut)
-    ]
-
-
-def segment_document(
-    document: Document, segments: Cut, tokenizer: Tokenizer, limit: int
-) -> tuple[Segments, list[Segment]]:
-    """The tokens of one document, and the text of each of its segments."""
-    room = _room(tokenizer, limit)
-    cut, ids, pieces = segments(document), [], []
-    for segment in cut:
-        tokens, starts = tokenizer.encode_with_starts(segment.text)
-        bounds = [0, *starts[room::room].tolist(), len(segment.text)]
-        for start, end in itertools.pairwise(bounds):
-            pieces.append(Segment(segment.text[start:end], segment.section))
-        ids.append(tokens)
-    return _join(document, cut, ids, tokenizer, limit), pieces
-
-
-def _join(
-    document: Document,
-    cut: list[Segment],
-    ids: list[np.ndarray],
-    tokenizer: Tokenizer,
-    limit: int,
-) -> Segments:
-    """One document's segments, with special tokens, the long ones continued."""
-    room = _room(tokenizer, limit)
-    pieces, sections = [], []
-    for segment, tokens in zip(cut, ids, strict=True):
-        for start in range(0, max(len(tokens), 1), room):
-            middle = tokens[start : start + room]
-            pieces.append(np.concatenate([tokenizer.prefix, middle, tokenizer.suffix]))
-            sections.append(segment.section)
-    return Segments(
-        np.concatenate(pieces) if pieces else np.zeros(0, np.int32),
-        np.cumsum([0, *map(len, pieces)]).astype(np.int64),
-        np.array(sections, np.int32),
-        np.array(document.edges, np.int32).reshape(-1, 2),
-    )
-
-
-def _room(tokenizer: Tokenizer, limit: int) -> int:
-    """Tokens of text in a segment."""
-    special = len(tokenizer.prefix) + len(tokenizer.suffix)
-    if limit <= special:
-        raise UserError(
-            f"limit={limit}: a segment needs more than its {special} special tokens"
-        )
-    return limit - special
-
-
 class Corpus:
-    """The tokens of all documents, in a folder of arrays that are read as needed.
+    """The units of all documents, in a folder of arrays that are read as needed.
 
-    `corpus[i]` is document i as `Segments`. The folder is complete or not there at
+    `corpus[i]` is document i as `Units`. The folder is complete or not there at
     all: it is written under another name, and renamed at the end.
 
     Attributes:
       ids, labels, splits: of each document, in the order of the source.
       words: of each document, int64.
-      lengths: tokens of each segment of the corpus, int64, special tokens included.
-      counts: segments of each document, int64.
-      vectors: of each segment, float32 [segments, d], if they were computed before.
+      lengths: tokens of each unit of the corpus, int64.
+      counts: units of each document, int64.
+      vectors: of each unit, float32 [units, d], if they were computed before.
     """
 
     vectors: np.ndarray | None = None
@@ -125,7 +59,7 @@ class Corpus:
             whole = False
         if not whole:
             raise UserError(f"{folder}: damaged; remove it, and it is built again")
-        self.lengths = np.diff(self._arrays["segments"])
+        self.lengths = np.diff(self._arrays["units"])
         self.counts = np.diff(self._arrays["documents"])
 
     @classmethod
@@ -138,7 +72,7 @@ class Corpus:
         cls,
         folder: str | Path,
         documents: Iterable[Document],
-        segments: Cut,
+        units: UnitCutter,
         tokenizer: Tokenizer,
         limit: int,
         fingerprint: str,
@@ -161,7 +95,7 @@ class Corpus:
                 partial = folder.with_name(folder.name + ".partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 partial.mkdir()
-                pairs = _segmented(documents, segments, tokenizer, limit)
+                pairs = _tokenized(documents, units, tokenizer, limit)
                 summary = corpus_files.write(
                     partial, pairs, tokenizer.vocabulary, fingerprint, of_contents
                 )
@@ -176,45 +110,45 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, index: int) -> Segments:
+    def __getitem__(self, index: int) -> Units:
         index = range(len(self))[index]
         start, end = self._arrays["documents"][index : index + 2]
-        offsets = np.array(self._arrays["segments"][start : end + 1])
+        offsets = np.array(self._arrays["units"][start : end + 1])
         tokens = self._arrays["tokens"][offsets[0] : offsets[-1]]
         edges = slice(*self._arrays["edge_offsets"][index : index + 2])
-        return Segments(
+        return Units(
             tokens.astype(np.int32),
             offsets - offsets[0],
             np.array(self._arrays["sections"][start:end]),
             np.array(self._arrays["edges"][edges]),
-            None if self.vectors is None else self.vectors[start:end],
             np.full(end - start, index),
+            None if self.vectors is None else self.vectors[start:end],
         )
 
     def concatenated(
         self, documents: Int[np.ndarray, " b"], limit: int | None = None
-    ) -> Segments:
-        """The segments of several documents, those of one after those of another.
+    ) -> Units:
+        """The units of several documents, those of one after those of another.
 
-        limit: the first segments of each alone; None reads all.
+        limit: the first units of each alone; None reads all.
         """
         first, after = self._rows(documents, limit)
-        rows = spans(first, after - first)
-        starts, ends = (self._arrays["segments"][row] for row in (first, after))
-        return Segments(
-            self.tokens[spans(starts, ends - starts)].astype(np.int32),
+        rows = spread(first, after - first)
+        starts, ends = (self._arrays["units"][row] for row in (first, after))
+        return Units(
+            self.tokens[spread(starts, ends - starts)].astype(np.int32),
             np.concatenate([[0], np.cumsum(self.lengths[rows])]),
             np.array(self._arrays["sections"][rows]),
             np.zeros((0, 2), np.int32),
-            numbers=np.repeat(documents, after - first),
+            np.repeat(documents, after - first),
         )
 
     def sizes(
         self, documents: Int[np.ndarray, " b"], limit: int | None = None
     ) -> Int[np.ndarray, " b"]:
-        """Tokens of some documents, or of the first `limit` segments of each."""
+        """Tokens of some documents, or of the first `limit` units of each."""
         first, after = self._rows(documents, limit)
-        return self._arrays["segments"][after] - self._arrays["segments"][first]
+        return self._arrays["units"][after] - self._arrays["units"][first]
 
     def _rows(self, documents, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         first, after = (self._arrays["documents"][documents + end] for end in (0, 1))
@@ -245,32 +179,38 @@ class Corpus:
 
     def starts(self) -> Int[np.ndarray, " c"]:
         """Where each document's tokens start, and after the last where they end."""
-        return self._arrays["segments"][self._arrays["documents"]]
+        return self._arrays["units"][self._arrays["documents"]]
+
+    @functools.cached_property
+    def links(self) -> list[Int[np.ndarray, " l"]]:
+        """The rows of the documents that each document links to, itself left out."""
+        rows = {name: row for row, name in enumerate(self.ids)}
+        return [
+            np.array([rows[i] for i in detail.links if rows.get(i, row) != row], int)
+            for row, detail in enumerate(corpus_files.read_details(self.folder))
+        ]
+
+    @functools.cached_property
+    def queries(self) -> list[str | None]:
+        """The query that each document answers, if it has one."""
+        return [detail.query for detail in corpus_files.read_details(self.folder)]
 
     def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
-        """This corpus, its segments with their vectors."""
+        """This corpus, its units with their vectors."""
         found = copy.copy(self)
         found.vectors = vectors
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Numbers of documents, words, segments, tokens and edges; of documents by
-        label and split; and the most tokens of a segment (`longest`) and segments of
-        a document (`most_segments`)."""
+        """Numbers of documents, words, units, tokens and edges; of documents by label
+        and split; and the most tokens of a unit (`longest`) and units of a document
+        (`most_units`)."""
         return dict(self._summary)
-
-
-def spans(
-    starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
-) -> Int[np.ndarray, " m"]:
-    """As many numbers from each start on as its size, one span after the other."""
-    before = np.cumsum(sizes) - sizes
-    return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
 
 
 def fingerprint(
     source: Callable | None,
-    segments: Cut,
+    units: Any,
     tokenizer: Tokenizer,
     limit: int,
     content: bool = False,
@@ -282,23 +222,23 @@ def fingerprint(
     the limit, and the format. With `content`, the bytes of files take the place of
     their sizes and times: equal for copies, but all of them are read.
     """
-    parts = [_part(source, content), _part(segments, content), tokenizer.sha256, limit]
+    parts = [_part(source, content), _part(units, content), tokenizer.sha256, limit]
     facts = json.dumps([corpus_files.FORMAT, *parts], default=str)
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def _segmented(
-    documents: Iterable[Document], segments: Cut, tokenizer: Tokenizer, limit: int
-) -> Iterator[tuple[Document, Segments]]:
-    """Each document with its tokens; `DOCUMENTS_AT_ONCE` are in memory."""
+def _tokenized(
+    documents: Iterable[Document], units: UnitCutter, tokenizer: Tokenizer, limit: int
+) -> Iterator[tuple[Document, Units]]:
+    """Each document with its units; `DOCUMENTS_AT_ONCE` are in memory."""
     documents, empty = iter(documents), True
     while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
         empty = False
-        found = segment_documents(batch, segments, tokenizer, limit)
-        for document, one in zip(batch, found):
-            if not len(one):
-                raise UserError(f"document {document.id!r} has no segments: no words")
-            yield document, one
+        tokenized = tokenize(batch, units, tokenizer, limit)
+        for document, own in zip(batch, tokenized, strict=True):
+            if not len(own):
+                raise UserError(f"document {document.id!r} has no units: no words")
+            yield document, own
     if empty:
         raise UserError("empty corpus: the source has no documents")
 
@@ -307,6 +247,9 @@ def _part(value: Any, content: bool) -> Any:
     """A function and its keywords, and what its module's `stamp` adds, as JSON."""
     if isinstance(value, (list, tuple)):
         return [_part(one, content) for one in value]
+    if dataclasses.is_dataclass(value):
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        return [name, dataclasses.asdict(value)]
     if not callable(value):
         return value
     fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})

@@ -2,38 +2,39 @@
 
     corpus.json      format, fingerprint, contents, summary; written last
     documents.jsonl  [id, label, split, words] of each document
-    tokens.npy       the tokens of all segments, one after the other
-    segments.npy     segment i is tokens[segments[i]:segments[i + 1]]
-    sections.npy     the section of each segment
-    documents.npy    document i has the segments documents[i]:documents[i + 1]
+    details.jsonl    [query, links, headings] of each document
+    tokens.npy       the tokens of all units, one after the other
+    units.npy        unit i is tokens[units[i]:units[i + 1]]
+    sections.npy     the section of each unit
+    documents.npy    document i has the units documents[i]:documents[i + 1]
     edges.npy        pairs of section numbers that the user connected
     edge_offsets.npy document i has the edges edge_offsets[i]:edge_offsets[i + 1]
 
-What it means, and when it is written anew, is said in `tokens.Corpus`.
+What it means, and when it is written anew, is said in `corpus.Corpus`.
 """
 
 import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from docjax.data.records import full_text
 from docjax.storage.arrays import growing_array
-from docjax.types import Document, Segments
+from docjax.types import Document, Units
 
-FORMAT = 1
-OFFSETS = ("segments", "documents", "edge_offsets")
+FORMAT = 2
+OFFSETS = ("units", "documents", "edge_offsets")
 ARRAYS = ("tokens", "sections", "edges", *OFFSETS)
 
 
 def write(
     folder: Path,
-    pairs: Iterable[tuple[Document, Segments]],
+    pairs: Iterable[tuple[Document, Units]],
     vocabulary: int,
     fingerprint: str,
     contents: str | None,
@@ -43,8 +44,10 @@ def write(
     kinds["tokens"] = np.uint16 if vocabulary <= 1 << 16 else np.int32
     tally = Tally()
     with contextlib.ExitStack() as files:
-        file = folder / "documents.jsonl"
-        lines = files.enter_context(open(file, "w", encoding="utf-8"))
+        rows, details = (
+            files.enter_context(open(folder / name, "w", encoding="utf-8"))
+            for name in ("documents.jsonl", "details.jsonl")
+        )
         append = {
             name: files.enter_context(
                 growing_array(folder / f"{name}.npy", kind, (2,) * (name == "edges"))
@@ -53,15 +56,18 @@ def write(
         }
         for name in OFFSETS:
             append[name](np.zeros(1))
-        for document, found in pairs:
-            append["segments"](tally.counts["tokens"] + found.offsets[1:])
-            words = tally.add(document, found)
-            append["documents"](np.array([tally.counts["segments"]]))
+        for document, units in pairs:
+            append["units"](tally.counts["tokens"] + units.offsets[1:])
+            words = tally.add(document, units)
+            append["documents"](np.array([tally.counts["units"]]))
             append["edge_offsets"](np.array([tally.counts["edges"]]))
             for name in ("tokens", "sections", "edges"):
-                append[name](getattr(found, name))
+                append[name](getattr(units, name))
             row = [document.id, document.label, document.split, words]
-            lines.write(json.dumps(row) + "\n")
+            rows.write(json.dumps(row) + "\n")
+            headings = [section.heading for section in document.sections]
+            detail = [document.query, document.links, headings]
+            details.write(json.dumps(detail) + "\n")
     prints = {"fingerprint": fingerprint, "contents": contents}
     write_facts(folder, {"format": FORMAT, **prints, "summary": tally.summary()})
     return tally.summary()
@@ -75,22 +81,22 @@ class Tally:
         self.labels: Counter = Counter()
         self.splits: Counter = Counter()
 
-    def add(self, document: Document, found: Segments) -> int:
+    def add(self, document: Document, units: Units) -> int:
         """Counts one document; gives its words."""
         words = len(full_text(document).split())
         for name, number in (
             ("documents", 1),
             ("words", words),
-            ("segments", len(found)),
-            ("tokens", len(found.tokens)),
-            ("edges", len(found.edges)),
+            ("units", len(units)),
+            ("tokens", len(units.tokens)),
+            ("edges", len(units.edges)),
         ):
             self.counts[name] += number
         self.labels.update([document.label] if document.label else [])
         self.splits.update([document.split] if document.split else [])
-        most = max(self.counts["most_segments"], len(found))
-        self.counts["most_segments"] = most
-        longest = max(self.counts["longest"], int(found.lengths.max()))
+        most = max(self.counts["most_units"], len(units))
+        self.counts["most_units"] = most
+        longest = max(self.counts["longest"], int(units.lengths.max()))
         self.counts["longest"] = longest
         return words
 
@@ -138,13 +144,28 @@ def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:
     return *found[:3], np.array(found[3], np.int64)
 
 
+class Detail(NamedTuple):
+    """What a document knows beside its text."""
+
+    query: str | None
+    links: list[str]
+    headings: list[str]
+
+
+def read_details(folder: Path) -> Iterator[Detail]:
+    """The details of all documents, one by one."""
+    with open(folder / "details.jsonl", encoding="utf-8") as lines:
+        for line in lines:
+            yield Detail(*json.loads(line))
+
+
 def fits(arrays: dict[str, np.ndarray], documents: int) -> bool:
     """Whether the arrays are of one corpus of that many documents, and whole."""
     last = {name: int(arrays[name][-1]) for name in OFFSETS}
     return (
         len(arrays["documents"]) == len(arrays["edge_offsets"]) == documents + 1
-        and len(arrays["segments"]) == last["documents"] + 1
+        and len(arrays["units"]) == last["documents"] + 1
         and len(arrays["sections"]) == last["documents"]
-        and len(arrays["tokens"]) == last["segments"]
+        and len(arrays["tokens"]) == last["units"]
         and len(arrays["edges"]) == last["edge_offsets"]
     )

@@ -6,7 +6,7 @@ from jaxtyping import Int
 from docjax.data.corpus import Corpus
 from docjax.data.lexicons import Tagger
 from docjax.data.vocabulary import Vocabulary
-from docjax.types import Segments
+from docjax.types import Units
 
 OCCURRENCES = 16  # of a word that are tagged
 READ = 10_000_000  # words that these occurrences are taken from
@@ -42,10 +42,10 @@ def adjectives_and_verbs(
     return found
 
 
-def _tagged(place: int, read: Segments, words: Vocabulary, tagger: Tagger) -> bool:
+def _tagged(place: int, read: Units, words: Vocabulary, tagger: Tagger) -> bool:
     """Whether the word at `place` is an adjective or a verb among its neighbours.
 
-    Those of its segment.
+    Those of its unit.
     """
     number = np.searchsorted(read.offsets, place, side="right")
     start = max(place - BEFORE, int(read.offsets[number - 1]))

@@ -1,6 +1,6 @@
 """Tokenizers: loaded from a model, or trained on the corpus when none is given.
 
-How documents become tokens, and the tokens a corpus on disk, is in `tokens.py`.
+How documents become tokens, and the tokens a corpus on disk, is in `units.py` and `corpus.py`.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from tokenizers import (
 )
 
 from docjax.errors import UserError
+from docjax.types import Frame
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
 FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # one is needed
@@ -54,6 +55,20 @@ class Tokenizer:
         encoded = self.backend.encode(text, add_special_tokens=False)
         starts = [start for start, _ in encoded.offsets]
         return np.array(encoded.ids, np.int32), np.array(starts, np.int64)
+
+    def frame(self, limit: int) -> Frame:
+        """The special tokens around a segment of at most `limit` tokens.
+
+        Raises:
+          UserError: if no token of text would fit between them.
+        """
+        frame = Frame(self.prefix, self.suffix, limit)
+        if frame.room < 1:
+            raise UserError(
+                f"limits.segment_tokens {limit}: a segment needs more than its "
+                f"{frame.special} special tokens"
+            )
+        return frame
 
     def lowercased(self) -> "Tokenizer":
         """This tokenizer, of texts in small letters."""

@@ -1,32 +1,156 @@
-"""Documents are cut into segments: passages, sentences, or the whole text.
+"""Documents are cut into units: passages, sentences, or the whole text.
 
-What a transformer's token limit does to a segment is said in `tokens.py`; which
-segments become which view, in `docjax.views`. The cuts themselves are in `records.py`,
-which exported folders have too.
+A unit is the smallest piece that a view may move. Which units share a segment is said
+in `segments.py`. The texts are cut in `records.py`, which exported folders have too.
 """
 
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
 from docjax.data import records
-from docjax.types import Document, Segment
+from docjax.data.segments import segments, texts
+from docjax.data.tokenizer import Tokenizer
+from docjax.errors import UserError
+from docjax.types import (
+    Document,
+    Frame,
+    Passage,
+    SegmentCutter,
+    Segments,
+    UnitCutter,
+    Units,
+)
 
 
-def passages(document: Document, words: int = 100) -> list[Segment]:
+@dataclasses.dataclass(frozen=True)
+class Passages:
     """Passages of at most `words` words that respect sentences and sections.
 
     Each takes the next sentence while it fits; a longer sentence is a passage alone.
     Title and heading are read as sentences. White space becomes single spaces.
     """
-    return [Segment(*one) for one in records.passages(document, words)]
+
+    words: int = 100
+    readable = True
+
+    def __post_init__(self) -> None:
+        if self.words < 1:
+            raise UserError(f"units.words {self.words}: a passage has at least 1 word")
+
+    def __call__(self, document: Document) -> list[Passage]:
+        return [Passage(*piece) for piece in records.passages(document, self.words)]
 
 
-def sentences_of(document: Document) -> list[Segment]:
-    """One segment a sentence; title and headings too. White space as in `passages`."""
-    return [Segment(*one) for one in records.sentences_of(document)]
+@dataclasses.dataclass(frozen=True)
+class Sentences:
+    """One unit a sentence; title and headings too. White space as in `Passages`."""
+
+    readable = True
+
+    def __call__(self, document: Document) -> list[Passage]:
+        return [Passage(*piece) for piece in records.sentences_of(document)]
 
 
-def whole(document: Document) -> list[Segment]:
-    """The full text as one segment, as written.
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """The full text as one unit, as written, in the first section."""
 
-    What is longer than the token limit goes on in further segments: with a limit of
-    512, these are a document's chunks.
+    readable = False
+
+    def __call__(self, document: Document) -> list[Passage]:
+        return [Passage(*piece) for piece in records.whole(document)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cut:
+    """How documents become segments: cut into units, which are cut into segments.
+
+    Attributes:
+      limit: tokens of a segment; a unit that would not fit into one becomes several.
     """
-    return [Segment(*one) for one in records.whole(document)]
+
+    units: UnitCutter
+    segments: SegmentCutter
+    tokenizer: Tokenizer
+    limit: int
+
+    @property
+    def frame(self) -> Frame:
+        return self.tokenizer.frame(self.limit)
+
+    def documents(self, documents: Sequence[Document]) -> list[Segments]:
+        """The segments of each document."""
+        units = tokenize(documents, self.units, self.tokenizer, self.limit)
+        return [segments(one, self.segments, self.frame) for one in units]
+
+    def with_texts(self, document: Document) -> tuple[Segments, list[Passage]]:
+        """The segments of one document, and the text of each."""
+        units, words, begins = _tokenize_with_texts(
+            document, self.units, self.tokenizer, self.limit
+        )
+        cut = segments(units, self.segments, self.frame)
+        pieces = texts(units, self.segments, self.frame, words, begins)
+        passages = map(Passage, pieces, cut.sections.tolist())
+        return cut, list(passages)
+
+
+def tokenize(
+    documents: Sequence[Document], cutter: UnitCutter, tokenizer: Tokenizer, limit: int
+) -> list[Units]:
+    """The units of each document; fast, since all texts are encoded in one call.
+
+    Args:
+      limit: tokens of a segment; a unit that would not fit into one becomes several.
+    """
+    pieces = [cutter(document) for document in documents]
+    ids = iter(tokenizer.encode([piece.text for some in pieces for piece in some]))
+    return [
+        _units(document, some, list(itertools.islice(ids, len(some))), tokenizer, limit)
+        for document, some in zip(documents, pieces)
+    ]
+
+
+def _tokenize_with_texts(
+    document: Document, cutter: UnitCutter, tokenizer: Tokenizer, limit: int
+) -> tuple[Units, list[str], list[np.ndarray]]:
+    """The units of one document, and of each its text and where its tokens begin.
+
+    The third list counts characters from the beginning of the unit's text.
+    """
+    room = tokenizer.frame(limit).room
+    pieces, ids, words, begins = cutter(document), [], [], []
+    for piece in pieces:
+        tokens, begin = tokenizer.encode_with_starts(piece.text)
+        ids.append(tokens)
+        for first in range(0, max(len(tokens), 1), room):
+            # The first piece begins with the text, even with white space before it.
+            at = int(begin[first]) if first else 0
+            after = first + room
+            end = int(begin[after]) if after < len(begin) else len(piece.text)
+            words.append(piece.text[at:end])
+            begins.append(np.maximum(begin[first:after] - at, 0))
+    return _units(document, pieces, ids, tokenizer, limit), words, begins
+
+
+def _units(
+    document: Document,
+    pieces: Sequence[Passage],
+    ids: Sequence[np.ndarray],
+    tokenizer: Tokenizer,
+    limit: int,
+) -> Units:
+    room = tokenizer.frame(limit).room
+    tokens, sections = [], []
+    for piece, unit in zip(pieces, ids, strict=True):
+        for start in range(0, max(len(unit), 1), room):
+            tokens.append(unit[start : start + room])
+            sections.append(piece.section)
+    return Units(
+        np.concatenate(tokens) if tokens else np.zeros(0, np.int32),
+        np.cumsum([0, *map(len, tokens)]).astype(np.int64),
+        np.array(sections, np.int32),
+        np.array(document.edges, np.int32).reshape(-1, 2),
+    )

@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Int
 
 from docjax.data.corpus import Corpus
-from docjax.data.segment_batches import cap
 from docjax.data.word_blocks import (
     Blocks,
     Groups,
@@ -21,7 +20,7 @@ from docjax.data.word_blocks import (
     pack,
     subsampled,
 )
-from docjax.types import Views
+from docjax.types import Units, Views
 
 
 class WordBatch(NamedTuple):
@@ -70,7 +69,7 @@ class WordBatches:
     noise: np.ndarray  # float [w], see `pack`
     layout: Layout
     batch: int
-    limit: int | None  # segments of a document
+    limit: int | None  # units of a document
     seed: int
     replicas: int = 1
     chances: np.ndarray | None = None  # float [w], see `subsampled`; None for all words
@@ -88,13 +87,13 @@ class WordBatches:
         # Grain's own shuffle takes the time of a third of a step.
         order = _shuffled(self.seed, epoch, len(self.documents))
         chosen = self.documents[order[number * self.batch :][: self.batch]]
-        segments, views = self.corpus.concatenated(chosen, self.limit), None
+        units, views = self.corpus.concatenated(chosen, self.limit), None
         if self.views:
-            found = self.views(segments, np.random.default_rng((self.seed, step, 1)))
-            found = [Words.of(cap(view, self.limit)) for view in found]
+            found = self.views(units, np.random.default_rng((self.seed, step, 1)))
+            found = [Words.of(first_of_each(view, self.limit)) for view in found]
             views = group(found, self.layout)
         generator = np.random.default_rng((self.seed, step))
-        words = Words.of(segments)
+        words = Words.of(units)
         if self.chances is not None:
             words = subsampled(words, self.chances, generator)
         blocks = [
@@ -102,6 +101,17 @@ class WordBatches:
             for part in parts(words, self.replicas)
         ]
         return WordBatch(stack(blocks), views), chosen
+
+
+def first_of_each(units: Units, most: int | None) -> Units:
+    """The first `most` units of each document; None: all."""
+    if not most:
+        return units
+    first = np.flatnonzero(np.diff(units.documents, prepend=-1))
+    counts = np.diff(first, append=len(units))
+    rows = np.arange(len(units))
+    kept = rows[rows - np.repeat(first, counts) < most]
+    return units if len(kept) == len(units) else units.take(kept)
 
 
 @functools.lru_cache(maxsize=2)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from docjax.data.corpus import spans
-from docjax.data.segment_batches import round_up
+from docjax.data.microbatches import round_up
+from docjax.data.segments import spread
 from docjax.errors import UserError
-from docjax.types import Segments
+from docjax.types import Units
 
 PAD = 0
 COLUMN = 32
@@ -117,10 +117,10 @@ class Words(NamedTuple):
     lengths: Int[np.ndarray, " b"]  # of the documents
 
     @classmethod
-    def of(cls, segments: Segments) -> "Words":
-        """Segments of several documents, every document with one at least."""
-        first = np.flatnonzero(np.diff(segments.numbers, prepend=-1))
-        return cls(segments.tokens, np.add.reduceat(segments.lengths, first))
+    def of(cls, units: Units) -> "Words":
+        """The units of several documents, each of which has one at least."""
+        first = np.flatnonzero(np.diff(units.documents, prepend=-1))
+        return cls(units.tokens, np.add.reduceat(units.lengths, first))
 
 
 def subsampled(
@@ -155,8 +155,8 @@ def pack(
     words = np.full(shape, PAD, np.int32)
     estimates = generator.integers(layout.drawn, size=shape, dtype=np.int32)
     owner = np.searchsorted(starts, source, side="right") - 1
-    at = spans(block * layout.words + place, size)
-    words.ravel()[at] = flat[spans(source, size)]
+    at = spread(block * layout.words + place, size)
+    words.ravel()[at] = flat[spread(source, size)]
     estimates.ravel()[at] += np.repeat(piece, size).astype(np.int32) * layout.drawn
     drawn = np.full((shape[0], layout.pieces, layout.drawn), PAD, np.int32)
     chosen = generator.random((len(owner), layout.drawn)) * lengths[owner][:, None]
@@ -201,7 +201,7 @@ def group(views: Sequence[Words], layout: Layout) -> Groups:
     words = np.full((chunks, chunk, GROUP), PAD, np.int32)
     owners = np.full((chunks, chunk), len(lengths), np.int32)
     first = GROUP * (np.cumsum(sizes) - sizes)
-    words.ravel()[spans(first, lengths)] = tokens
+    words.ravel()[spread(first, lengths)] = tokens
     owners.ravel()[: sizes.sum()] = np.repeat(np.arange(len(lengths)), sizes)
     by_view = lengths.reshape(len(views), -1).astype(np.int32)
     return Groups(words, owners, np.array(used, np.int32), by_view)

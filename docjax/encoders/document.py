@@ -6,7 +6,11 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int, Key
+
+from docjax.encoders.pooling import Classifier
+from docjax.encoders.towers import Towers
+from docjax.types import DOCUMENT, QUERY, Graphs
 
 
 class DocumentEncoder(nn.Module):
@@ -14,66 +18,92 @@ class DocumentEncoder(nn.Module):
 
     The segment encoder knows nothing of documents, so that it can run in
     micro-batches. The head (a classifier, say) is used in training and for
-    predictions; embeddings are taken before it. A `frozen` segment encoder is not
-    trained, and reads the segments of the corpus once.
+    predictions; embeddings are taken before it.
+
+    frozen: a regular expression; the parameters whose path begins with a match are not
+    trained. "segment/" is the whole segment encoder, which then reads the units of the
+    corpus once.
     """
 
     segment: nn.Module
     document: nn.Module
     head: nn.Module | None = None
-    frozen: bool = False
+    frozen: str = ""
 
     @property
     def sparse(self) -> bool:
         """Whether the document encoder reads graphs as edges."""
-        return getattr(self.document, "sparse", False)
+        return self.document.sparse
 
     @property
     def classifies(self) -> bool:
         """Whether there is a head that gives classes."""
-        return hasattr(self.head, "classes")
+        return isinstance(self.head, Classifier)
+
+    def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
+        """The tower that reads each view; nothing if there is only one."""
+        if isinstance(self.segment, Towers):
+            return self.segment.of_views(kinds)
+        return ()
+
+    def tower(self, kind: str) -> int | None:
+        """The tower that reads documents or queries; None: there is only one."""
+        if isinstance(self.segment, Towers):
+            return self.segment.of_kind(kind)
+        return None
 
     def segments(
         self,
         tokens: Int[Array, "n t"],
         lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"],
         keys: jax.Array | None = None,
+        tower: int | None = None,
     ) -> Float[Array, "n d"]:
         """Segment vectors; `keys` [n] turn dropout on."""
-        return self.segment(tokens, lengths, keys)
+        if isinstance(self.segment, Towers):
+            return self.segment(tokens, lengths, places, keys, tower or 0)
+        return self.segment(tokens, lengths, places, keys)
 
     def documents(
         self,
         vectors: Float[Array, "*s p d"],
         lengths: Int[Array, "*s p"],
-        adjacency: Bool[Array, "*s i i"] | None = None,
-        edges: Int[Array, "*s e 2"] | None = None,
+        places: Int[Array, "*s p 2"],
+        graphs: Graphs,
     ) -> Float[Array, "*s f"]:
         """Document vectors from segment vectors."""
-        return self.document(vectors, lengths, adjacency, edges)
+        return self.document(vectors, lengths, places, graphs)
 
     def queries(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
         """Query vectors from the vectors of single segments."""
         return self.document.query(vectors)
 
     def views(
-        self, vectors, lengths, adjacency, edges, queries: tuple[int, ...] = ()
+        self,
+        vectors: Float[Array, "v b p d"],
+        lengths: Int[Array, "v b p"],
+        places: Int[Array, "v b p 2"],
+        graphs: Graphs,
+        kinds: tuple[str, ...],
+        keys: Key[Array, " b"] | None = None,
     ) -> Float[Array, "v b f"]:
-        """Document vectors of all views, those in `queries` encoded as queries."""
-        if not queries:
-            return self.documents(vectors, lengths, adjacency, edges)
-        out = [
-            self.queries(vectors[v, :, 0])
-            if v in queries
-            else self.documents(
-                vectors[v],
-                lengths[v],
-                None if adjacency is None else adjacency[v],
-                None if edges is None else edges[v],
-            )
-            for v in range(len(vectors))
-        ]
-        return jnp.stack(out)
+        """The vectors of all views, each as `kinds` says.
+
+        The document encoder sees the views that are documents together.
+        """
+        if QUERY not in kinds:
+            return self.document.views(vectors, lengths, places, graphs, keys)
+        read = [v for v, kind in enumerate(kinds) if kind == DOCUMENT]
+        take = lambda array: array[jnp.array(read)]
+        part = jax.tree.map(take, (vectors, lengths, places, graphs))
+        documents = iter(self.document.views(*part, keys) if read else ())
+        return jnp.stack(
+            [
+                next(documents) if v in read else self.queries(vectors[v, :, 0])
+                for v in range(len(kinds))
+            ]
+        )
 
     def outputs(
         self, documents: Float[Array, "v b d"], key: jax.Array | None = None
@@ -82,22 +112,41 @@ class DocumentEncoder(nn.Module):
         head may add what it predicts of them."""
         return documents if self.head is None else self.head(documents, key)
 
-    def attention(self, vectors, lengths, adjacency) -> list[Float[Array, "*s h i i"]]:
+    def token_loss(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"],
+        positions: Int[Array, "n k"],
+        answers: Int[Array, "n k"],
+        keys: jax.Array | None = None,
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The sum of the losses of masked tokens, and how many are predicted right."""
+        read = tokens, lengths, places, positions, answers, keys
+        return self.segment.token_loss(*read)
+
+    def attention(
+        self, vectors, lengths, graphs: Graphs
+    ) -> list[Float[Array, "*s h i i"]]:
         """Each layer's attention over the nodes."""
-        return self.document.nodes(vectors, lengths, adjacency)[1]
+        return self.document.nodes(vectors, lengths, graphs)[1]
 
     def predictions(self, vectors: Float[Array, "*s f"]) -> Int[Array, "*s"]:
         """The head's class for each document vector."""
         return self.head(vectors).argmax(-1)
 
-    def __call__(self, tokens, lengths):
+    def __call__(
+        self, tokens: Int[Array, "n t"], lengths: Int[Array, " n"]
+    ) -> Float[Array, "_ b f"]:
         """Touches every parameter once, for initialisation: one document."""
-        vectors = self.segments(tokens, lengths)[None, None]
+        places = jnp.zeros((len(lengths), 2), jnp.int32)
+        vectors = self.segments(tokens, lengths, places)[None, None]
         nodes = vectors.shape[2] + 1
-        graph = jnp.ones((1, 1, nodes, nodes), bool)
-        edges = jnp.zeros((1, 1, 1, 2), jnp.int32)
-        graph = (None, edges) if self.sparse else (graph, None)
-        return self.outputs(self.views(vectors, lengths[None, None], *graph))
+        graphs = Graphs(adjacency=jnp.ones((1, 1, nodes, nodes), bool))
+        if self.sparse:
+            graphs = Graphs(edges=jnp.zeros((1, 1, 1, 2), jnp.int32))
+        light = lengths[None, None], places[None, None], graphs
+        return self.outputs(self.views(vectors, *light, kinds=(DOCUMENT,)))
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:

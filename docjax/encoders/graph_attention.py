@@ -9,12 +9,14 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import jraph
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
+from docjax.encoders.each_view import EachViewAlone
 from docjax.errors import UserError
+from docjax.types import Graphs
 
 
-class GraphAttention(nn.Module):
+class GraphAttention(EachViewAlone):
     """Segment vectors and a graph to one document vector.
 
     Nodes are tanh(W s + b) of the segments and their mean for the document (Eq. 1, 2);
@@ -53,23 +55,24 @@ class GraphAttention(nn.Module):
         self,
         vectors: Float[Array, "*s p d"],
         lengths: Int[Array, "*s p"],
-        adjacency: Bool[Array, "*s i i"] | None = None,
-        edges: Int[Array, "*s e 2"] | None = None,
+        places: Int[Array, "*s p 2"] | None = None,
+        graphs: Graphs | None = None,
     ) -> Float[Array, "*s f"]:
         """Document vectors; segments of length 0 are not there."""
-        return self.nodes(vectors, lengths, adjacency, edges)[0][..., 0, :]
+        del places
+        return self.nodes(vectors, lengths, graphs or Graphs())[0][..., 0, :]
 
     def nodes(
         self,
         vectors: Float[Array, "*s p d"],
         lengths: Int[Array, "*s p"],
-        adjacency: Bool[Array, "*s i i"] | None = None,
-        edges: Int[Array, "*s e 2"] | None = None,
+        graphs: Graphs,
     ) -> tuple[Float[Array, "*s i f"], list[Array | None]]:
         """Vectors of all nodes, and each layer's attention [... h receiver sender].
 
         Attention is None where graphs are read as edges.
         """
+        adjacency, edges = graphs
         if adjacency is None and edges is None:
             raise UserError("graph attention without a graph: set --config.graph.fn")
         mask = (lengths > 0)[..., None]

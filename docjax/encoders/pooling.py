@@ -5,10 +5,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.encoders.each_view import EachViewAlone
 from docjax.kernels import unit
+from docjax.types import Graphs
 
 
-class Mean(nn.Module):
+class Mean(EachViewAlone):
     """The mean of the segment vectors, weighted by their tokens.
 
     One segment gives its own vector. `normalize` scales the mean to length 1.
@@ -21,10 +23,10 @@ class Mean(nn.Module):
         self,
         vectors: Float[Array, "*s p d"],
         lengths: Int[Array, "*s p"],
-        adjacency=None,
-        edges=None,
+        places: Int[Array, "*s p 2"] | None = None,
+        graphs: Graphs | None = None,
     ) -> Float[Array, "*s d"]:
-        del adjacency, edges
+        del places, graphs
         weights = lengths / jnp.maximum(lengths.sum(-1, keepdims=True), 1)
         return self.query(jnp.einsum("...p,...pd->...d", weights, vectors))
 

@@ -76,15 +76,46 @@ class Embeddings(nn.Module):
     position_offset: int
     types: int
     epsilon: float
+    sections: int
+    chunks: int
 
     @nn.compact
-    def __call__(self, tokens: Int[Array, "n t"]) -> Float[Array, "n t d"]:
+    def __call__(
+        self, tokens: Int[Array, "n t"], places: Int[Array, "n 2"] | None
+    ) -> Float[Array, "n t d"]:
         positions = Table(self.positions, self.width, name="positions")()
         # Padding lies at the end, so all rows have the same positions.
         at = slice(self.position_offset, self.position_offset + tokens.shape[1])
         types = Table(self.types, self.width, name="types")()
         words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
-        return Norm(self.epsilon, name="norm")(words + (positions[at] + types[0]))
+        x = words + (positions[at] + types[0])
+        # The place of a segment in its document (CoLDE, 3.2).
+        for axis, (name, rows) in enumerate(
+            (("sections", self.sections), ("chunks", self.chunks))
+        ):
+            if rows:
+                table = Table(rows, self.width, name=name)()
+                x = x + table[jnp.minimum(places[:, axis], rows - 1)][:, None]
+        return Norm(self.epsilon, name="norm")(x)
+
+
+class MaskedTokens(nn.Module):
+    """The states of some tokens as scores of all tokens of the vocabulary.
+
+    Dense, GELU, LayerNorm, and the word embeddings once more (Devlin et al. 2019).
+    """
+
+    vocabulary: int
+    epsilon: float
+
+    @nn.compact
+    def __call__(
+        self, states: Float[Array, "m d"], words: Float[Array, "r d"]
+    ) -> Float[Array, "m r"]:
+        inner = gelu(Dense(states.shape[-1], name="dense")(states))
+        inner = Norm(self.epsilon, name="norm")(inner)
+        bias = self.param("bias", nn.initializers.zeros, (self.vocabulary,))
+        return jax.lax.dot(inner, words.T) + bias
 
 
 class Attention(nn.Module):
@@ -179,6 +210,9 @@ class Transformer(nn.Module):
     scales it to length 1, as many sentence encoders are trained. `dtype` "bfloat16"
     multiplies and keeps activations in bfloat16; parameters, softmax,
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
+    `sections` and `chunks` are rows of tables that tell segments of a document apart by
+    their place; a number beyond a table takes its last row, 0 leaves the table out.
+    `masked_lm` adds the layers that predict masked tokens.
     """
 
     vocabulary: int = 50265
@@ -196,6 +230,9 @@ class Transformer(nn.Module):
     normalize: bool = False
     dtype: str = "float32"
     attention: str = "auto"
+    sections: int = 0
+    chunks: int = 0
+    masked_lm: bool = False
 
     def setup(self) -> None:
         self._check()
@@ -206,7 +243,11 @@ class Transformer(nn.Module):
             self.position_offset,
             self.types,
             self.epsilon,
+            self.sections,
+            self.chunks,
         )
+        if self.masked_lm:
+            self.predict = MaskedTokens(self.vocabulary, self.epsilon, name="masked_lm")
         self.layer = [
             Layer(
                 self.heads,
@@ -224,6 +265,7 @@ class Transformer(nn.Module):
         self,
         tokens: Int[Array, "n t"],
         lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None = None,
         keys: Key[Array, " n"] | None = None,
     ) -> Float[Array, "n d"]:
         """One float32 vector a row; exactly zero where the length is 0.
@@ -234,11 +276,14 @@ class Transformer(nn.Module):
         Raises:
           UserError: if rows are longer than the position table.
         """
+        if self.masked_lm and self.is_initializing():
+            nothing = jnp.zeros((len(tokens), 1), jnp.int32)
+            self.token_loss(tokens, lengths, places, nothing, nothing)
         if self.pooling == "first":
-            x = self._states(tokens, lengths, keys, first=True)[:, 0]
+            x = self._states(tokens, lengths, places, keys, first=True)[:, 0]
             x = jnp.where(lengths[:, None] > 0, x.astype(jnp.float32), 0)
         else:
-            x = self.hidden_states(tokens, lengths, keys)
+            x = self.hidden_states(tokens, lengths, places, keys)
             x = x.sum(1) / jnp.maximum(lengths, 1)[:, None]
         return unit(x) if self.normalize else x
 
@@ -246,21 +291,46 @@ class Transformer(nn.Module):
         self,
         tokens: Int[Array, "n t"],
         lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None = None,
         keys: Key[Array, " n"] | None = None,
     ) -> Float[Array, "n t d"]:
         """The last layer's float32 state of each token; exactly zero at padding."""
-        x = self._states(tokens, lengths, keys).astype(jnp.float32)
+        x = self._states(tokens, lengths, places, keys).astype(jnp.float32)
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         return jnp.where(real[:, :, None], x, 0)
 
-    def _states(self, tokens, lengths, keys, first=False):
+    def token_loss(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None,
+        positions: Int[Array, "n a"],
+        answers: Int[Array, "n a"],
+        keys: Key[Array, " n"] | None = None,
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The sum of the cross-entropies of some tokens, and how many are right.
+
+        positions: of the tokens to predict in each row; answers: their ids, -1 for none.
+        """
+        states = self.hidden_states(tokens, lengths, places, keys)
+        asked = jnp.take_along_axis(states, positions[..., None], axis=1)
+        words = self.variables["params"]["embeddings"]["tokens"]["embedding"]
+        scores = self.predict(asked.reshape(-1, self.width), jnp.asarray(words))
+        answers = answers.reshape(-1)
+        real, target = answers >= 0, jnp.maximum(answers, 0)
+        picked = jnp.take_along_axis(scores, target[:, None], axis=1)[:, 0]
+        losses = jax.nn.logsumexp(scores, axis=-1) - picked
+        right = (scores.argmax(-1) == target) & real
+        return jnp.where(real, losses, 0).sum(), right.sum().astype(jnp.float32)
+
+    def _states(self, tokens, lengths, places, keys, first=False):
         t = tokens.shape[1]
         if t > self.positions - self.position_offset:
             raise UserError(
                 f"segments of {t} tokens, but the position table has room for "
                 f"{self.positions - self.position_offset}: cut segments shorter"
             )
-        x = dropout(self.embeddings(tokens), keys, 0, self.dropout)
+        x = dropout(self.embeddings(tokens, places), keys, 0, self.dropout)
         x = x.astype(self.dtype)
         for i, layer in enumerate(self.layer):
             x = layer(x, lengths, keys, first=first and i == self.layers - 1)

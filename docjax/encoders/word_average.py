@@ -35,10 +35,11 @@ class WordAverage(nn.Module):
         self,
         tokens: Int[Array, "n t"],
         lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None = None,
         keys: jax.Array | None = None,
     ) -> Float[Array, "n d"]:
-        """Segment vectors; there is no dropout, `keys` are not used."""
-        del keys
+        """Segment vectors; without dropout, and wherever a segment lies."""
+        del places, keys
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         weights = real / jnp.maximum(lengths, 1)[:, None]
         return jnp.einsum("nt,ntd->nd", weights, self.words[tokens])

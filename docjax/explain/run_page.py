@@ -22,7 +22,7 @@ from docjax.explain import page
 from docjax.explain.page import Number
 from docjax.types import Section
 
-PARTS = "source segments views encoder objective batch steps epochs seed".split()
+PARTS = "source units examples segments views encoder objective batch steps epochs seed".split()
 PACKAGES = (
     "jax flax optax orbax-checkpoint grain transformers tokenizers numpy scikit-learn"
 ).split()

@@ -8,12 +8,12 @@ from typing import Any
 
 OWN_CODE = ", trust_remote_code=True"
 SHOWN = (  # of a run's config: what it was trained with, not where
-    *("init", "segments", "limits", "graph", "views", "encoder", "objective"),
+    *("init", "units", "segments", "limits", "graph", "views", "encoder", "objective"),
     *("optimizer", "batch", "microbatch", "epochs", "steps", "seed"),
 )
 COUNTS = {  # of a corpus, in the words of its summary
-    "most_segments": "most segments of a document",
-    "longest": "most tokens of a segment",
+    "most_units": "most units of a document",
+    "longest": "most tokens of a unit",
 }
 METRICS = r"eval/([^/]+)/(.+)"
 
@@ -71,7 +71,7 @@ def _about(facts: Mapping[str, Any]) -> str:
     width = document.get("width", segment["width"])
     return (
         f"Vectors of long documents, of {width} numbers: a document is cut by "
-        f"`{_short(facts['segments'])}`, `{_short(segment)}` makes a vector of each "
+        f"`{_short(facts['units'])}` and `{_short(facts['segments'])}`, `{_short(segment)}` makes a vector of each "
         f"segment, and `{_short(document)}` one of them all. Exported by docjax "
         f"{facts['docjax']}."
     )
@@ -164,7 +164,8 @@ def _source(config: Mapping[str, Any]) -> str:
 
 def _configuration(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     shown = {name: config[name] for name in SHOWN if name in config} or {
-        name: facts[name] for name in ("segments", "limits", "graph", "encoder")
+        name: facts[name]
+        for name in ("units", "segments", "limits", "graph", "encoder")
     }
     return f"```json\n{json.dumps(_public(shown), indent=2)}\n```"
 

@@ -17,11 +17,13 @@ from docjax.huggingface import configs, exported
 TRANSFORMER = "docjax.encoders.transformer.Transformer"
 WORDS = "docjax.encoders.word_average.WordAverage"
 MEAN = "docjax.encoders.pooling.Mean"
-WHOLE = "docjax.data.units.whole"
+WHOLE = "docjax.data.units.Whole"
+EACH = "docjax.data.segments.OneEach"
 CODE = {  # in the folder -> in docjax, where only it is kept
     "docjax_module.py": ("docjax.export", "torch_module.py"),
     "docjax_records.py": ("docjax.data", "records.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),
+    "docjax_cuts.py": ("docjax.data", "cuts.py"),
 }
 TOKENS = {  # what transformers calls the special tokens of BERT and RoBERTa
     "pad_token": ("[PAD]", "<pad>"),
@@ -117,7 +119,7 @@ def _stock(facts: Mapping[str, Any], special: bool) -> dict[str, dict] | None:
     """
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     most = facts["limits"]["inference_segments"]
-    if facts["segments"]["fn"] != WHOLE:
+    if (facts["units"]["fn"], facts["segments"]["fn"]) != (WHOLE, EACH):
         return None
     if segment["fn"] == TRANSFORMER and document["fn"] == MEAN and most == 1:
         first = segment["pooling"] == "first"

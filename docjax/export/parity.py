@@ -12,8 +12,6 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from docjax.data import corpus as tokens
-from docjax.data import segment_batches as batches
 from docjax.data.documents import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import is_stock
@@ -112,10 +110,8 @@ def _transformers(
         ).requires_grad_(False)
     _check_tokens(tokenizer, model, documents)
     limits = model.limits
-    cut = tokens.segment_documents(
-        documents, model.segments, model.tokenizer, limits["segment_tokens"]
-    )
-    cut = [batches.cap(one, limits["inference_segments"]) for one in cut]
+    cut = model.cut.documents(documents)
+    cut = [one.first(limits["inference_segments"]) for one in cut]
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
     inference = Inference(model.encoder, None, mesh, limits["segment_tokens"])
     rows = [ids for one in cut for ids in np.split(one.tokens, one.offsets[1:-1])]
@@ -125,7 +121,8 @@ def _transformers(
         given = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
         states = encoder(**given).last_hidden_state.numpy()
         found.append(_pooled(states, given["attention_mask"].numpy(), model))
-    return np.concatenate(found) - inference.segments(model.params, cut)
+    own = np.concatenate(inference.segments(model.params, cut))
+    return np.concatenate(found) - own
 
 
 def _pooled(states: np.ndarray, mask: np.ndarray, model: DocumentModel) -> np.ndarray:

@@ -23,6 +23,7 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import AutoModel
 
+from .docjax_cuts import chunks, joined, one_each
 from .docjax_records import (
     check_text,
     content,
@@ -74,8 +75,15 @@ def user_edges(sections, edges):
     return matrix
 
 
+UNITS = {
+    "docjax.data.units.Passages": passages,
+    "docjax.data.units.Sentences": sentences_of,
+    "docjax.data.units.Whole": whole,
+}
 SEGMENTS = {
-    f"docjax.data.units.{f.__name__}": f for f in (passages, sentences_of, whole)
+    "docjax.data.segments.OneEach": one_each,
+    "docjax.data.segments.Joined": joined,
+    "docjax.data.segments.Chunks": chunks,
 }
 GRAPHS = {f"docjax.data.graphs.{f.__name__}": f for f in (full, section, user_edges)}
 
@@ -94,16 +102,16 @@ def lookup(node, known):
     return known[node["fn"]]
 
 
-# Segment encoders: token ids [n t] and lengths [n] to vectors [n d].
+# Segment encoders: token ids [n t], lengths [n] and places [n 2] to vectors [n d].
 
 
 class WordAverage(nn.Module):
-    def __init__(self, facts, file, model_kwargs):
+    def __init__(self, facts, file, model_kwargs, params):
         super().__init__()
         words = load_file(file("model.safetensors"))["embedding.weight"]
         self.words = nn.Parameter(words)
 
-    def forward(self, tokens, lengths):
+    def forward(self, tokens, lengths, places):
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         weights = (real / lengths.clamp(min=1)[:, None]).to(self.words.dtype)
         return torch.einsum("nt,ntd->nd", weights, self.words[tokens])
@@ -113,8 +121,9 @@ class WordAverage(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, facts, file, model_kwargs):
+    def __init__(self, facts, file, model_kwargs, params):
         super().__init__()
+        self.params = params  # by docjax's path, those that AutoModel does not have
         self.first = facts["pooling"] == "first"
         self.normalize = facts["normalize"]
         self.offset = facts["position_offset"]
@@ -124,15 +133,21 @@ class Transformer(nn.Module):
             folder, add_pooling_layer=False, **model_kwargs
         )
 
-    def forward(self, tokens, lengths):
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        real = places < lengths[:, None]
+    def forward(self, tokens, lengths, places):
+        order = torch.arange(tokens.shape[1], device=tokens.device)
+        real = order < lengths[:, None]
         seen = real.clone()
         seen[:, 0] = True  # attention over nothing is not a number
         # Given, since RoBERTa would not count tokens that look like padding.
-        positions = (places + self.offset).expand_as(tokens)
+        positions = (order + self.offset).expand_as(tokens)
+        words = self.model.get_input_embeddings()(tokens)
+        for axis, name in enumerate(("sections", "chunks")):
+            table = self.params.get(f"segment/embeddings/{name}/embedding")
+            if table is not None:  # the last row stands for all numbers beyond
+                rows = places[:, axis].clamp(max=len(table) - 1)
+                words = words + table[rows][:, None].to(words.dtype)
         states = self.model(
-            input_ids=tokens, attention_mask=seen.long(), position_ids=positions
+            inputs_embeds=words, attention_mask=seen.long(), position_ids=positions
         ).last_hidden_state
         states = states.masked_fill(~real[..., None], 0)
         if self.first:
@@ -220,13 +235,15 @@ class LongDocuments(nn.Module):
         super().__init__()
         encoder, limits = facts["encoder"], facts["limits"]
         self.facts, self.tokenizer, self.limits = facts, tokenizer, limits
+        self.units = built(facts["units"], UNITS)
         self.cut = built(facts["segments"], SEGMENTS)
         self.graph = built(facts["graph"], GRAPHS) if facts["graph"] else None
         self.prefix, self.suffix = _special(tokenizer)
         rest = file("document.safetensors")
         self.params = nn.ParameterDict(load_file(rest) if rest else {})
         node = encoder["segment"]
-        self.segment = lookup(node, SEGMENT_ENCODERS)(node, file, model_kwargs)
+        make = lookup(node, SEGMENT_ENCODERS)
+        self.segment = make(node, file, model_kwargs, self.params)
         node = encoder["document"]
         self.document = lookup(node, DOCUMENT_ENCODERS)(node, self.params)
         self.to(next(self.segment.parameters()).dtype)  # that of model_kwargs
@@ -264,12 +281,13 @@ class LongDocuments(nn.Module):
         if task == "query":
             segments = [self._query(one) for one in documents]
         else:
-            segments = [self._segments(one, self.cut) for one in documents]
+            segments = [self._segments(one, self.units, self.cut) for one in documents]
             segments = self._capped(segments)
             if self.graph:
                 pairs = zip(segments, documents)
-                graphs = [self.graph([n for _, n in s], d.edges) for s, d in pairs]
+                graphs = [self.graph([at[0] for _, at in s], d.edges) for s, d in pairs]
         ids = [ids for some in segments for ids, _ in some]
+        places = torch.tensor([place for some in segments for _, place in some])
         lengths = torch.tensor([len(one) for one in ids])
         tokens = torch.zeros(len(ids), max(int(lengths.max()), 1), dtype=torch.long)
         for row, one in zip(tokens, ids):
@@ -277,13 +295,15 @@ class LongDocuments(nn.Module):
         return {
             "input_ids": tokens,
             "lengths": lengths,
+            "places": places,
             "counts": [len(some) for some in segments],
             "graphs": graphs,
             "query": task == "query",
         }
 
     def forward(self, features):
-        vectors = self._vectors(features["input_ids"], features["lengths"])
+        read = (features[name] for name in ("input_ids", "lengths", "places"))
+        vectors = self._vectors(*read)
         if features["query"]:
             found = self.document.query(vectors)
         else:
@@ -297,20 +317,29 @@ class LongDocuments(nn.Module):
         graphs = graphs or [None] * len(counts)
         return [self.document(*one) for one in zip(*parts, graphs)]
 
-    def _segments(self, document, cut):
-        """Token ids and section of each segment; the long ones go on in further ones."""
-        pieces = list(cut(document))
+    def _segments(self, document, units, cut):
+        """Token ids of each segment, and its place: section, and number inside it."""
+        pieces = list(units(document))
         texts = [text for text, _ in pieces]
         encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ids = [token for one in encoded for token in one.ids]
         room = self.limits["segment_tokens"] - len(self.prefix) - len(self.suffix)
-        return [
-            (self.prefix + one.ids[start : start + room] + self.suffix, number)
-            for one, (_, number) in zip(encoded, pieces)
+        # A unit that would not fit into a segment becomes several.
+        parts = [
+            (min(room, len(one.ids) - start), section)
+            for one, (_, section) in zip(encoded, pieces)
             for start in range(0, max(len(one.ids), 1), room)
         ]
+        found, number = [], 0
+        for start, end, section in cut(*zip(*parts), room):
+            number = number + 1 if found and found[-1][1][0] == section else 0
+            piece = self.prefix + ids[start:end] + self.suffix
+            found.append((piece, (section, number)))
+        return found
 
     def _query(self, document):
-        found, most = self._segments(document, whole), self.limits["query_tokens"]
+        most = self.limits["query_tokens"]
+        found = self._segments(document, whole, one_each)
         tokens = sum(len(ids) for ids, _ in found)
         if len(found) > 1 or tokens > most:
             raise ValueError(
@@ -333,13 +362,14 @@ class LongDocuments(nn.Module):
             )
         return [some[:most] for some in segments]
 
-    def _vectors(self, tokens, lengths):
+    def _vectors(self, tokens, lengths, places):
         """Segment vectors, read in order of length so that little is padding."""
         order = lengths.argsort(descending=True)
         found = []
         for rows in order.split(ROWS):
             longest = max(int(lengths[rows].max()), 1)
-            found.append(self.segment(tokens[rows, :longest], lengths[rows]))
+            read = tokens[rows, :longest], lengths[rows], places[rows]
+            found.append(self.segment(*read))
         return torch.cat(found)[order.argsort()]
 
 

@@ -135,6 +135,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
     facts = {
         "docjax": docjax.__version__,
         "encoder": config_lib.node(model.encoder),
+        "units": config_lib.node(model.units),
         "segments": config_lib.node(model.segments),
         "graph": config_lib.node(model.graph),
         "limits": dict(model.limits),

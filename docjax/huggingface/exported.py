@@ -27,9 +27,9 @@ from docjax.huggingface import configs, files, names
 from docjax.storage import manifest
 
 FACTS = "docjax.json"
-FORMAT = 1
+FORMAT = 2
 WEIGHTS, REST = "model.safetensors", "document.safetensors"
-FIELDS = ("encoder", "segments", "graph", "limits", "labels", "similarity")
+FIELDS = ("encoder", "units", "segments", "graph", "limits", "labels", "similarity")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
 NOT_READ = (".py", ".md")  # by docjax: may be missing, as after a download
 TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # may be added, as LICENSE

@@ -5,20 +5,17 @@ What is compared are the vectors of one model; the page that shows it is
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from docjax.data import corpus as tokens
-from docjax.data import segment_batches as batches
-from docjax.data import units as segments
 from docjax.data.documents import full_text
-from docjax.data.tokenizer import Tokenizer
+from docjax.data.segments import OneEach
+from docjax.data.units import Cut, Passages, Sentences
 from docjax.errors import UserError
 from docjax.model.inference import Inference
-from docjax.types import Document, Section, Segment, Segments
+from docjax.types import Document, Passage, Section, Segments
 
 PASSAGES = 20  # that a text is cut into at least, if it has as many sentences
 WORDS = 100  # of a passage at most
@@ -39,7 +36,7 @@ class Side:
 
     title: str
     headings: list[str]
-    segments: list[Segment]
+    segments: list[Passage]
     tokens: Segments
     whole: Segments
     segments_cut: int
@@ -77,30 +74,30 @@ def unit(vectors: Float[np.ndarray, "... d"]) -> Float[np.ndarray, "... d"]:
 
 def read(
     document: Document,
-    cut: Callable[[Document], list[Segment]],
-    tokenizer: Tokenizer,
-    limits: Mapping[str, Any],
+    cut: Cut,
+    most: int | None,
 ) -> Side:
-    """A document as it is compared by a model with these segments and limits.
+    """A document as it is compared by a model that cuts documents so.
 
-    A model that reads the whole text in pieces of its own length (word averages, plain
-    transformers) has no segments to show: its documents are compared by passages of
-    about a PASSAGES-th of their words, at most WORDS.
+    A model whose segments are too long to look at (word averages, plain transformers,
+    joined sentences) compares documents by passages of about a PASSAGES-th of their
+    words, at most WORDS.
+
+    Args:
+      most: segments that the document's vector is made of; None: all.
     """
-    limit = limits["segment_tokens"]
-    whole, pieces = tokens.segment_document(document, cut, tokenizer, limit)
-    kept = batches.cap(whole, limits["inference_segments"])
+    whole, pieces = cut.with_texts(document)
+    kept = whole.first(most)
     compared, pieces = kept, pieces[: len(kept)]
-    if getattr(cut, "func", cut) is segments.whole:
-        compared, pieces = tokens.segment_document(
-            document, _passages, tokenizer, limit
-        )
+    if not (cut.units.readable and cut.segments.one_each):
+        passages = Cut(_ComparedPassages(), OneEach(), cut.tokenizer, cut.limit)
+        compared, pieces = passages.with_texts(document)
     sections = document.sections or (Section("", ""),)
     numbers, places = np.unique([p.section for p in pieces], return_inverse=True)
     return Side(
         title=document.title or document.id,
         headings=[sections[n].heading for n in numbers],
-        segments=[Segment(p.text, int(n)) for p, n in zip(pieces, places)],
+        segments=[Passage(p.text, int(n)) for p, n in zip(pieces, places)],
         tokens=compared,
         whole=kept,
         segments_cut=len(whole) - len(kept),
@@ -119,8 +116,7 @@ def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
             f"{len(a.segments):,} x {len(b.segments):,} passages: at most {PAIRS:,} pairs "
             "are compared; compare parts of the documents"
         )
-    vectors = inference.segments(params, [a.tokens, b.tokens])
-    parts = vectors[: len(a.segments)], vectors[len(a.segments) :]
+    parts = inference.segments(params, [a.tokens, b.tokens])
     whole = [
         # What is compared is mostly what the document's vector is made of.
         dataclasses.replace(side.whole, vectors=part)
@@ -138,16 +134,21 @@ def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
     )
 
 
-def _passages(document: Document) -> list[Segment]:
+@dataclasses.dataclass(frozen=True)
+class _ComparedPassages:
     """The sentences of a short text, passages of a long one.
 
     Title and headings are read only if there is nothing else: "Summary" would be the
     strongest link of many documents.
     """
-    texts = tuple(Section("", section.text) for section in document.sections)
-    bare = dataclasses.replace(document, title="", sections=texts)
-    words = min(WORDS, len(full_text(bare).split()) // PASSAGES)
-    return segments.passages(bare, words) or segments.sentences_of(document)
+
+    readable = True
+
+    def __call__(self, document: Document) -> list[Passage]:
+        texts = tuple(Section("", section.text) for section in document.sections)
+        bare = dataclasses.replace(document, title="", sections=texts)
+        words = min(WORDS, len(full_text(bare).split()) // PASSAGES)
+        return Passages(max(words, 1))(bare) or Sentences()(document)
 
 
 def _sections(

@@ -5,7 +5,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,19 +14,26 @@ from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
 
-from docjax.data import corpus as tokens
+from docjax.data import corpus
 from docjax.data import documents as documents_lib
-from docjax.data import graphs
-from docjax.data import segment_batches as batches
-from docjax.data import units as segments
+from docjax.data.segments import OneEach
 from docjax.data.tokenizer import Tokenizer
+from docjax.data.units import Cut, Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
 from docjax.model.inference import Inference
 from docjax.storage import checkpoint
-from docjax.types import SIMILARITIES, Document, Segment, Segments
+from docjax.types import (
+    SIMILARITIES,
+    Document,
+    GraphBuilder,
+    Passage,
+    SegmentCutter,
+    Segments,
+    UnitCutter,
+)
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
 COUNTS = (
@@ -39,16 +46,17 @@ class Attention(NamedTuple):
     """Graph attention over one document; node 0 is the document."""
 
     weights: Float[np.ndarray, "layers h i i"]  # row = receiver, column = sender
-    segments: list[Segment]  # of the nodes 1, 2, ...
+    segments: list[Passage]  # of the nodes 1, 2, ...
     headings: list[str]  # of the segments' sections
     segments_cut: int  # that the model's cap leaves out
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DocumentModel:
-    """An encoder with its parameters, tokenizer and segments.
+    """An encoder with its parameters, tokenizer, and the way it cuts documents.
 
     Attributes:
+      units, segments: how documents become units, and these segments.
       limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
         segments of a document that are read (None: all).
       labels: of the classes of `classify`.
@@ -58,8 +66,9 @@ class DocumentModel:
     encoder: DocumentEncoder
     params: Any
     tokenizer: Tokenizer
-    segments: Callable[[Document], list[Segment]]
-    graph: graphs.Builder | None
+    units: UnitCutter
+    segments: SegmentCutter
+    graph: GraphBuilder | None
     limits: Mapping[str, Any]
     labels: Sequence[str] = ()
     similarity_fn_name: str = "cosine"
@@ -203,10 +212,8 @@ class DocumentModel:
           UserError: if the model's document encoder has no attention.
         """
         read = as_document(document, 0)
-        one, pieces = tokens.segment_document(
-            read, self.segments, self.tokenizer, self.limits["segment_tokens"]
-        )
-        kept = self._cut(one, {})
+        one, pieces = self.cut.with_texts(read)
+        kept = self._capped(one, {})
         weights = self.inference().attention(self.params, kept)
         sections = [section.heading for section in read.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
@@ -217,12 +224,13 @@ class DocumentModel:
         self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
     ) -> Iterator[Segments]:
         """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
-        return (self._cut(one, stats) for one in self._tokenize(documents))
+        return (self._capped(one, stats) for one in self._read(documents, self.cut))
 
     def read_queries(self, texts: Sequence[str]) -> list[Segments]:
         """Each query's tokens. Raises UserError for one that would be cut."""
         most = self.limits["query_tokens"]
-        found = list(self._tokenize(texts, segments.whole))
+        whole = dataclasses.replace(self.cut, units=Whole(), segments=OneEach())
+        found = list(self._read(texts, whole))
         for text, one in zip(texts, found, strict=True):
             if len(one) > 1 or len(one.tokens) > most:
                 raise UserError(
@@ -244,7 +252,7 @@ class DocumentModel:
         """Two documents' tokens and texts, as `compare` reads them."""
         return [
             comparison.read(
-                as_document(one, number), self.segments, self.tokenizer, self.limits
+                as_document(one, number), self.cut, self.limits["inference_segments"]
             )
             for number, one in enumerate((a, b))
         ]
@@ -252,21 +260,22 @@ class DocumentModel:
     def fingerprint(self) -> str:
         """A sha256 of all that a document's vector depends on."""
         limit = self.limits["segment_tokens"]
-        cut = tokens.fingerprint(self.graph, self.segments, self.tokenizer, limit)
+        parts = [self.graph, self.units, self.segments]
+        cut = corpus.fingerprint(None, parts, self.tokenizer, limit)
         facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
         return checkpoint.digest(facts, self.params)
 
-    def _tokenize(
-        self, items: Iterable, cut: Callable | None = None
-    ) -> Iterator[Segments]:
+    @property
+    def cut(self) -> Cut:
+        """How the model cuts documents into segments."""
+        limit = self.limits["segment_tokens"]
+        return Cut(self.units, self.segments, self.tokenizer, limit)
+
+    def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
+        """The segments of each item; a few hundred items are tokenised together."""
         documents = (as_document(item, number) for number, item in enumerate(items))
         for some in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
-            yield from tokens.segment_documents(
-                some,
-                cut or self.segments,
-                self.tokenizer,
-                self.limits["segment_tokens"],
-            )
+            yield from cut.documents(some)
 
     def warn(self, stats: Mapping[str, int]) -> None:
         """Logs what the counts of `encode` say was not read."""
@@ -286,9 +295,9 @@ class DocumentModel:
                 stats["documents"],
             )
 
-    def _cut(self, one: Segments, stats: dict[str, int]) -> Segments:
+    def _capped(self, one: Segments, stats: dict[str, int]) -> Segments:
         """At most `limits.inference_segments` segments; counts what is left out."""
-        kept = batches.cap(one, self.limits["inference_segments"])
+        kept = one.first(self.limits["inference_segments"])
         if stats:
             stats["documents"] += 1
             stats["segments"] += len(kept)

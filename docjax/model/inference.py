@@ -15,11 +15,11 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Float
 
-from docjax.data import graphs
-from docjax.data import segment_batches as batches
+from docjax.data.microbatches import device_graphs, microbatches, round_up
 from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.graph_attention import GraphAttention
 from docjax.errors import UserError
-from docjax.types import Segments
+from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
 TOKENS = 8192  # that one call of the segment encoder reads
 SHAPES = 16  # widths of a micro-batch
@@ -44,7 +44,7 @@ class Inference:
     """
 
     encoder: DocumentEncoder
-    graph: graphs.Builder | None
+    graph: GraphBuilder | None
     mesh: Mesh
     limit: int
     batch: int | None = None
@@ -58,31 +58,31 @@ class Inference:
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
         for window in windows(documents):
-            vectors = self.segments(params, window)
-            counts = np.cumsum([0] + [len(one) for one in window])
+            parts = self.segments(params, window)
             out: list[Any] = [None] * len(window)
             for group, rows in self._groups(window):
-                parts = [vectors[counts[i] : counts[i + 1]] for i in group]
-                found = self._documents(params, [window[i] for i in group], parts, rows)
-                for i, vector in zip(group, found, strict=False):
+                chosen = [window[i] for i in group], [parts[i] for i in group]
+                for i, vector in zip(group, self._documents(params, *chosen, rows)):
                     out[i] = vector
             yield from out
 
     def segments(
-        self, params: Any, documents: Sequence[Segments]
-    ) -> Float[np.ndarray, "n d"]:
-        """The vectors of all segments of all documents, in their order."""
+        self, params: Any, documents: Sequence[Segments], kind: str = DOCUMENT
+    ) -> list[Float[np.ndarray, "p d"]]:
+        """The vectors of the segments of each document, or of each query."""
         if documents and all(one.vectors is not None for one in documents):
-            return np.concatenate([one.vectors for one in documents])
-        micro, place = batches.microbatches(documents, self._height, self.widths)
+            return [one.vectors for one in documents]
+        micro, rows = microbatches(documents, self._height, self.widths)
         # On all devices once, or every call would send the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
-        found: list[jax.Array] = []
+        tower = self.encoder.tower(kind)
+        calls: list[jax.Array] = []
         for m in micro:
-            found.append(self._segments(segment, *map(self._cut, m)))
-            if len(found) > AHEAD:
-                found[-AHEAD].block_until_ready()
-        return np.concatenate([np.asarray(vectors) for vectors in found])[place]
+            calls.append(self._segments(segment, *map(self._cut, m), tower))
+            if len(calls) > AHEAD:
+                calls[-AHEAD].block_until_ready()
+        vectors = np.concatenate([np.asarray(call) for call in calls])[rows]
+        return np.split(vectors, np.cumsum([len(one) for one in documents])[:-1])
 
     def queries(
         self, params: Any, queries: Sequence[Segments]
@@ -90,7 +90,8 @@ class Inference:
         """Vectors of queries of one segment each."""
         if not len(queries):
             return np.zeros((0, 0), np.float32)
-        return np.asarray(self._queries(params, self.segments(params, queries)))
+        vectors = np.concatenate(self.segments(params, queries, QUERY))
+        return np.asarray(self._queries(params, vectors))
 
     def predictions(self, params: Any, vectors: np.ndarray) -> np.ndarray:
         """The classes that the training head gives to document vectors."""
@@ -100,16 +101,14 @@ class Inference:
         self, params: Any, document: Segments
     ) -> Float[np.ndarray, "l h i i"]:
         """The graph attention of each layer over one document."""
-        if not hasattr(self.encoder.document, "nodes"):
+        if not isinstance(self.encoder.document, GraphAttention):
             raise UserError(
                 f"{type(self.encoder.document).__name__} has no attention to explain"
             )
-        vectors = self.segments(params, [document])
-        matrix, edges = batches.device_graphs(
-            [document], self.graph, len(document), sparse=False
-        )
-        del edges
-        return np.stack(self._attention(params, vectors, document.lengths, matrix[0]))
+        [vectors] = self.segments(params, [document])
+        matrix, _ = device_graphs([document], self.graph, len(document), sparse=False)
+        graphs = Graphs(matrix[0])
+        return np.stack(self._attention(params, vectors, document.lengths, graphs))
 
     @property
     def widths(self) -> list[int]:
@@ -137,7 +136,7 @@ class Inference:
         order = np.argsort([-len(one) for one in window], kind="stable")
         start = number = 0
         while start < len(order):
-            height = batches.round_up(len(window[order[start]]))
+            height = round_up(len(window[order[start]]))
             rows = max(1, min(GROUPS[-1], CELLS // (1 + height) ** 2))
             group = order[start : start + rows]
             if number < MANY:
@@ -146,33 +145,38 @@ class Inference:
             start, number = start + len(group), number + 1
 
     def _documents(self, params, group, parts, rows):
-        height = batches.round_up(max(len(part) for part in parts))
+        height = round_up(max(len(part) for part in parts))
         vectors = np.zeros((rows, height, parts[0].shape[-1]), np.float32)
         lengths = np.zeros((rows, height), np.int32)
+        places = np.zeros((rows, height, 2), np.int32)
         for i, (one, part) in enumerate(zip(group, parts, strict=True)):
             vectors[i, : len(part)] = part
             lengths[i, : len(part)] = one.lengths
-        graph = batches.device_graphs(group, self.graph, height, self.encoder.sparse)
-        graph = [None if g is None else _pad(g, rows) for g in graph]
+            places[i, : len(part)] = one.places
+        graphs = device_graphs(group, self.graph, height, self.encoder.sparse)
+        graphs = Graphs(*(None if g is None else _pad(g, rows) for g in graphs))
         rest = {name: part for name, part in params.items() if name != "segment"}
-        return np.asarray(self._encode_documents(rest, vectors, lengths, *graph))
+        return np.asarray(
+            self._encode_documents(rest, vectors, lengths, places, graphs)
+        )
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def _segments(self, segment, tokens, lengths):
-        vectors = self._apply({"segment": segment}, tokens, lengths, method="segments")
+    @functools.partial(jax.jit, static_argnums=(0, 5))
+    def _segments(self, segment, tokens, lengths, places, tower):
+        read = tokens, lengths, places, None, tower
+        vectors = self._apply({"segment": segment}, *read, method="segments")
         return jax.lax.with_sharding_constraint(vectors, NamedSharding(self.mesh, P()))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _encode_documents(self, rest, vectors, lengths, adjacency, edges):
-        return self._apply(rest, vectors, lengths, adjacency, edges, method="documents")
+    def _encode_documents(self, rest, vectors, lengths, places, graphs):
+        return self._apply(rest, vectors, lengths, places, graphs, method="documents")
 
     @functools.partial(jax.jit, static_argnums=0)
     def _queries(self, params, vectors):
         return self._apply(params, vectors, method="queries")
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _attention(self, params, vectors, lengths, adjacency):
-        return self._apply(params, vectors, lengths, adjacency, method="attention")
+    def _attention(self, params, vectors, lengths, graphs):
+        return self._apply(params, vectors, lengths, graphs, method="attention")
 
     @functools.partial(jax.jit, static_argnums=0)
     def _predictions(self, params, vectors):
@@ -189,9 +193,9 @@ class Inference:
         )
 
 
-def windows(documents: Iterable[Segments]) -> Iterator[list[Segments]]:
-    """Documents in lists of about WINDOW segments."""
-    window: list[Segments] = []
+def windows(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Documents in lists of about WINDOW segments, or units."""
+    window: list[Any] = []
     count = 0
     for one in documents:
         window.append(one)

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from docjax import config as config_lib
-from docjax.data import units as segments
+from docjax.data.segments import OneEach
 from docjax.data.tokenizer import check_fits, load_tokenizer
+from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import DTYPES, Transformer
@@ -28,7 +29,8 @@ from docjax.storage import checkpoint
 
 HOMES = {  # of the functions that a run or folder may name for the parts of a model
     "encoder": "docjax.encoders.",
-    "segments": "docjax.data.units.",
+    "units": "docjax.data.units.",
+    "segments": "docjax.data.segments.",
     "graph": "docjax.data.graphs.",
 }
 
@@ -126,19 +128,20 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
         for part, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
             found[part] = config_lib.build(config[part], prefixes)
-        _try(found["segments"], found["graph"])
+        _try(found)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"{source}: no such model ({reason})") from None
     return found
 
 
-def _try(cut: Any, graph: Any) -> None:
+def _try(parts: Mapping[str, Any]) -> None:
     """Cuts a document: keywords of a wrong type are found when a model is loaded."""
-    pieces = cut(as_document("One sentence. Another one.", 0))
-    if graph is not None:
+    pieces = parts["units"](as_document("One sentence. Another one.", 0))
+    list(parts["segments"].spans([1] * len(pieces), [0] * len(pieces), 8))
+    if parts["graph"] is not None:
         sections = np.array([piece.section for piece in pieces], np.int32)
-        graph(len(pieces), sections, np.zeros((0, 2), np.int32))
+        parts["graph"](len(pieces), sections, np.zeros((0, 2), np.int32))
 
 
 def _similarity(objective: Any) -> str:
@@ -170,7 +173,8 @@ def _load_huggingface(folder: Path) -> DocumentModel:
         encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
         params={"segment": jax.tree.map(jnp.asarray, found.params)},
         tokenizer=tokenizer,
-        segments=segments.whole,
+        units=Whole(),
+        segments=OneEach(),
         graph=None,
         limits=limits,
         similarity_fn_name=found.similarity,

@@ -2,18 +2,21 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
+
+from docjax.types import Targets
 
 
 def cross_entropy(
-    vectors: Float[Array, "v b c"], labels: Int[Array, " b"]
+    vectors: Float[Array, "v b c"], targets: Targets
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """Mean cross-entropy over the labelled documents, and the batch's `accuracy`.
 
     Args:
       vectors: logits of the head, one row a document, views as further rows.
-      labels: class numbers, -1 for a document without label.
+      targets: the labels are class numbers, -1 for a document without label.
     """
+    labels = targets.labels
     logits = vectors.astype(jnp.float32)
     real = labels >= 0
     target = jnp.maximum(labels, 0)

@@ -6,40 +6,40 @@ them from all devices, and the gradient flows back to all.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import unit
-from docjax.types import SIMILARITIES
+from docjax.types import SIMILARITIES, Targets
+
+Metrics = dict[str, Float[Array, ""]]
 
 
 def infonce(
     vectors: Float[Array, "v b d"],
-    labels: Int[Array, " b"] | None = None,
+    targets: Targets,
     *,
     similarity: str = "dot",
     temperature: float = 1.0,
     symmetric: bool = True,
     include_positive: bool = True,
     reduction: str = "mean",
-    mask: Bool[Array, "b m"] | None = None,
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+) -> tuple[Float[Array, ""], Metrics]:
     """The loss of view 0 against view 1, and metrics.
 
     Row i scores all b candidates of view 1, of which candidate i is its positive
     (graph-roberta, Eq. 5 and 6); further views are extra negatives shared by all
-    rows. `symmetric` adds the direction from view 1 to view 0 and takes the mean.
+    rows. A candidate that `targets.related` names for a row is no negative of it.
 
     Args:
       vectors: the views' document vectors.
-      labels: not used.
       similarity: "dot" or "cosine".
       temperature: divides the similarities.
-      symmetric: both directions; False: only view 0 (a query) scores view 1.
+      symmetric: also scores view 0 by view 1, and takes the mean of both directions;
+        False: only view 0 (a query) scores view 1.
       include_positive: False leaves the positive out of the denominator
         (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
-      mask: candidates that count for a row, m = b * (v - 1); the positive always does.
 
     Returns:
       The loss, and `in_batch_accuracy` (share of rows whose positive scores highest),
@@ -50,23 +50,44 @@ def infonce(
     if similarity == "cosine":
         vectors = unit(vectors)
     rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
-    logits = rows @ candidates.T / temperature
-    losses, accuracy, negatives = _direction(logits, mask, include_positive)
+    logits = _products(rows, candidates) / temperature
+    counted = candidates_of(targets, *logits.shape)
+    losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
         b = len(rows)
-        square = None if mask is None else mask[:, :b].T
-        losses_back, accuracy_back, _ = _direction(
-            logits[:, :b].T, square, include_positive
-        )
-        losses = (losses + losses_back) / 2
-        accuracy = (accuracy + accuracy_back) / 2
+        back = _direction(logits[:, :b].T, counted[:, :b].T, include_positive)
+        losses, accuracy = (losses + back[0]) / 2, (accuracy + back[1]) / 2
     loss = losses.mean() if reduction == "mean" else losses.sum()
-    metrics = {
+    return loss, {
         "in_batch_accuracy": accuracy,
         "negatives": negatives,
         "mean_logit": jnp.abs(logits).mean(),
     }
-    return loss, metrics
+
+
+def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
+    """The candidates that count for each row: its own, and those not related to it.
+
+    Raises:
+      UserError: for a relation mask of another shape.
+    """
+    own = jnp.eye(b, m, dtype=bool)
+    if targets.related is None:
+        return jnp.ones((b, m), bool)
+    shape = tuple(targets.related.shape)
+    if shape[0] != b or not shape[1] or m % shape[1]:
+        raise UserError(
+            f"targets.related has shape {list(shape)}: {b} examples with {m} candidates "
+            f"need [{b}, {m}], or [{b}, {b}] for relations of documents"
+        )
+    return ~jnp.tile(targets.related, (1, m // shape[1])) | own
+
+
+def _products(
+    rows: Float[Array, "b d"], candidates: Float[Array, "m d"]
+) -> Float[Array, "b m"]:
+    """All similarities, in float32 on every device."""
+    return jnp.matmul(rows, candidates.T, precision=jax.lax.Precision.HIGHEST)
 
 
 def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:
@@ -84,18 +105,19 @@ def _check(views: int, similarity: str, temperature: float, reduction: str) -> N
         )
 
 
-def _direction(logits, mask, include_positive):
+def _direction(
+    logits: Float[Array, "b m"], counted: Bool[Array, "b m"], include_positive: bool
+) -> tuple[Float[Array, " b"], Float[Array, ""], Float[Array, ""]]:
     """Each row's loss, the accuracy and the mean number of negatives.
 
     The loss of a row without candidates is 0.
     """
     b, m = logits.shape
     positive = jnp.eye(b, m, dtype=bool)
-    counts = jnp.ones((b, m), bool) if mask is None else mask | positive
-    kept = counts if include_positive else counts & ~positive
+    kept = counted if include_positive else counted & ~positive
     some = kept.any(-1)
     total = jax.nn.logsumexp(logits, axis=-1, where=kept | ~some[:, None])
     losses = jnp.where(some, total - jnp.diagonal(logits), 0)
-    best = jnp.where(counts, logits, -jnp.inf).argmax(-1)
+    best = jnp.where(counted, logits, -jnp.inf).argmax(-1)
     accuracy = (best == jnp.arange(b)).mean()
-    return losses, accuracy, (counts & ~positive).sum(-1).mean()
+    return losses, accuracy, (counted & ~positive).sum(-1).mean()

@@ -5,15 +5,16 @@ Chen and He, "Exploring Simple Siamese Representation Learning", 2021; DECA, Eq.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import unit
+from docjax.types import Targets
 
 
 def simsiam(
     vectors: Float[Array, "v b d"],
-    labels: Int[Array, " b"] | None = None,
+    targets: Targets,
     *,
     literal: bool = False,
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
@@ -22,7 +23,7 @@ def simsiam(
     Args:
       vectors: the two views, then their predictions, as the head
         `docjax.encoders.pooling.Predictor` gives them: v = 4.
-      labels: not used.
+      targets: not used.
       literal: stops the gradient of the predictions, as DECA's Eq. 5 has it: then the
         predictor is never trained. Otherwise of the vectors, as SimSiam has it.
 
@@ -31,6 +32,7 @@ def simsiam(
       scaled to length 1, times the root of d; near 1 for vectors in all directions, 0
       when they have collapsed to one.
     """
+    del targets
     if len(vectors) != 4:
         raise UserError(
             f"simsiam reads 2 views and their predictions, not {len(vectors)} arrays: "

@@ -10,16 +10,16 @@ from docjax import config as config_lib
 from docjax.errors import UserError
 
 FIELDS = (
-    *("seed", "source", "holdout", "splits", "transductive", "tokenizer", "segments"),
-    "limits",
-    *("graph", "views", "encoder", "objective", "optimizer", "batch", "microbatch"),
+    *("seed", "source", "holdout", "splits", "transductive", "tokenizer"),
+    *("units", "examples", "views", "segments", "limits"),
+    *("graph", "encoder", "objective", "optimizer", "batch", "microbatch"),
     *("epochs", "steps", "log_every", "evaluate_every", "checkpoint_every", "tasks"),
     *("init", "select", "report", "tensorboard"),
 )
 INNER = {
     "limits": (
         *("segment_tokens", "query_tokens"),
-        *("training_segments", "inference_segments"),
+        *("training_units", "training_segments", "inference_segments"),
     ),
     "tokenizer": ("path", "train"),
     "splits": ("train", "validation", "test"),

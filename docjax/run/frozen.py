@@ -1,93 +1,133 @@
 """The vectors of a segment encoder that is not trained, computed once for a corpus.
 
-They lie in `RUN/corpus/` under a name made of the encoder, its parameters and the cap
-on segments, so that only they are ever read back.
+They lie in the corpus's folder under a name made of the encoder, its parameters and the
+limit on units, so that only they are ever read back.
 """
 
 import dataclasses
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from absl import logging
 from tqdm import tqdm
 
-from docjax.data import segment_batches as batches
-from docjax.encoders.document import DocumentEncoder
+from docjax.data.corpus import Corpus
+from docjax.data.segment_batches import first_units
+from docjax.data.segments import OneEach, segments
+from docjax.encoders import freezing
+from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, windows
 from docjax.run.prepare import Prepared, initial_params, trained_params
 from docjax.storage.arrays import growing_array
 from docjax.storage.checkpoint import digest, newest_good
 from docjax.storage.processes import wait
-from docjax.types import Segments
+from docjax.types import DOCUMENT, QUERY, Frame, Units
 
-CAPS = ("training_segments", "inference_segments")
+LIMITS = ("training_units", "inference_segments")
+
+
+class _Reader(NamedTuple):
+    """What makes the vectors of one corpus."""
+
+    inference: Inference
+    params: Any
+    frame: Frame
+    kind: str
+    most: int | None  # units of a document that are ever read
 
 
 def with_vectors(prepared: Prepared) -> Prepared:
-    """A run whose corpus holds the segments' vectors, if its encoder is frozen.
+    """A run whose corpora hold the units' vectors, if they never change.
 
-    Every process computes its part of the documents, on its own devices.
+    That is: none of the segment encoder's parameters is trained, and every unit is one
+    segment. Every process computes its part of the documents, on its own devices.
     """
-    if not prepared.encoder.frozen:
+    if not prepared.cutter.one_each or not never_trained(prepared.encoder):
         return prepared
     begun = newest_good(prepared.run / "checkpoints") is not None
     params = trained_params(prepared) if begun else initial_params(prepared)
-    corpus = prepared.corpus
-    caps = [prepared.config["limits"][name] for name in CAPS]
-    most = None if None in caps else max(caps)
-    path = corpus.folder / f"vectors-{_name(prepared.encoder, params, most)}.npy"
+    limits = prepared.config["limits"]
+    caps = [limits[name] for name in LIMITS]
+    mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
+    inference = Inference(
+        prepared.encoder, prepared.graph, mesh, limits["segment_tokens"]
+    )
+    frames = {
+        DOCUMENT: prepared.tokenizer.frame(limits["segment_tokens"]),
+        QUERY: prepared.tokenizer.frame(limits["query_tokens"]),
+    }
+    most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
+    corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
+    corpus, queries = (
+        corpora[kind]
+        and _read_corpus(
+            corpora[kind], _Reader(inference, params, frames[kind], kind, most[kind])
+        )
+        for kind in (DOCUMENT, QUERY)
+    )
+    return dataclasses.replace(prepared, corpus=corpus, queries=queries)
+
+
+def never_trained(encoder: DocumentEncoder) -> bool:
+    """Whether `encoder.frozen` names all parameters of the segment encoder."""
+    if not encoder.frozen:
+        return False
+    shapes = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    return "segment" not in freezing.divided(shapes, encoder.frozen)[0]
+
+
+def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
+    """The corpus with its units' vectors, which are written first if need be."""
+    path = corpus.folder / f"vectors-{_name(reader)}.npy"
     if not path.exists():
-        _write(path, prepared, params, most)
-    corpus = corpus.with_vectors(np.load(path, mmap_mode="r", allow_pickle=False))
-    return dataclasses.replace(prepared, corpus=corpus)
+        _write(path, corpus, reader)
+    return corpus.with_vectors(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _name(encoder: DocumentEncoder, params: Any, most: int | None) -> str:
-    """A hash of the segment encoder, its parameters and the segments it reads."""
-    return digest(f"{encoder.segment!r} {most}", params["segment"])[:16]
+def _name(reader: _Reader) -> str:
+    """A hash of the segment encoder, its parameters and the units it reads."""
+    encoder = reader.inference.encoder
+    facts = f"{encoder.segment!r} {reader.most} {reader.frame.limit} {reader.kind}"
+    return digest(facts, reader.params["segment"])[:16]
 
 
-def _write(path: Path, prepared: Prepared, params: Any, most: int | None) -> None:
+def _write(path: Path, corpus: Corpus, reader: _Reader) -> None:
     """Every window into a file of its own, then all into one.
 
     A run that was stopped goes on with the windows that are missing, if it has the
     same number of processes.
     """
-    corpus, processes = prepared.corpus, jax.process_count()
-    mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
-    limit = prepared.config["limits"]["segment_tokens"]
-    inference = Inference(prepared.encoder, prepared.graph, mesh, limit)
-    mine = np.array_split(np.arange(len(corpus)), processes)[jax.process_index()]
+    processes, process = jax.process_count(), jax.process_index()
+    mine = np.array_split(np.arange(len(corpus)), processes)[process]
     counts = corpus.counts[mine]
-    total = int(np.minimum(counts, most or counts).sum())
-    logging.info("the frozen segment encoder reads %d segments once", total)
+    total = int(np.minimum(counts, reader.most or counts).sum())
+    logging.info("the segment encoder, which is not trained, reads %d segments", total)
     folder = path.with_suffix(f".{processes}-{WINDOW}")
     folder.mkdir(exist_ok=True)
     with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
         for number, window in enumerate(windows(corpus[int(i)] for i in mine)):
-            part = folder / f"{jax.process_index():06}-{number:09}.npy"
+            part = folder / f"{process:06}-{number:09}.npy"
             if not part.exists():
                 partial = part.with_suffix(".partial")
                 with partial.open("wb") as stream:
-                    np.save(stream, _read(inference, params, window, most))
+                    np.save(stream, _vectors(reader, window))
                 partial.rename(part)
-            bar.update(sum(min(len(one), most or len(one)) for one in window))
+            bar.update(sum(min(len(one), reader.most or len(one)) for one in window))
     wait("segment vectors")
-    if jax.process_index() == 0:
+    if process == 0:
         _join(folder, path, len(corpus.lengths))
     wait("segment vectors joined")
 
 
-def _read(
-    inference: Inference, params: Any, window: list[Segments], most: int | None
-) -> np.ndarray:
-    """Vectors of a window's segments; NaN for those beyond the caps, never used."""
-    kept = [batches.cap(one, most) for one in window]
-    vectors = inference.segments(params, kept)
+def _vectors(reader: _Reader, window: list[Units]) -> np.ndarray:
+    """Vectors of a window's units; NaN for those beyond the limits, never used."""
+    kept = [first_units(units, reader.most) for units in window]
+    cut = [segments(units, OneEach(), reader.frame) for units in kept]
+    vectors = np.concatenate(reader.inference.segments(reader.params, cut, reader.kind))
     out = np.full((sum(map(len, window)), vectors.shape[1]), np.nan, np.float32)
     read = [np.arange(len(a)) < len(b) for a, b in zip(window, kept, strict=True)]
     out[np.concatenate(read)] = vectors

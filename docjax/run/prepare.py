@@ -18,25 +18,28 @@ import numpy as np
 from absl import logging
 
 from docjax import config as config_lib
-from docjax.data import corpus as tokens
-from docjax.data import corpus_files, graphs, splits
+from docjax.data import corpus as corpus_lib
+from docjax.data import corpus_files, splits, units
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
+from docjax.data.examples import Examples, Known
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.huggingface import files
 from docjax.huggingface import weights as huggingface
 from docjax.objectives.infonce import infonce
+from docjax.objectives.masked_lm import MaskedLM
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.run import fields
 from docjax.storage import checkpoint, manifest
 from docjax.storage.processes import wait
-from docjax.types import Document, Views
+from docjax.types import QUERY, Document, GraphBuilder, SegmentCutter, Views
 
 # Of an encoder, what may differ from the run that it begins with.
 TRAINING = ("dropout", "dtype", "attention", "sparse", "name", "parent")
 PREDICTOR = "docjax.encoders.pooling.Predictor"
-PARTS = ("views", "segments", "graph", "objective", "optimizer", "tasks")
+PARTS = ("units", "examples", "views", "segments", "graph", "objective", "optimizer")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,17 +50,31 @@ class Prepared:
     run: Path
     tokenizer: Tokenizer
     corpus: Corpus
+    queries: Corpus | None  # where examples have queries
     classes: list[str]
     encoder: DocumentEncoder
-    graph: graphs.Builder | None
+    graph: GraphBuilder | None
+    cutter: SegmentCutter
 
     @functools.cached_property
     def views(self) -> Views:
         """Those that training reads, fitted to the words that it reads."""
         views = config_lib.build(self.config["views"])
-        if not hasattr(views, "fitted"):
-            return views
         return views.fitted(self.tokenizer, self.corpus, self.trained_on)
+
+    @functools.cached_property
+    def examples(self) -> Examples:
+        """What training compares."""
+        builder = config_lib.build(self.config["examples"])
+        known = Known(
+            run=self.run,
+            source=self.documents,
+            corpus=self.corpus,
+            queries=self.queries,
+            documents=self.trained_on,
+            labels=self.labels,
+        )
+        return builder.among(known)
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""
@@ -102,7 +119,8 @@ def prepare(config: Any, run: Path) -> Prepared:
     fields.check_same(config, run)
     rows = config["encoder"]["segment"]["vocabulary"]
     check_fits(tokenizer, rows, loaded=bool(config["init"]))
-    corpus = _corpus(config, run, built["segments"], tokenizer)
+    corpus = _corpus(config, run, built["units"], tokenizer)
+    queries = _queries(config, run, built["examples"], tokenizer)
     labels = {label for label in corpus.labels if label is not None}
     classes = sorted(labels)
     fields.fill_classes(config, classes)
@@ -111,7 +129,17 @@ def prepare(config: Any, run: Path) -> Prepared:
     if jax.process_index() == 0:
         config_lib.save(config, run / "config.json")
     encoder = config_lib.build(config["encoder"])
-    return Prepared(config, run, tokenizer, corpus, classes, encoder, built["graph"])
+    return Prepared(
+        config=config,
+        run=run,
+        tokenizer=tokenizer,
+        corpus=corpus,
+        queries=queries,
+        classes=classes,
+        encoder=encoder,
+        graph=built["graph"],
+        cutter=built["segments"],
+    )
 
 
 def _pinned(init: str | None, run: Path) -> str | None:
@@ -126,11 +154,13 @@ def _pinned(init: str | None, run: Path) -> str | None:
 def _check_parts(config: dict[str, Any], views: Any, objective: Any) -> None:
     """Raises UserError for what would be found only after the corpus is read."""
     # Of an objective that predicts words the paraphrases may be left out.
-    contrastive = getattr(objective, "contrastive", objective)
-    if contrastive is None or getattr(objective, "weight", 1) == 0:
+    contrastive = objective
+    if isinstance(objective, (NegativeSampling, MaskedLM)):
+        contrastive = objective.contrastive
+    unused = isinstance(objective, NegativeSampling) and objective.weight == 0
+    if contrastive is None or unused:
         return
-    if hasattr(views, "check"):
-        views.check()
+    views.check()
     head = (config["encoder"].get("head") or {}).get("fn")
     if head == PREDICTOR and getattr(contrastive, "func", None) is infonce:
         raise UserError(
@@ -257,14 +287,14 @@ def _tokenizer_of(init: str) -> Tokenizer:
     return load_tokenizer(found.folder, found.lowercase)
 
 
-def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
+def _corpus(config, run: Path, units: Any, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, made by the first process."""
     limit = config["limits"]["segment_tokens"]
     documents, source = _source(config), config_lib.build(config["source"])
 
     @functools.cache
     def print_(content: bool) -> str:
-        found = tokens.fingerprint(source, segments, tokenizer, limit, content)
+        found = corpus_lib.fingerprint(source, units, tokenizer, limit, content)
         return found + repr(config["holdout"])
 
     quick, contents = print_(False), functools.partial(print_, True)
@@ -276,9 +306,32 @@ def _corpus(config, run: Path, segments, tokenizer: Tokenizer) -> Corpus:
                 f"{run}: its documents have changed since training began (other files "
                 "or package versions); train anew in another --workdir"
             )
-        Corpus.build(folder, documents(), segments, tokenizer, limit, quick, contents)
+        Corpus.build(folder, documents(), units, tokenizer, limit, quick, contents)
     wait("corpus")
     return Corpus.open(run / "corpus")
+
+
+def _queries(
+    config: dict[str, Any], run: Path, examples: Any, tokenizer: Tokenizer
+) -> Corpus | None:
+    """The queries that examples name, each one unit, as a corpus of their own."""
+    if QUERY not in examples.kinds:
+        return None
+    limit = config["limits"]["query_tokens"]
+    if jax.process_index() == 0:
+        documents = examples.queries(_source(config))
+        print_ = corpus_lib.fingerprint(examples, units.Whole(), tokenizer, limit)
+        corpus_print = (corpus_files.read_facts(run / "corpus") or {})["fingerprint"]
+        Corpus.build(
+            run / "queries",
+            documents,
+            units.Whole(),
+            tokenizer,
+            limit,
+            print_ + corpus_print,
+        )
+    wait("queries")
+    return Corpus.open(run / "queries")
 
 
 def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:

@@ -163,15 +163,15 @@ def _data(evaluation: Evaluation, lines) -> dict[str, dict[str, Any]]:
     limits = prepared.config["limits"]
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
-    for part, cap in (("train", "training_segments"), ("test", "inference_segments")):
+    for part, cap in (("train", "training_units"), ("test", "inference_segments")):
         rows = prepared.rows(part)
         counts = prepared.corpus.counts[rows]
         cut = np.maximum(counts - limits[cap], 0) if limits[cap] else counts * 0
         parts[part] = {
             "documents": len(rows),
             "words": int(prepared.corpus.words[rows].sum()),
-            "segments": int(counts.sum()),
-            f"segments cut by the cap ({limits[cap] or 'none'})": int(cut.sum()),
+            "units": int(counts.sum()),
+            f"units cut by the cap ({limits[cap] or 'none'})": int(cut.sum()),
             "documents with a cut": int((cut > 0).sum()),
         }
     if padding:
@@ -269,7 +269,8 @@ def _attention(
             encoder=prepared.encoder,
             params=params,
             tokenizer=prepared.tokenizer,
-            segments=config_lib.build(prepared.config["segments"]),
+            units=config_lib.build(prepared.config["units"]),
+            segments=prepared.cutter,
             graph=graph,
             limits=prepared.config["limits"],
         )

@@ -10,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from docjax import config as config_lib
-from docjax.data import segment_batches as batches
+from docjax.data.segments import segments
 from docjax.model.inference import Inference
 from docjax.run.prepare import Prepared
 from docjax.types import Embeddings
@@ -59,8 +59,14 @@ class Evaluation:
 
     def vectors(self, params: Any, rows: np.ndarray) -> np.ndarray:
         """Vectors of the corpus's documents at `rows`."""
-        most = self.prepared.config["limits"]["inference_segments"]
-        documents = (batches.cap(self.prepared.corpus[int(row)], most) for row in rows)
+        prepared, limits = self.prepared, self.prepared.config["limits"]
+        frame = prepared.tokenizer.frame(limits["segment_tokens"])
+        documents = (
+            segments(prepared.corpus[int(row)], prepared.cutter, frame).first(
+                limits["inference_segments"]
+            )
+            for row in rows
+        )
         return np.stack(list(self._inference.encode(params, documents)))
 
     @functools.cached_property

@@ -156,7 +156,7 @@ def _cut(document: Segments, tokens: int) -> list[Segments]:
             document,
             tokens=document.tokens[offsets[start] : offsets[end]],
             offsets=offsets[start : end + 1] - offsets[start],
-            sections=document.sections[start:end],
+            places=document.places[start:end],
         )
         for start, end in zip(starts, [*starts[1:], len(document)])
     ]

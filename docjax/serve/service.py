@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-from docjax.data import segment_batches as batches
+from docjax.data.microbatches import round_up
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
@@ -83,22 +83,21 @@ class Service:
 
     def read(self, pieces: Sequence[Segments]) -> list[np.ndarray]:
         """The vectors of each piece's segments; all are encoded together."""
-        vectors = self.inference.segments(self.model.params, pieces)
-        return np.split(vectors, np.cumsum([len(one) for one in pieces])[:-1])
+        return self.inference.segments(self.model.params, pieces)
 
     def warm(self, stopped: threading.Event) -> None:
         """Compiles what requests need, so that none has to wait for it."""
         params, inference = self.model.params, self.inference
         rows = [8 << i for i in range(8) if 8 << i <= self.rows]
         longest = self.model.limits["inference_segments"] or LONGEST
-        counts = sorted({batches.round_up(n + 1) for n in range(longest)})
+        counts = sorted({round_up(n + 1) for n in range(longest)})
         shapes = list(itertools.product(inference.widths, rows))
         total = len(shapes) + len(counts)
         with tqdm(total=total, desc="compile", unit="shape", disable=None) as bar:
             for width, height in shapes:
                 if stopped.is_set():
                     return
-                vectors = inference.segments(params, [_blank(height, width)])
+                [vectors] = inference.segments(params, [_blank(height, width)])
                 bar.update()
             for count in counts:
                 if stopped.is_set():
@@ -107,7 +106,7 @@ class Service:
                 [vector] = inference.encode(params, [one])
                 list(inference.encode(params, [one, one]))  # as they are compared
                 bar.update()
-        inference.queries(params, [one.take(np.zeros(1, int))])
+        inference.queries(params, [one.first(1)])
         self.width = len(vector)
 
     def _check_graphs(self, documents: Sequence[Segments]) -> None:
@@ -142,7 +141,7 @@ def _blank(count: int, length: int, vectors: np.ndarray | None = None) -> Segmen
     return Segments(
         np.zeros(count * length, np.int32),
         np.arange(count + 1) * length,
-        np.zeros(count, np.int32),
+        np.zeros((count, 2), np.int32),
         np.zeros((0, 2), np.int32),
         vectors,
     )

@@ -3,7 +3,8 @@
 The loss depends on the segment encoder only through the segment vectors. So all
 micro-batches are encoded without keeping activations; the document encoder and the
 objective give the loss and its gradient with respect to the segment vectors; and
-each micro-batch is encoded again to pull that gradient back (Gao et al., 2021).
+each micro-batch is encoded again to pull that gradient back (Gao et al., 2021). Copies
+with masked tokens have a loss of their own, whose gradient is taken in this last pass.
 
 Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the
 batch. Both encodings, every micro-batch size and every device layout see the same
@@ -12,151 +13,255 @@ masks.
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from docjax.data.segment_batches import round_up
+from docjax.data.microbatches import round_up
+from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder
-from docjax.types import Batch, Microbatch
+from docjax.types import Batch, Masked, Microbatch
 
-BLOCK = 64  # documents of a device that the light pass reads at once, at least
+BLOCK = 64  # examples of a device that the light pass reads at once, at least
 Params = Any
 Metrics = dict[str, jax.Array]
+
+
+class Keys(NamedTuple):
+    """Of the dropout of segments, of documents and of segments with masked tokens."""
+
+    segments: jax.Array | None
+    documents: jax.Array | None
+    tokens: jax.Array | None
+
+    @classmethod
+    def of(cls, key: jax.Array | None) -> "Keys":
+        """Three keys made of one; None for None."""
+        if key is None:
+            return cls(None, None, None)
+        return cls(*(jax.random.fold_in(key, number) for number in range(3)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GradientCache:
     """`gradient(params, batch, key)` of an objective over an encoder on a mesh.
 
-    queries: the views that are encoded as queries.
+    Attributes:
+      objective: the loss of the views' vectors; None: there is none.
+      kinds: of the views, see `docjax.types.Views`.
+      token_weight: of the mean loss of masked tokens.
     """
 
     encoder: DocumentEncoder
-    objective: Callable[..., tuple[jax.Array, Metrics]]
+    objective: Callable[..., tuple[jax.Array, Metrics]] | None
     mesh: Mesh
-    queries: tuple[int, ...] = ()
+    kinds: tuple[str, ...]
+    token_weight: float = 0.0
 
     def gradient(
         self, params: Params, batch: Batch, key: jax.Array | None
     ) -> tuple[Params, Metrics]:
-        """The gradient with respect to `params`, and metrics with the loss.
+        """The gradient of the parameters that are trained, and metrics with the loss.
 
-        A batch of segment vectors has none with respect to the segment encoder. `key`
-        None turns dropout off.
+        `key` None turns dropout off.
         """
-        segment = params["segment"]
-        keys = (None, None) if key is None else _split(key)
-        rest = {name: part for name, part in params.items() if name != "segment"}
-        light = batch._replace(microbatches=(), vectors=None)
-        if batch.vectors is not None:
-            return self._documents(rest, batch.vectors, light, keys[1])
-        vectors = self._vectors(segment, batch.microbatches, keys[0])
-        gradients, cotangents, metrics = self._objective(rest, vectors, light, keys[1])
-        total = self._zeros(segment)
-        for i, microbatch in enumerate(batch.microbatches):
-            cotangent = _read(cotangents, i)
-            total = self._pull_back(
-                total, segment, cotangent, microbatch, jnp.int32(i), keys[0]
-            )
-        return {"segment": self._sum(total)} | gradients, metrics
+        trained, frozen = freezing.divided(params, self.encoder.frozen)
+        keys = Keys.of(key)
+        segment = trained.pop("segment", {}), frozen.get("segment", {})
+        gradients = jax.tree.map(jnp.zeros_like, trained)  # without an objective
+        cotangents, metrics = None, {"loss": jnp.zeros(())}
+        if self.objective is not None:
+            rest = trained, {k: v for k, v in frozen.items() if k != "segment"}
+            vectors = batch.vectors
+            if vectors is None:
+                vectors = self._vectors(segment, batch, keys.segments)
+            light = batch._replace(microbatches=(), towers=(), masked=(), vectors=None)
+            light_pass = self._both if segment[0] else self._documents
+            found = light_pass(rest, vectors, light, keys.documents)
+            gradients, cotangents, metrics = found
+        if segment[0]:
+            of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
+            gradients = gradients | {"segment": of_segment}
+            metrics = self._with_tokens(metrics, of_tokens)
+        return gradients, metrics
 
-    def _vectors(self, segment, microbatches, key):
+    def _vectors(self, segment, batch: Batch, key):
         """All segment vectors, [micro-batches n d]."""
         buffer = None
-        for i, microbatch in enumerate(microbatches):
-            vectors = self._encode(segment, microbatch, jnp.int32(i), key)
+        for i, (microbatch, tower) in enumerate(self._read(batch)):
+            own = (self._of_tower(part, tower) for part in segment)
+            vectors = self._encode(*own, microbatch, jnp.int32(i), key, tower)
             if buffer is None:
-                shape = (round_up(len(microbatches)), *vectors.shape)
+                shape = (round_up(len(batch.microbatches)), *vectors.shape)
                 buffer = _zeros(shape, NamedSharding(self.mesh, P(None, "data")))
             buffer = _write(buffer, vectors, i)
         return buffer
 
-    def _segments(self, segment, microbatch: Microbatch, row, key):
-        """Vectors of a micro-batch whose first row is row `row` of the batch."""
-        if key is not None:
-            rows = row + jnp.arange(len(microbatch.lengths))
-            key = jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
-        return self.encoder.apply(
-            {"params": {"segment": segment}}, *microbatch, key, method="segments"
-        )
+    def _read(self, batch: Batch):
+        """Each micro-batch with the number of its tower; None: there is only one."""
+        towers = batch.towers if self.encoder.towers(self.kinds) else ()
+        return itertools.zip_longest(batch.microbatches, towers)
 
-    def _first_row(self, microbatch, index):
+    def _of_tower(self, segment: Params, tower: int | None) -> Params:
+        """The parameters of one tower, under its name."""
+        if tower is None:
+            return segment
+        name = self.encoder.segment.names[tower]
+        return {name: segment[name]} if name in segment else {}
+
+    def _third_pass(self, segment, cotangents, batch: Batch, keys: "Keys"):
+        """The gradient of the segment encoder, and the sums of the token losses."""
+        trained, frozen = segment
+        total = self._zeros(trained)
+        if cotangents is not None:
+            for i, (microbatch, tower) in enumerate(self._read(batch)):
+                own = (self._of_tower(part, tower) for part in (total, *segment))
+                read = _take(cotangents, i), microbatch, jnp.int32(i), keys.segments
+                total = total | self._pull_back(*own, *read, tower)
+        sums = self._zeros(jnp.zeros(3))
+        scale = self.token_weight / jnp.maximum(batch.answers, 1.0)
+        for i, masked in enumerate(batch.masked):
+            read = masked, jnp.int32(i), keys.tokens, scale
+            total, sums = self._pull_tokens(total, sums, trained, frozen, *read)
+        return self._sum((total, sums if batch.masked else None))
+
+    def _with_tokens(self, metrics: Metrics, sums: jax.Array | None) -> Metrics:
+        """The metrics with those of masked tokens: `sums` of loss, right and all."""
+        if sums is None:
+            return metrics
+        loss, right, count = sums
+        count = jnp.maximum(count, 1)
+        return metrics | {
+            "loss": metrics["loss"] + self.token_weight * loss / count,
+            "masked_lm_loss": loss / count,
+            "masked_lm_accuracy": right / count,
+        }
+
+    def _segments(self, segment, microbatch: Microbatch, row, key, tower=None):
+        """Vectors of a micro-batch whose first row is row `row` of the batch."""
+        keys = _row_keys(key, row, microbatch)
+        params = {"params": {"segment": segment}}
+        read = *microbatch, keys, tower
+        return self.encoder.apply(params, *read, method="segments")
+
+    def _tokens(self, segment, masked: Masked, row, key):
+        """Loss, right answers and number of a micro-batch's masked tokens, summed."""
+        keys = _row_keys(key, row, masked.microbatch)
+        params = {"params": {"segment": segment}}
+        read = *masked.microbatch, masked.positions, masked.answers, keys
+        loss, right = self.encoder.apply(params, *read, method="token_loss")
+        count = (masked.answers >= 0).sum().astype(jnp.float32)
+        return loss, jnp.stack([loss, right, count])
+
+    def _first_row(self, microbatch: Microbatch, index):
         """Inside `shard_map`: the first row of this device's part."""
         part = index * self.mesh.size + jax.lax.axis_index("data")
         return part * len(microbatch.lengths)
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def _encode(self, segment, microbatch, index, key):
-        @self._per_device(P(), P("data"), P(), P(), out=P("data"))
-        def encode(segment, microbatch, index, key):
+    @functools.partial(jax.jit, static_argnums=(0, 6))
+    def _encode(self, trained, frozen, microbatch, index, key, tower):
+        @self._per_device(P(), P(), P("data"), P(), P(), out=P("data"))
+        def encode(trained, frozen, microbatch, index, key):
             row = self._first_row(microbatch, index)
-            return self._segments(segment, microbatch, row, key)
+            segment = freezing.joined(trained, frozen)
+            return self._segments(segment, microbatch, row, key, tower)
 
-        return encode(segment, microbatch, index, key)
+        return encode(trained, frozen, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _documents(self, rest, vectors, batch, key):
-        """The light part alone, for vectors of a frozen segment encoder."""
+        """The light part alone, for a segment encoder that is not trained."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
-        (_, metrics), gradients = gradient(rest, vectors, batch, key)
-        return gradients, metrics
+        (_, metrics), gradients = gradient(*rest, vectors, batch, key)
+        return gradients, None, metrics
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-    def _objective(self, rest, vectors, batch, key):
+    def _both(self, rest, vectors, batch, key):
         """The light part: gradients of its parameters and of the segment vectors."""
-        gradient = jax.value_and_grad(self.loss, argnums=(0, 1), has_aux=True)
-        (_, metrics), (gradients, cotangents) = gradient(rest, vectors, batch, key)
+        gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
+        (_, metrics), (gradients, cotangents) = gradient(*rest, vectors, batch, key)
         cotangents = jax.lax.with_sharding_constraint(
             cotangents, NamedSharding(self.mesh, P(None, "data"))
         )
         return gradients, cotangents, metrics
 
-    def loss(self, params, vectors, batch, key):
+    def loss(self, trained, frozen, vectors, batch: Batch, key):
         """The objective from segment vectors [micro-batches n d]: (loss, metrics)."""
-        blocks = _blocks(batch.rows.shape[1], self.mesh.size)
-        deal = functools.partial(_deal, blocks=blocks)
+        params = freezing.joined(trained, frozen)
+        examples = batch.rows.shape[1]
+        to_blocks = functools.partial(
+            _to_blocks, blocks=_blocks(examples, self.mesh.size)
+        )
         flat = vectors.reshape(-1, vectors.shape[-1])
         gathered = jax.lax.with_sharding_constraint(
-            flat[deal(batch.rows)], NamedSharding(self.mesh, P(None, None, "data"))
+            flat[to_blocks(batch.rows)],
+            NamedSharding(self.mesh, P(None, None, "data")),
         )
-        graphs = jax.tree.map(deal, (batch.lengths, batch.adjacency, batch.edges))
+        light = batch.lengths, batch.places, batch.graphs, _example_keys(key, examples)
+        light = jax.tree.map(to_blocks, light)
         # One block's activations at a time, in the backward pass too.
         views = jax.checkpoint(
             functools.partial(self._views, params), prevent_cse=False
         )
-        documents = jax.lax.map(lambda block: views(*block), (gathered, *graphs))
-        return self._loss(params, _undeal(documents), batch.labels, key)
+        documents = jax.lax.map(lambda block: views(*block), (gathered, *light))
+        return self._loss(params, _from_blocks(documents), batch.targets, key)
 
-    def _views(self, params, *light):
-        return self.encoder.apply(
-            {"params": params}, *light, self.queries, method="views"
-        )
+    def _views(self, params, vectors, lengths, places, graphs, keys):
+        read = vectors, lengths, places, graphs, self.kinds
+        keys = None if keys is None else keys[0]
+        return self.encoder.apply({"params": params}, *read, keys, method="views")
 
-    def _loss(self, params, documents, labels, key):
+    def _loss(self, params, documents, targets, key):
         outputs = self.encoder.apply(
             {"params": params}, documents, key, method="outputs"
         )
-        loss, metrics = self.objective(outputs, labels)
+        loss, metrics = self.objective(outputs, targets)
         return loss, metrics | {"loss": loss}
 
-    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def _pull_back(self, total, segment, cotangent, microbatch, index, key):
+    @functools.partial(jax.jit, static_argnums=(0, 8), donate_argnums=1)
+    def _pull_back(
+        self, total, trained, frozen, cotangent, microbatch, index, key, tower
+    ):
         """Adds one micro-batch's gradient to each device's own sum."""
+        data, whole = P("data"), P()
 
-        @self._per_device(P("data"), P(), P("data"), P("data"), P(), P(), out=P("data"))
-        def pull(total, segment, cotangent, microbatch, index, key):
+        @self._per_device(data, whole, whole, data, data, whole, whole, out=data)
+        def pull(total, trained, frozen, cotangent, microbatch, index, key):
             row = self._first_row(microbatch, index)
-            _, vjp = jax.vjp(
-                lambda segment: self._segments(segment, microbatch, row, key), segment
+            vectors = lambda trained: self._segments(
+                freezing.joined(trained, frozen), microbatch, row, key, tower
             )
+            _, vjp = jax.vjp(vectors, trained)
             return jax.tree.map(lambda t, g: t + g[None], total, vjp(cotangent)[0])
 
-        return pull(total, segment, cotangent, microbatch, index, key)
+        return pull(total, trained, frozen, cotangent, microbatch, index, key)
+
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
+    def _pull_tokens(
+        self, total, sums, trained, frozen, masked: Masked, index, key, scale
+    ):
+        """Adds the gradient of one micro-batch's masked tokens, and their sums."""
+        data, whole = P("data"), P()
+
+        @self._per_device(
+            data, data, whole, whole, data, whole, whole, whole, out=(data, data)
+        )
+        def pull(total, sums, trained, frozen, masked, index, key, scale):
+            row = self._first_row(masked.microbatch, index)
+            loss = lambda trained: self._tokens(
+                freezing.joined(trained, frozen), masked, row, key
+            )
+            _, vjp, own = jax.vjp(loss, trained, has_aux=True)
+            gradient = vjp(scale)[0]
+            add = lambda t, g: t + g[None]
+            return jax.tree.map(add, total, gradient), sums + own[None]
+
+        return pull(total, sums, trained, frozen, masked, index, key, scale)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _sum(self, total):
@@ -168,12 +273,12 @@ class GradientCache:
             total,
         )
 
-    def _zeros(self, segment):
+    def _zeros(self, tree):
         return jax.tree.map(
             lambda array: _zeros(
                 (self.mesh.size, *array.shape), NamedSharding(self.mesh, P("data"))
             ),
-            segment,
+            tree,
         )
 
     def _per_device(self, *inputs, out):
@@ -187,48 +292,75 @@ def plain_gradient(
     cache: GradientCache, params: Params, batch: Batch, key: jax.Array | None
 ) -> tuple[Params, Metrics]:
     """The same gradient with all activations kept: what the cache must equal."""
-    keys = (None, None) if key is None else _split(key)
+    keys = Keys.of(key)
+    trained, frozen = freezing.divided(params, cache.encoder.frozen)
 
-    def loss(params):
-        vectors, row = [], 0
-        for microbatch in batch.microbatches:
-            vectors.append(cache._segments(params["segment"], microbatch, row, keys[0]))
-            row += len(microbatch.lengths)
-        gathered = jnp.concatenate(vectors)[batch.rows]
-        documents = cache._views(
-            params, gathered, batch.lengths, batch.adjacency, batch.edges
-        )
-        return cache._loss(params, documents, batch.labels, keys[1])
+    def loss(trained):
+        params = freezing.joined(trained, frozen)
+        total, metrics = jnp.zeros(()), {}
+        if cache.objective is not None:
+            total, metrics = _plain_loss(cache, params, batch, keys)
+        sums, row = jnp.zeros(3), 0
+        for masked in batch.masked:
+            _, own = cache._tokens(params["segment"], masked, row, keys.tokens)
+            sums, row = sums + own, row + len(masked.positions)
+        metrics = metrics | {"loss": total}
+        metrics = cache._with_tokens(metrics, sums if batch.masked else None)
+        return metrics["loss"], metrics
 
-    (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params)
+    (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(trained)
     return gradient, metrics
 
 
-def _blocks(documents: int, devices: int) -> int:
-    """The number of blocks that the light pass takes the documents of a batch in."""
-    local = documents // devices
+def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys):
+    vectors, row = [], 0
+    for microbatch, tower in cache._read(batch):
+        read = microbatch, row, keys.segments, tower
+        vectors.append(cache._segments(params["segment"], *read))
+        row += len(microbatch.lengths)
+    gathered = jnp.concatenate(vectors)[batch.rows]
+    per_example = _example_keys(keys.documents, batch.rows.shape[1])
+    light = batch.lengths, batch.places, batch.graphs, per_example
+    documents = cache._views(params, gathered, *light)
+    return cache._loss(params, documents, batch.targets, keys.documents)
+
+
+def _row_keys(key, row, microbatch: Microbatch):
+    """The dropout key of each row of a micro-batch that begins at row `row`."""
+    if key is None:
+        return None
+    rows = row + jnp.arange(len(microbatch.lengths))
+    return jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
+
+
+def _example_keys(key, examples: int):
+    """The dropout key of each example, [1 b]."""
+    if key is None:
+        return None
+    numbers = jnp.arange(examples)
+    return jax.vmap(functools.partial(jax.random.fold_in, key))(numbers)[None]
+
+
+def _blocks(examples: int, devices: int) -> int:
+    """The number of blocks that the light pass takes the examples of a batch in."""
+    local = examples // devices
     most = max(local // BLOCK, 1)
     return max(count for count in range(1, most + 1) if local % count == 0)
 
 
-def _deal(array, blocks):
+def _to_blocks(array, blocks):
     """[v b ...] to [blocks v b/blocks ...], dealt out in turn.
 
-    So every block has some documents of each device.
+    So every block has some examples of each device.
     """
     shape = (len(array), -1, blocks, *array.shape[2:])
     return jnp.moveaxis(array.reshape(shape), 2, 0)
 
 
-def _undeal(array):
+def _from_blocks(array):
     """The other way."""
     _, v, _, *rest = array.shape
     return jnp.moveaxis(array, 0, 2).reshape(v, -1, *rest)
-
-
-def _split(key):
-    """Keys of the segments and of the documents."""
-    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
 
 # Apart from the encoder, so that it is compiled for the widths of micro-batches and
@@ -239,7 +371,7 @@ def _write(buffer, vectors, index):
 
 
 @jax.jit
-def _read(buffer, index):
+def _take(buffer, index):
     return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
 
 

@@ -1,5 +1,6 @@
 """The training run, top to bottom: prepare, restore, steps, save."""
 
+import collections
 import dataclasses
 import math
 import signal
@@ -9,6 +10,7 @@ from typing import Any
 
 import grain
 import jax
+import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from jax.experimental import multihost_utils
@@ -21,11 +23,14 @@ from docjax.run import metrics as metrics_lib
 from docjax.run.prepare import Prepared, initial_params
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
-from docjax.training.step import State
 from docjax.training.vector_trainer import VectorTrainer
 from docjax.training.word_trainer import WordTrainer
+from docjax.types import State, Trainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
+READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+AHEAD = 2  # steps that are handed to the device before one is waited for
+STOP_EVERY = 8  # steps after which several processes ask each other for a stop
 
 
 class Stopped(Exception):
@@ -48,40 +53,67 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     """
     config, run = prepared.config, prepared.run
     trainer = _trainer(prepared, mesh)
-    steps = config["steps"] or config["epochs"] * trainer.epoch_steps
-    data = iter(trainer.dataset(steps).to_iter_dataset(READ))
+    data = iter(trainer.dataset.to_iter_dataset(READ))
     checkpointer = Checkpointer(run / "checkpoints")
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    found = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
-    if found is None:
+    restored = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
+    if restored is None:
         state = trainer.begin(initial_params(prepared))
-        found = sharding.replicate(state, mesh), -math.inf
-    state, best = found
-    key = jax.random.key(config["seed"])
-    log = metrics_lib.Metrics(run, int(state.step), steps, config["tensorboard"])
-    loop = _Loop(
-        prepared, log, checkpointer, data, evaluate, steps, trainer.epoch_steps, best
-    )
-    if state.step == 0:
+        restored = sharding.replicate(state, mesh), -math.inf
+    state, best = restored
+    begun, steps = int(state.step), trainer.steps
+    log = metrics_lib.Metrics(run, begun, steps, config["tensorboard"])
+    loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, best)
+    if begun == 0:
         loop.evaluate(0, state)
-    for step in range(int(state.step) + 1, steps + 1):
-        batch, documents = next(data)
-        measured = trainer.measure(batch)
+    key = jax.random.key(config["seed"])
+    for step in range(begun + 1, steps + 1):
+        batch, _ = next(data)
+        counts = trainer.measure(batch)
         with memory.told():
-            state, found = trainer.step(state, trainer.put(batch), key)
-        loop.after(step, state, found, documents, measured)
+            state, metrics = trainer.step(state, trainer.put(batch), key)
+            loop.after(step, state, metrics, counts)
     loop.stop.restore()
     loop.finish(state)
     return state
 
 
-def _trainer(
-    prepared: Prepared, mesh: jax.sharding.Mesh
-) -> VectorTrainer | WordTrainer:
+def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
     """The one that the objective asks for."""
     objective = config_lib.build(prepared.config["objective"])
     kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
     return kind(prepared, objective, mesh)
+
+
+class _Finite:
+    """Watches for a loss that is not finite, without waiting for the device.
+
+    The number of the first bad step is kept on the device. At most AHEAD steps are
+    handed to the device before one of them is waited for: a CPU of several devices can
+    hang where more calls are under way, and memory holds the batches of all of them.
+    """
+
+    def __init__(self) -> None:
+        self._first = jnp.int32(0)
+        self._under_way: collections.deque[jax.Array] = collections.deque()
+
+    def add(self, step: int, metrics: dict[str, jax.Array]) -> None:
+        """Notes the metrics of a step that was handed to the device."""
+        values = metrics["loss"], metrics["grad_norm"]
+        self._first = _first_bad(self._first, jnp.int32(step), *values)
+        self._under_way.append(self._first)
+        if len(self._under_way) > AHEAD:
+            self._under_way.popleft().block_until_ready()
+
+    def bad_step(self) -> int:
+        """The first step whose loss or gradient was not finite; 0: none so far."""
+        return int(self._first)
+
+
+@jax.jit
+def _first_bad(first: jax.Array, step: jax.Array, *values: jax.Array) -> jax.Array:
+    good = jnp.stack([jnp.isfinite(value) for value in values]).all()
+    return jnp.where((first == 0) & ~good, step, first)
 
 
 @dataclasses.dataclass
@@ -89,120 +121,126 @@ class _Loop:
     """What happens between steps: checks, metrics, evaluation, checkpoints."""
 
     prepared: Prepared
+    trainer: Trainer
     log: metrics_lib.Metrics
     checkpointer: Checkpointer
     data: grain.DatasetIterator
     run_tasks: Evaluate
-    steps: int
-    epoch_steps: int
     best: float  # of the selected validation metric
     stop: "_Stop" = dataclasses.field(default_factory=lambda: _Stop())
+    finite: _Finite = dataclasses.field(default_factory=_Finite)
     clock: float = dataclasses.field(default_factory=time.perf_counter)
-    sums: dict[str, float] = dataclasses.field(default_factory=dict)
+    sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
-    def after(self, step, state, found, documents, measured) -> None:
-        """Looks at a finished step; `found` are its metrics, `measured` its tokens and
-        the share of padding."""
-        config = self.prepared.config
-        found = {name: float(value) for name, value in jax.device_get(found).items()}
-        self._check(step, found, documents)
-        tokens, padding = measured
-        self._add(documents=len(documents), tokens=tokens, steps=1)
+    def after(
+        self, step: int, state: State, metrics: dict, counts: dict[str, float]
+    ) -> None:
+        """Looks at a step that was handed to the device; `counts` are of its batch.
+
+        The device is waited for only where something is logged, evaluated or saved.
+        """
+        self.finite.add(step, metrics)
+        self.sums.update(counts, steps=1, documents=self.prepared.config["batch"])
         self.log.tick(step)
-        if step % config["log_every"] == 0 or step == self.steps:
-            self.log.write(step, self._line(found, padding))
-        if self._due("evaluate_every", step) and step < self.steps:
+        last, stop = step == self.trainer.steps, self.stop.asked(step)
+        logged = last or step % self.prepared.config["log_every"] == 0
+        evaluated = self._due("evaluate_every", step) and not last
+        saved = self._due("checkpoint_every", step) or last or stop
+        if logged or evaluated or saved:
+            self._check(metrics)
+        if logged:
+            self.log.write(step, self._line(jax.device_get(metrics)))
+        if evaluated:
             self.evaluate(step, state)
-        stop = self.stop.asked()
-        due = self._due("checkpoint_every", step)
-        if due or step == self.steps or stop:
+        if saved:
             self.save(state)
-        if stop and step < self.steps:
+        if stop and not last:
             self.checkpointer.close()
             self.log.close()
             raise Stopped(
-                f"stopped at step {step} of {self.steps}, saved in {self.prepared.run}"
+                f"stopped at step {step} of {self.trainer.steps}, saved in "
+                f"{self.prepared.run}"
             )
 
     def _due(self, name: str, step: int) -> bool:
         """Whether something is due that is done every so many steps, if the config
         does not say once an epoch; never if that is 0."""
         every = self.prepared.config[name]
-        every = self.epoch_steps if every is None else every
+        every = self.trainer.epoch_steps if every is None else every
         return every > 0 and step % every == 0
 
     def evaluate(self, step: int, state: State) -> None:
         part = "validation" if self.prepared.config["splits"]["validation"] else "test"
         started = time.perf_counter()
-        found = self.run_tasks(state.params, part)
-        if found:
-            self.log.write(step, found)
-            self._select(found, state)
+        scores = self.run_tasks(state.params, part)
+        if scores:
+            self.log.write(step, scores)
+            self._select(scores, state)
         self.clock += time.perf_counter() - started
 
-    def _select(self, found: dict[str, float], state: State) -> None:
+    def _select(self, scores: dict[str, float], state: State) -> None:
         """Keeps the parameters if they are the best so far."""
         name = self.prepared.config["select"]
         if not name:
             return
-        if f"validation/{name}" not in found:
+        if f"validation/{name}" not in scores:
             raise UserError(
                 f"select {name!r} is no validation metric; those of this run are "
-                f"{', '.join(k.removeprefix('validation/') for k in found)}, and "
+                f"{', '.join(k.removeprefix('validation/') for k in scores)}, and "
                 "--config.splits.validation names their documents"
             )
-        value = found[f"validation/{name}"]
+        value = scores[f"validation/{name}"]
         if value > self.best:
             self.best = value
             keeper = Checkpointer(self.prepared.run / "best", keep=1)
-            keeper.save(int(state.step), state.params, {"step": state.step}, found)
+            keeper.save(int(state.step), state.params, {"step": state.step}, scores)
             keeper.close()
 
     def save(self, state: State) -> None:
-        rest = {"step": state.step, "optimizer": state.optimizer}
+        rest = _rest(state)
         progress = {"data": self.data.get_state(), "best": self.best}
         self.checkpointer.save(int(state.step), state.params, rest, progress)
 
     def finish(self, state: State) -> None:
         """The tasks on the test documents, with the selected parameters."""
         self.checkpointer.wait()
-        params = state.params
+        params, steps = state.params, self.trainer.steps
         if self.prepared.config["select"]:
-            self.evaluate(self.steps, state)
+            self.evaluate(steps, state)
             params = restore_params(self.prepared.run, params)
-        found = self.run_tasks(params, "test")
-        if found:
-            self.log.write(self.steps, found)
+        scores = self.run_tasks(params, "test")
+        if scores:
+            self.log.write(steps, scores)
         self.checkpointer.close()
         self.log.close()
 
-    def _check(self, step: int, found: dict, documents: np.ndarray) -> None:
-        if metrics_lib.finite(found["loss"], found["grad_norm"]):
+    def _check(self, metrics: dict[str, jax.Array]) -> None:
+        """Raises NotFinite if a step so far was not finite."""
+        step = self.finite.bad_step()
+        if not step:
             return
-        ids = [self.prepared.corpus.ids[i] for i in documents]
+        ids = self.trainer.documents(step)
         self.checkpointer.close()
         raise NotFinite(
-            f"step {step}: loss {found['loss']}, gradient norm {found['grad_norm']}; "
-            f"lower optimizer.learning_rate; the last checkpoint is kept; the batch's "
+            f"step {step}: the loss or its gradient is not finite (now loss "
+            f"{float(metrics['loss'])}, gradient norm {float(metrics['grad_norm'])}); "
+            f"lower optimizer.learning_rate; the last checkpoint is kept; the step's "
             f"{len(ids)} documents: {', '.join(ids)}"
         )
 
-    def _add(self, **values: Any) -> None:
-        for name, value in values.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-
-    def _line(self, found: dict[str, float], padding: float) -> dict[str, float]:
+    def _line(self, metrics: dict[str, Any]) -> dict[str, float]:
         """The metrics of this step, and rates since the last line."""
         seconds = time.perf_counter() - self.clock
-        sums, self.sums, self.clock = self.sums, {}, time.perf_counter()
-        line = {f"train/{name}": value for name, value in found.items()} | {
+        sums, self.sums = self.sums, collections.Counter()
+        self.clock = time.perf_counter()
+        line = {f"train/{name}": float(value) for name, value in metrics.items()} | {
             "time/step_s": seconds / sums["steps"],
             "time/documents_per_s": sums["documents"] / seconds,
         }
-        if self.prepared.encoder.frozen:  # no tokens are read
+        if not sums["computed"]:  # the segment encoder is not trained: none are read
             return line
         return line | {
-            "data/padding": padding,
+            "data/padding": 1 - sums["real"] / sums["computed"],
             "time/tokens_per_s": sums["tokens"] / seconds,
         }
 
@@ -221,13 +259,19 @@ class _Stop:
     def _handle(self, *_) -> None:
         self._came = True
 
-    def asked(self) -> bool:
+    def asked(self, step: int) -> bool:
+        """Several processes ask each other every STOP_EVERY steps alone."""
         if jax.process_count() == 1:
             return self._came
+        if step % STOP_EVERY:
+            return False
         return bool(multihost_utils.process_allgather(np.array(self._came)).any())
 
 
-READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+def _rest(state: State) -> dict[str, Any]:
+    """What a checkpoint holds beside the parameters."""
+    rest = {"step": state.step, "optimizer": state.optimizer}
+    return rest | ({"memory": state.memory} if state.memory else {})
 
 
 def _restore(
@@ -237,13 +281,12 @@ def _restore(
 
     The data goes on where it was.
     """
-    rest = {"step": like.step, "optimizer": like.optimizer}
     everywhere = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)
-    found = checkpointer.restore(everywhere(like.params), everywhere(rest))
-    if found is None:
+    restored = checkpointer.restore(everywhere(like.params), everywhere(_rest(like)))
+    if restored is None:
         return None
-    params, rest, progress = found
+    params, rest, progress = restored
     data.set_state(progress["data"])
     logging.info("resumed at step %d", int(rest["step"]))
-    state = State(rest["step"], params, rest["optimizer"])
+    state = State(rest["step"], params, rest["optimizer"], rest.get("memory", ()))
     return state, progress["best"]

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from docjax.encoders import freezing
 from docjax.errors import UserError
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import Microbatch
+from docjax.types import DOCUMENT, Microbatch
 
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8  # names in glibc's malloc.h
 
@@ -79,23 +80,33 @@ def _needed(cache: GradientCache, segment: Any, microbatch: int, width: int) -> 
         return jax.ShapeDtypeStruct(dimensions, dtype, sharding=sharding)
 
     batch = Microbatch(
-        shape((microbatch, width), jnp.int32), shape((microbatch,), jnp.int32)
+        shape((microbatch, width), jnp.int32),
+        shape((microbatch,), jnp.int32),
+        shape((microbatch, 2), jnp.int32),
+    )
+    tower = cache.encoder.tower(DOCUMENT)
+    segment = cache._of_tower(segment, tower)
+    trained, frozen = (
+        part.get("segment", {})
+        for part in freezing.divided({"segment": segment}, cache.encoder.frozen)
     )
     vectors = jax.eval_shape(
         lambda s, b: cache.encoder.apply(
-            {"params": {"segment": s}}, *b, method="segments"
+            {"params": {"segment": s}}, *b, None, tower, method="segments"
         ),
         segment,
         batch,
     )
     compiled = GradientCache._pull_back.lower(
         cache,
-        jax.tree.map(lambda a: shape((cache.mesh.size, *a.shape), a.dtype), segment),
-        jax.tree.map(lambda a: shape(a.shape, a.dtype, all_), segment),
+        jax.tree.map(lambda a: shape((cache.mesh.size, *a.shape), a.dtype), trained),
+        jax.tree.map(lambda a: shape(a.shape, a.dtype, all_), trained),
+        jax.tree.map(lambda a: shape(a.shape, a.dtype, all_), frozen),
         shape(vectors.shape, vectors.dtype),
         batch,
         jnp.int32(0),
         jax.random.key(0),
+        tower,
     ).compile()
     stats = compiled.memory_analysis()
     whole = stats.argument_size_in_bytes + stats.output_size_in_bytes

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from docjax.errors import UserError
-from docjax.types import Batch, Microbatch
+from docjax.types import Batch
 
 
 def mesh() -> Mesh:
@@ -88,18 +88,19 @@ def put_batch(batch: Batch, mesh: Mesh) -> Batch:
 
     Every process holds the whole batch in memory and puts its own part.
     """
-    put = lambda array, spec: None if array is None else _put(array, mesh, spec)
+    rows, columns = P("data"), P(None, "data")
+    put = lambda tree, spec: jax.tree.map(lambda array: _put(array, mesh, spec), tree)
     return Batch(
-        microbatches=tuple(
-            Microbatch(put(m.tokens, P("data")), put(m.lengths, P("data")))
-            for m in batch.microbatches
-        ),
-        rows=put(batch.rows, P(None, "data")),
-        lengths=put(batch.lengths, P(None, "data")),
-        adjacency=put(batch.adjacency, P(None, "data")),
-        edges=put(batch.edges, P(None, "data")),
-        labels=put(batch.labels, P("data")),
-        vectors=put(batch.vectors, P(None, "data")),
+        microbatches=put(batch.microbatches, rows),
+        rows=put(batch.rows, columns),
+        lengths=put(batch.lengths, columns),
+        places=put(batch.places, columns),
+        graphs=put(batch.graphs, columns),
+        targets=put(batch.targets, rows),
+        towers=batch.towers,
+        masked=put(batch.masked, rows),
+        answers=put(batch.answers, P()),
+        vectors=put(batch.vectors, columns),
     )
 
 

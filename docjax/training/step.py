@@ -2,27 +2,22 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from docjax.encoders import freezing
 from docjax.training.gradient_cache import GradientCache, Metrics
-from docjax.types import Batch
-
-
-class State(NamedTuple):
-    step: jax.Array  # [] steps taken
-    params: Any  # nested dict of arrays
-    optimizer: Any
+from docjax.types import Batch, State
 
 
 def initial_state(
-    params: Any, optimizer: optax.GradientTransformation, frozen: bool = False
+    params: Any, optimizer: optax.GradientTransformation, frozen: str = ""
 ) -> State:
-    """The state before the first step; a `frozen` segment encoder is not updated."""
-    trained = {name: params[name] for name in params if not frozen or name != "segment"}
+    """The state before the first step; `frozen` is as in `freezing.divided`."""
+    trained, _ = freezing.divided(params, frozen)
     return State(jnp.zeros([], jnp.int32), params, optimizer.init(trained))
 
 
@@ -37,11 +32,11 @@ def make_step(
 
     @functools.partial(jax.jit, donate_argnums=0)
     def update(state: State, gradients: Any) -> tuple[State, jax.Array]:
-        trained = {name: state.params[name] for name in gradients}
+        trained, frozen = freezing.divided(state.params, cache.encoder.frozen)
         updates, moments = optimizer.update(gradients, state.optimizer, trained)
-        params = state.params | optax.apply_updates(trained, updates)
+        params = freezing.joined(optax.apply_updates(trained, updates), frozen)
         norm = optax.tree.norm(gradients)
-        return State(state.step + 1, params, moments), norm
+        return State(state.step + 1, params, moments, state.memory), norm
 
     def step(state: State, batch: Batch, key: jax.Array) -> tuple[State, Metrics]:
         key = jax.random.fold_in(key, state.step)

@@ -1,60 +1,57 @@
-"""Trains encoders by what an objective says of the documents' vectors.
+"""Trains encoders by what an objective says of the views' vectors, and of their tokens.
 
 The gradient is exact for the whole batch: `gradient_cache.py`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-import grain
 import jax
 import numpy as np
 from absl import logging
 
 from docjax import config as config_lib
-from docjax.data import segment_batches as batches
+from docjax.data.examples import Examples
+from docjax.data.masking import Masking
+from docjax.data.packing import Layout, padding
+from docjax.data.segment_batches import Reader, TrainingBatches, log_cut
+from docjax.encoders import freezing
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
+from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.prepare import Prepared
 from docjax.training import memory, sharding
 from docjax.training.gradient_cache import GradientCache
-from docjax.training.step import State, initial_state, make_step
-from docjax.types import Batch
+from docjax.training.step import initial_state, make_step
+from docjax.types import DOCUMENT, QUERY, Batch, State
+
+MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
 
 
 class VectorTrainer:
     """The training of any encoder by an objective over document vectors."""
 
-    def __init__(
-        self, prepared: Prepared, objective: Callable, mesh: jax.sharding.Mesh
-    ):
+    def __init__(self, prepared: Prepared, objective: Any, mesh: jax.sharding.Mesh):
         config = prepared.config
         sharding.check_divides(mesh, config["batch"], config["microbatch"])
+        masked = objective if isinstance(objective, MaskedLM) else None
         self.prepared, self.mesh = prepared, mesh
-        self.batches = training_batches(prepared)
+        self.batches = training_batches(prepared, masked)
         self.cache = GradientCache(
-            prepared.encoder, objective, mesh, prepared.views.queries
+            encoder=prepared.encoder,
+            objective=masked.contrastive if masked else objective,
+            mesh=mesh,
+            kinds=self.batches.reader.kinds(self.batches.examples.kinds),
+            token_weight=masked.weight if masked else 0.0,
         )
-        if not prepared.encoder.frozen:
-            shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-            width = self.batches.widths()[-1]
-            memory.check(self.cache, shapes["segment"], config["microbatch"], width)
+        self._check_memory()
+        self.steps = config["steps"] or config["epochs"] * self.epoch_steps
+        self.optimizer = _optimizer(config, self.steps)
+        self.step = make_step(self.cache, self.optimizer)
+        self.dataset = self.batches.dataset(self.steps)
 
     @property
     def epoch_steps(self) -> int:
         return self.batches.epoch_steps
-
-    def dataset(self, steps: int) -> grain.MapDataset:
-        """`(Batch, documents)` for each step; the schedule is that of `steps`."""
-        make = config_lib.build(self.prepared.config["optimizer"])
-        if not callable(make):
-            raise UserError(
-                f"optimizer {self.prepared.config['optimizer']['fn']} is one for "
-                "tables of words; take docjax.training.optimizer.adamw"
-            )
-        self.optimizer = make(steps)
-        self.step = make_step(self.cache, self.optimizer)
-        return self.batches.dataset(steps)
 
     def begin(self, params: Any) -> State:
         """The state before the first step."""
@@ -64,41 +61,112 @@ class VectorTrainer:
         """The batch on the devices."""
         return sharding.put_batch(batch, self.mesh)
 
-    def measure(self, batch: Batch) -> tuple[int, float]:
-        """Tokens of a batch, and the share of padding."""
-        return int(batch.lengths.sum()), batches.padding(batch)
+    def measure(self, batch: Batch) -> dict[str, float]:
+        """Tokens that are read, and the positions that are computed for them."""
+        computed, real = padding(batch)
+        return {"computed": computed, "real": real, "tokens": int(batch.lengths.sum())}
+
+    def documents(self, step: int) -> list[str]:
+        """The ids of the documents and queries that a step reads."""
+        _, rows = self.dataset[step - 1]
+        corpora = self.batches.reader.corpora
+        slots = zip(self.batches.examples.kinds, rows.T, strict=True)
+        return [corpora[kind].ids[row] for kind, some in slots for row in some]
+
+    def _check_memory(self) -> None:
+        """Raises UserError if a micro-batch does not fit, or nothing is trained."""
+        shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
+        freezing.check(shapes, self.prepared.encoder.frozen)
+        trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
+        if "segment" in trained:
+            rows, width = self.batches.layout.rows, self.batches.layout.widths[-1]
+            memory.check(self.cache, shapes["segment"], rows, width)
 
 
-def training_batches(prepared: Prepared) -> batches.TrainingBatches:
-    """The batches of the training documents; says which cannot be used."""
-    config, views = prepared.config, prepared.views
-    rows = prepared.trained_on
-    if prepared.encoder.classifies:
-        labelled = rows[prepared.labels[rows] >= 0]
-        if len(labelled) < len(rows):
-            left, rows = len(rows) - len(labelled), labelled
-            logging.warning("%d training documents have no label: not used", left)
-    limit = config["limits"]["training_segments"]
-    counts = prepared.corpus.counts[rows]
-    read = np.minimum(counts, limit or counts)
-    usable = rows[read >= views.least_segments]
-    if len(usable) < len(rows):
-        logging.warning(
-            "%d of %d training documents have fewer than %d segments: not trained on",
-            len(rows) - len(usable),
-            len(rows),
-            views.least_segments,
-        )
-    batches.log_cut(counts, limit)
-    return batches.TrainingBatches(
-        corpus=prepared.corpus,
-        documents=usable,
-        labels=prepared.labels,
+def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
+    """The batches of the training examples; says which cannot be used."""
+    config, encoder = prepared.config, prepared.encoder
+    limits, views = config["limits"], prepared.views
+    corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
+    reader = Reader(
+        corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
+        frames={
+            DOCUMENT: prepared.tokenizer.frame(limits["segment_tokens"]),
+            QUERY: prepared.tokenizer.frame(limits["query_tokens"]),
+        },
         views=views,
-        graph=prepared.graph,
-        batch=config["batch"],
-        microbatch=config["microbatch"],
-        limit=limit,
+        cutter=prepared.cutter,
+        units=limits["training_units"],
+        most=limits["training_segments"],
         seed=config["seed"],
-        sparse=prepared.encoder.sparse,
     )
+    examples = _usable(prepared, reader)
+    layout = Layout(
+        rows=config["microbatch"],
+        widths=reader.widths(examples),
+        limit=limits["segment_tokens"],
+        graph=prepared.graph,
+        sparse=encoder.sparse,
+        towers=encoder.towers(reader.kinds(examples.kinds)),
+    )
+    masking = _masking(prepared, masked) if masked else None
+    return TrainingBatches(reader, examples, config["batch"], layout, masking)
+
+
+def _usable(prepared: Prepared, reader: Reader) -> Examples:
+    """The examples with a label if one is needed, and with enough units."""
+    examples, least = prepared.examples, reader.views.least_units
+    if prepared.encoder.classifies:
+        examples = _kept(examples, examples.labels >= 0, "have no label")
+    counts = prepared.corpus.counts
+    read = np.minimum(counts, reader.units or counts)
+    slots = [s for s, kind in enumerate(examples.kinds) if kind == DOCUMENT]
+    enough = (read[examples.rows[:, slots]] >= least).all(axis=1)
+    log_cut(counts[np.unique(examples.rows[:, slots])], reader.units)
+    examples = _kept(examples, enough, f"have fewer than {least} units")
+    if not len(examples):
+        raise UserError(
+            f"no training example has documents of {least} units or more: is the split "
+            "of the documents the one of --config.splits.train?"
+        )
+    return examples
+
+
+def _kept(examples: Examples, kept: np.ndarray, why: str) -> Examples:
+    if not kept.all():
+        left, total = int((~kept).sum()), len(kept)
+        logging.warning("%d of %d training examples %s: not used", left, total, why)
+    return examples.where(kept)
+
+
+def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
+    """How tokens are masked.
+
+    Raises:
+      UserError: for a tokenizer without mask token, or an encoder that cannot predict.
+    """
+    segment, tokenizer = prepared.encoder.segment, prepared.tokenizer
+    if not getattr(segment, "masked_lm", False):
+        raise UserError(
+            "objective masked_lm predicts tokens: set --config.encoder.segment.masked_lm "
+            "to True, of one docjax.encoders.transformer.Transformer"
+        )
+    known = tokenizer.backend.get_vocab(with_added_tokens=True)
+    mask = next((known[name] for name in MASK_TOKENS if name in known), None)
+    if mask is None:
+        raise UserError(
+            f"objective masked_lm needs a mask token: the tokenizer has none of "
+            f"{', '.join(MASK_TOKENS)}; train another one, or leave masked_lm out"
+        )
+    frame = tokenizer.frame(prepared.config["limits"]["segment_tokens"])
+    return Masking(masked.rate, mask, tokenizer.vocabulary, frame)
+
+
+def _optimizer(config: dict[str, Any], steps: int) -> Any:
+    make = config_lib.build(config["optimizer"])
+    if not callable(make):
+        raise UserError(
+            f"optimizer {config['optimizer']['fn']} is one for tables of words; take "
+            "docjax.training.optimizer.adamw"
+        )
+    return make(steps)

@@ -9,7 +9,6 @@ all at the same time, and their changes to the tables are added up.
 import functools
 from typing import Any, NamedTuple
 
-import grain
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,8 +30,7 @@ from docjax.objectives.negative_sampling import NegativeSampling, Rows
 from docjax.run.prepare import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
-from docjax.training.step import State
-from docjax.views.replaced import WordViews
+from docjax.types import State, Targets
 
 POWER = 0.75  # of the word counts, for noise words
 
@@ -58,6 +56,11 @@ class WordTrainer:
         self.head_optimizer = optax.adam(objective.head_learning_rate)
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
+        # The learning rate falls over all steps.
+        self.steps = prepared.config["steps"] or (
+            prepared.config["epochs"] * self.batches.epoch_steps
+        )
+        self.dataset = self.batches.dataset(self.steps)
         options, platform = {}, mesh.devices.flat[0].platform
         if mesh.size > 1 and platform == "cpu":
             # Operations of one device side by side would take the cores of the others.
@@ -68,10 +71,10 @@ class WordTrainer:
     def epoch_steps(self) -> int:
         return self.batches.epoch_steps
 
-    def dataset(self, steps: int) -> grain.MapDataset:
-        """To be called once, before the first step: the learning rate falls over them."""
-        self.steps = steps
-        return self.batches.dataset(steps)
+    def documents(self, step: int) -> list[str]:
+        """The ids of the documents that a step reads."""
+        _, rows = self.dataset[step - 1]
+        return [self.prepared.corpus.ids[row] for row in rows]
 
     def put(self, batch: WordBatch) -> WordBatch:
         """The batch on the devices: replicas on theirs, the rest on all of them."""
@@ -90,10 +93,11 @@ class WordTrainer:
         )
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
-    def measure(self, batch: WordBatch) -> tuple[int, float]:
-        """Words, and the share of computed places that hold none."""
+    def measure(self, batch: WordBatch) -> dict[str, float]:
+        """Words, and the places of blocks that are computed for them."""
         words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
-        return words, 1 - words / (blocks * batch.blocks.words[0, 0].size)
+        computed = blocks * batch.blocks.words[0, 0].size
+        return {"computed": computed, "real": words, "tokens": words}
 
     def _step(
         self, state: State, batch: WordBatch, key: jax.Array
@@ -197,7 +201,8 @@ class WordTrainer:
         def loss_fn(vectors, head):
             params = {"params": {"head": head} if head else {}}
             apply = functools.partial(self.prepared.encoder.apply, params)
-            return self.contrastive(apply(vectors, key, method="outputs"))
+            none = Targets(jnp.full(vectors.shape[1], -1))
+            return self.contrastive(apply(vectors, key, method="outputs"), none)
 
         (loss, metrics), (found, of_head) = jax.value_and_grad(
             loss_fn, (0, 1), has_aux=True
@@ -225,9 +230,9 @@ def _batches(
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
     corpus, rows = prepared.corpus, prepared.trained_on
-    limit = prepared.config["limits"]["training_segments"]
+    limit = prepared.config["limits"]["training_units"]
     views = prepared.views if paraphrases else None
-    if paraphrases and not isinstance(views, WordViews):
+    if paraphrases and not views.many_documents:
         raise UserError(
             "objective negative_sampling reads views of docjax.views.replaced or rewritten, "
             f"not {type(views).__name__}"
@@ -300,7 +305,7 @@ def _check(encoder: DocumentEncoder) -> None:
     if encoder.frozen or not isinstance(encoder.document, Mean):
         raise UserError(
             "objective negative_sampling trains the segment encoder alone, documents are "
-            f"means of its vectors: encoder.frozen is {encoder.frozen} and encoder.document "
-            f"{type(encoder.document).__name__}, which need False and "
+            f"means of its vectors: encoder.frozen is {encoder.frozen!r} and encoder.document "
+            f"{type(encoder.document).__name__}, which need '' and "
             "docjax.encoders.pooling.Mean"
         )

@@ -1,26 +1,23 @@
-"""Random halves of a document's segments (graph-roberta, Eq. 4)."""
+"""Random halves of a document's units (graph-roberta, Eq. 4)."""
 
 import dataclasses
 
 import numpy as np
 
-from docjax.types import Segments
+from docjax.types import DOCUMENT, Units
+from docjax.views.ready import Ready
 
 
 @dataclasses.dataclass(frozen=True)
-class Halves:
+class Halves(Ready):
     """Two views: a uniformly random half (rounded down) and the rest, in order."""
 
-    count = 2
-    queries = ()
-    least_segments = 2
+    kinds = (DOCUMENT, DOCUMENT)
+    least_units = 2
 
     def __call__(
-        self, segments: Segments, generator: np.random.Generator
-    ) -> tuple[Segments, ...]:
-        order = generator.permutation(len(segments))
-        half = len(segments) // 2
-        return (
-            segments.take(np.sort(order[:half])),
-            segments.take(np.sort(order[half:])),
-        )
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        order = generator.permutation(len(units))
+        half = len(units) // 2
+        return units.take(np.sort(order[:half])), units.take(np.sort(order[half:]))

@@ -21,20 +21,22 @@ from docjax.data.tagging import adjectives_and_verbs
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.errors import UserError
-from docjax.types import Segments
+from docjax.types import DOCUMENT, Units
+from docjax.views.ready import Ready
 
 Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 
-class WordViews:
+class WordViews(Ready):
     """Two views: the document, and the same in other words.
 
-    Of each segment by itself, so that several documents may come in one piece.
+    Each unit is changed by itself, so that several documents may come in one piece.
     """
 
-    count = 2
-    queries = ()
-    least_segments = 1
+    many_documents = True
+
+    kinds = (DOCUMENT, DOCUMENT)
+    least_units = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,8 +45,7 @@ class Replaced(WordViews):
 
     starts, candidates: word i may become `candidates[starts[i]:starts[i + 1]]`;
     probability: of a word that has candidates to be drawn anew; prefix: the id that
-    goes before a replacement, if any; longest: tokens of a segment at most (a word
-    stays as it is where a prefix has no room).
+    goes before a replacement, if any.
     """
 
     vocabulary: Vocabulary
@@ -52,33 +53,30 @@ class Replaced(WordViews):
     candidates: Int[np.ndarray, " c"]
     probability: float = 1.0
     prefix: int | None = None
-    longest: int | None = None
 
     def __post_init__(self) -> None:
         _check_probability(self)
 
     def __call__(
-        self, segments: Segments, generator: np.random.Generator
-    ) -> tuple[Segments, ...]:
-        tokens = segments.tokens
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        tokens = units.tokens
         if not len(tokens):
-            return segments, segments
+            return units, units
         choices = np.diff(self.starts)[tokens] * self.vocabulary.whole(tokens)
         drawn = np.floor(generator.random(len(tokens)) * choices).astype(np.int64)
         changed = choices > 0
         if self.probability < 1:
             changed &= generator.random(len(tokens)) < self.probability
-        if self.prefix is not None and self.longest is not None:
-            changed &= _room(changed, segments, self.longest)
         where = np.where(changed, self.starts[tokens] + drawn, 0)
         replaced = np.where(changed, self.candidates[where], tokens).astype(np.int32)
         if self.prefix is not None:
-            return segments, _with_prefix(segments, replaced, changed, self.prefix)
-        return segments, dataclasses.replace(segments, tokens=replaced)
+            return units, _with_prefix(units, replaced, changed, self.prefix)
+        return units, dataclasses.replace(units, tokens=replaced)
 
 
 @dataclasses.dataclass(frozen=True)
-class WordNet:
+class WordNet(WordViews):
     """Each word becomes one of its synonyms in WordNet, or stays, all equally likely.
 
     least_count: occurrences of a replacement in the corpus; lexicons: the folder of
@@ -100,7 +98,7 @@ class WordNet:
 
 
 @dataclasses.dataclass(frozen=True)
-class Paraphrases:
+class Paraphrases(WordViews):
     """As WordNet, with the pairs in a file (PPDB)."""
 
     path: str | None = None
@@ -125,7 +123,7 @@ class Paraphrases:
 
 
 @dataclasses.dataclass(frozen=True)
-class Antonyms:
+class Antonyms(WordViews):
     """Adjectives and verbs become "not" and an antonym of theirs in WordNet.
 
     A word counts as adjective or verb if most of its occurrences do: of at most 16,
@@ -164,13 +162,11 @@ class Antonyms:
             ),
             probability=self.probability,
             prefix=words.ids["not"],
-            # A tokenizer without special tokens has words, whose number is not limited.
-            longest=corpus.summary()["longest"] if len(tokenizer.prefix) else None,
         )
 
 
 @dataclasses.dataclass(frozen=True)
-class Uninformative:
+class Uninformative(WordViews):
     """Rare words become more frequent synonyms of theirs in WordNet.
 
     below: a word is rare that occurs less often.
@@ -194,10 +190,7 @@ class Uninformative:
 
 @dataclasses.dataclass(frozen=True)
 class Dropped(WordViews):
-    """Tokens are left out at random; a segment keeps one at least.
-
-    Of the special tokens of a transformer, too: use it with tokenizers of words.
-    """
+    """Tokens are left out at random; a unit keeps one at least."""
 
     probability: float = 0.3
 
@@ -205,18 +198,18 @@ class Dropped(WordViews):
         _check_probability(self)
 
     def __call__(
-        self, segments: Segments, generator: np.random.Generator
-    ) -> tuple[Segments, ...]:
-        kept = generator.random(len(segments.tokens)) >= self.probability
-        lengths = segments.lengths
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        kept = generator.random(len(units.tokens)) >= self.probability
+        lengths = units.lengths
         some = lengths > 0
-        kept[segments.offsets[:-1][some]] |= _sums(kept, segments)[some] == 0
+        kept[units.offsets[:-1][some]] |= _sums(kept, units)[some] == 0
         dropped = dataclasses.replace(
-            segments,
-            tokens=segments.tokens[kept],
-            offsets=np.concatenate([[0], np.cumsum(_sums(kept, segments))]),
+            units,
+            tokens=units.tokens[kept],
+            offsets=np.concatenate([[0], np.cumsum(_sums(kept, units))]),
         )
-        return segments, dropped
+        return units, dropped
 
 
 def _check_probability(views: Any) -> None:
@@ -255,29 +248,19 @@ def _replaced(
     return Replaced(words, np.array(starts), np.array(table, np.int32))
 
 
-def _room(changed: Bool[np.ndarray, " n"], segments: Segments, longest: int):
-    """Of the words to be changed, those that have room for one token more."""
-    before = np.cumsum(changed) - changed  # in the whole document
-    some = segments.lengths > 0
-    first = before[segments.offsets[:-1][some]]
-    before -= np.repeat(first, segments.lengths[some])
-    room = np.repeat(longest - segments.lengths, segments.lengths)
-    return before < room
-
-
 def _with_prefix(
-    segments: Segments, tokens: np.ndarray, changed: np.ndarray, prefix: int
-) -> Segments:
+    units: Units, tokens: np.ndarray, changed: np.ndarray, prefix: int
+) -> Units:
     """`tokens` with `prefix` before each of those that are `changed`."""
     longer = np.repeat(tokens, 1 + changed)
     ends = np.cumsum(1 + changed)
     longer[ends[changed] - 2] = prefix
-    lengths = segments.lengths + _sums(changed, segments)
+    lengths = units.lengths + _sums(changed, units)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return dataclasses.replace(segments, tokens=longer, offsets=offsets)
+    return dataclasses.replace(units, tokens=longer, offsets=offsets)
 
 
-def _sums(values: Bool[np.ndarray, " n"], segments: Segments) -> np.ndarray:
-    """How many are true in each segment."""
+def _sums(values: Bool[np.ndarray, " n"], units: Units) -> np.ndarray:
+    """How many are true in each unit."""
     totals = np.concatenate([[0], np.cumsum(values)])
-    return np.diff(totals[segments.offsets])
+    return np.diff(totals[units.offsets])

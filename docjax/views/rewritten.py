@@ -16,9 +16,9 @@ from docjax.data.corpus import DOCUMENTS_AT_ONCE, Corpus, fingerprint
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import files, jsonl
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.units import whole
+from docjax.data.units import Whole
 from docjax.errors import UserError
-from docjax.types import Document, Segments
+from docjax.types import Document, Units
 from docjax.views.replaced import Documents, WordViews
 
 
@@ -83,7 +83,7 @@ def _id(line: bytes) -> str | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rewritten:
+class Rewritten(WordViews):
     """The document and a rewritten text of it, such as its translation back.
 
     path: JSON lines with `id` and `text`, the rewritten texts by document; `write`
@@ -107,10 +107,10 @@ class Rewritten:
         found = Corpus.build(
             corpus.folder.with_name("rewritten"),
             texts(),
-            whole,
+            Whole(),
             tokenizer,
             limit,
-            fingerprint(texts, whole, tokenizer, limit),
+            fingerprint(texts, Whole(), tokenizer, limit),
         )
         sizes = found.sizes(np.arange(len(found)))
         rows = {one: row for row, one in enumerate(found.ids) if sizes[row]}
@@ -144,38 +144,38 @@ class Found(WordViews):
     rows: Int[np.ndarray, " c"]
 
     def __call__(
-        self, segments: Segments, generator: np.random.Generator
-    ) -> tuple[Segments, ...]:
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
         del generator
-        starts = np.flatnonzero(np.diff(segments.numbers, prepend=-1))
-        ends = [*starts[1:].tolist(), len(segments)]
+        starts = np.flatnonzero(np.diff(units.documents, prepend=-1))
+        ends = [*starts[1:].tolist(), len(units)]
         found = [
-            self._of(segments, start, end) for start, end in zip(starts.tolist(), ends)
+            self._of(units, start, end) for start, end in zip(starts.tolist(), ends)
         ]
-        return segments, _joined(found) if found else segments
+        return units, _joined(found) if found else units
 
-    def _of(self, segments: Segments, start: int, end: int) -> Segments:
-        """The rewritten text of the document with these segments, or they as they are."""
-        number = segments.numbers[start]
+    def _of(self, units: Units, start: int, end: int) -> Units:
+        """The rewritten text of the document with these units, or they as they are."""
+        number = units.documents[start]
         if self.rows[number] >= 0:
             found = self.texts[int(self.rows[number])]
-            return dataclasses.replace(found, numbers=np.full(len(found), number))
-        if end - start == len(segments):
-            return segments
-        return segments.take(np.arange(start, end))
+            return dataclasses.replace(found, documents=np.full(len(found), number))
+        if end - start == len(units):
+            return units
+        return units.take(np.arange(start, end))
 
 
-def _joined(parts: Sequence[Segments]) -> Segments:
+def _joined(parts: Sequence[Units]) -> Units:
     """Documents in one piece; a single one stays what it is."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([part.lengths for part in parts])
-    return Segments(
+    return Units(
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate([part.sections for part in parts]),
         np.zeros((0, 2), np.int32),
-        numbers=np.concatenate([part.numbers for part in parts]),
+        documents=np.concatenate([part.documents for part in parts]),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from docjax import config as config_lib
 from docjax.data import lexicons as lexicons_lib
-from docjax.data import units as segments
+from docjax.data import units
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
@@ -59,7 +59,7 @@ def augmented(
     document = Document("text", (Section("", text),))
     with tempfile.TemporaryDirectory() as folder:
         own = Corpus.build(
-            Path(folder) / "text", [document], segments.whole, tokenizer, LIMIT, ""
+            Path(folder) / "text", [document], units.Whole(), tokenizer, LIMIT, ""
         )
         if not len(own[0].tokens):
             raise UserError(f"no word of {text[:40]!r} is in the vocabulary")
@@ -70,11 +70,9 @@ def augmented(
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}
         for name, kind in _kinds(run, lexicons, paraphrases).items():
-            if hasattr(kind, "check"):
-                kind.check()
+            kind.check()
             try:
-                if hasattr(kind, "fitted"):
-                    kind = kind.fitted(tokenizer, corpus, documents)
+                kind = kind.fitted(tokenizer, corpus, documents)
             except UserError as error:
                 found[name] = f"{words} ({error})"
                 continue

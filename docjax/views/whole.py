@@ -1,22 +1,22 @@
-"""The document itself as its only view, for supervised objectives."""
+"""The document itself as its only view: for labels, pairs and queries."""
 
 import dataclasses
 
 import numpy as np
 
-from docjax.types import Segments
+from docjax.types import DOCUMENT, Units
+from docjax.views.ready import Ready
 
 
 @dataclasses.dataclass(frozen=True)
-class Whole:
-    """One view: all segments."""
+class Whole(Ready):
+    """One view: all units."""
 
-    count = 1
-    queries = ()
-    least_segments = 1
+    kinds = (DOCUMENT,)
+    least_units = 1
 
     def __call__(
-        self, segments: Segments, generator: np.random.Generator
-    ) -> tuple[Segments, ...]:
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
         del generator
-        return (segments,)
+        return (units,)

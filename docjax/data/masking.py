@@ -1,0 +1,101 @@
+"""Which tokens of a batch's segments are to be predicted, and what stands in their place.
+
+Masked language modelling as BERT does it (Devlin et al. 2019, 3.1): of the tokens of a
+segment a fixed share is chosen; most become the mask token, some another token, some
+stay. Special tokens are never chosen.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from docjax.data.microbatches import Group, filled, microbatch, split
+from docjax.types import Frame, Masked, Segments
+
+SHOWN, CHANGED = 0.8, 0.9  # below the first: mask token; below the second: another
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+    """Chooses `rate` of the tokens of each segment, one at least.
+
+    Attributes:
+      mask: the id of the mask token.
+      vocabulary: ids below this number may take a token's place.
+    """
+
+    rate: float
+    mask: int
+    vocabulary: int
+    frame: Frame
+
+    def __call__(
+        self,
+        views: Sequence[Segments],
+        made: Sequence[Group],
+        generator: np.random.Generator,
+    ) -> tuple[Masked, ...]:
+        """A masked copy of each micro-batch that `made` describes.
+
+        What is drawn depends on the segments and the generator alone, not on how the
+        segments lie in micro-batches.
+        """
+        pieces = split(views)
+        lengths = np.array([len(piece) for piece in pieces], np.int32)
+        tokens = np.concatenate(pieces)
+        chosen = self._chosen(lengths, generator)
+        masked = self._replaced(tokens, chosen, generator)
+        ends = np.cumsum(lengths)[:-1]
+        positions = [np.flatnonzero(part) for part in np.split(chosen, ends)]
+        answers = [p[at] for p, at in zip(pieces, positions, strict=True)]
+        places = np.concatenate([view.places for view in views])
+        inputs = np.split(masked, ends)
+        return tuple(
+            Masked(
+                microbatch(group, inputs, lengths, places),
+                filled(self._wide(group), positions),
+                filled(self._wide(group), answers, fill=-1),
+            )
+            for group in made
+        )
+
+    def _wide(self, group: Group) -> Group:
+        """The shape of a group's answers."""
+        return group._replace(width=int(self._counts(np.array([group.width]))[0]))
+
+    def _counts(self, lengths: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+        """Tokens to choose from segments with so many tokens."""
+        wanted = np.maximum(np.round(self.rate * lengths), 1).astype(np.int64)
+        return np.minimum(wanted, np.maximum(lengths - self.frame.special, 0))
+
+    def _chosen(
+        self, lengths: Int[np.ndarray, " n"], generator: np.random.Generator
+    ) -> Bool[np.ndarray, " y"]:
+        """Where a token is to be predicted, in all segments laid end to end."""
+        draws = generator.random(int(lengths.sum()))
+        starts = np.cumsum(lengths) - lengths
+        place = np.arange(len(draws)) - np.repeat(starts, lengths)
+        behind = np.repeat(lengths, lengths) - place
+        special = place < len(self.frame.prefix)
+        special |= behind <= len(self.frame.suffix)
+        draws[special] = 2.0
+        segment = np.repeat(np.arange(len(lengths)), lengths)
+        order = np.lexsort((draws, segment))
+        chosen = np.zeros(len(draws), bool)
+        chosen[order] = place < np.repeat(self._counts(lengths), lengths)
+        return chosen
+
+    def _replaced(
+        self,
+        tokens: Int[np.ndarray, " y"],
+        chosen: Bool[np.ndarray, " y"],
+        generator: np.random.Generator,
+    ) -> Int[np.ndarray, " y"]:
+        """The tokens as the encoder reads them."""
+        draws = generator.random(len(tokens))
+        others = generator.integers(self.vocabulary, size=len(tokens), dtype=np.int32)
+        masked = np.where(chosen & (draws < SHOWN), self.mask, tokens)
+        changed = chosen & (draws >= SHOWN) & (draws < CHANGED)
+        return np.where(changed, others, masked).astype(np.int32)

@@ -1,0 +1,158 @@
+"""Segments of many views in micro-batches of similar length, and views that point there.
+
+The segments are sorted by length and cut into micro-batches of few widths, so that
+nearly no padding is computed and few shapes are compiled. Training and inference share
+this.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from docjax.data import graphs
+from docjax.types import GraphBuilder, Graphs, Microbatch, Segments
+
+SHAPES = 16  # widths of a run
+
+
+class Group(NamedTuple):
+    """The segments of one micro-batch: their numbers, and its shape."""
+
+    chosen: Int[np.ndarray, " _"]
+    rows: int
+    width: int
+
+
+def bucket_widths(
+    lengths: Int[np.ndarray, " n"], shapes: int = SHAPES, multiple: int = 8
+) -> tuple[int, ...]:
+    """At most `shapes` widths that cover `lengths` with the least padding.
+
+    Exact, by dynamic programming over the distinct lengths rounded up to `multiple`.
+    The last is the longest length itself: a position table may have no more room.
+    """
+    rounded = -(-np.maximum(lengths, 1) // multiple) * multiple
+    widths, counts = np.unique(rounded, return_counts=True)
+    widths[-1] = max(1, lengths.max())
+    below = np.concatenate([[0], np.cumsum(counts)])
+    cost = np.where(np.arange(len(widths) + 1) == 0, 0.0, np.inf)
+    choices = []
+    for _ in range(min(shapes, len(widths))):
+        # Lengths below[i]..below[j] go into one bucket of width widths[j - 1].
+        bucket = (below[None, 1:] - below[:, None]) * widths[None, :]
+        bucket = np.where(bucket < 0, np.inf, bucket.astype(float))
+        total = cost[:, None] + bucket
+        choices.append(total.argmin(axis=0))
+        cost = np.concatenate([[np.inf], total.min(axis=0)])
+    return _chosen_widths(widths, choices)
+
+
+def _chosen_widths(widths: np.ndarray, choices: Sequence[np.ndarray]) -> tuple:
+    chosen, end = [], len(widths)
+    for choice in reversed(choices):
+        if end == 0:
+            break
+        chosen.append(int(widths[end - 1]))
+        end = int(choice[end - 1])
+    return tuple(reversed(chosen))
+
+
+def groups(
+    lengths: Int[np.ndarray, " n"],
+    height: Callable[[int, int, int], int],
+    widths: Sequence[int],
+) -> list[Group]:
+    """Segments of these lengths, longest first, as the micro-batches that hold them.
+
+    `height(number, width, remaining)` says how many rows the micro-batch of that number
+    has. The last one holds the rest and unused rows. No length is above the last width.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    made, start = [], 0
+    while start < len(order):
+        longest = lengths[order[start]]
+        width = next(width for width in widths if width >= longest)
+        rows = height(len(made), width, len(order) - start)
+        made.append(Group(order[start : start + rows], rows, width))
+        start += rows
+    return made
+
+
+def filled(group: Group, pieces: Sequence[np.ndarray], fill: int = 0) -> np.ndarray:
+    """The pieces of a group's segments as rows [rows width], `fill` behind each."""
+    array = np.full((group.rows, group.width), fill, np.int32)
+    for row, number in enumerate(group.chosen):
+        array[row, : len(pieces[number])] = pieces[number]
+    return array
+
+
+def microbatches(
+    views: Sequence[Segments],
+    height: Callable[[int, int, int], int],
+    widths: Sequence[int],
+) -> tuple[list[Microbatch], Int[np.ndarray, " n"]]:
+    """The segments of all views in micro-batches, as `groups` says.
+
+    Also gives each segment's row, counted over the micro-batches laid end to end.
+    """
+    pieces = split(views)
+    lengths = np.array([len(piece) for piece in pieces], np.int32)
+    places = np.concatenate([view.places for view in views])
+    made = groups(lengths, height, widths)
+    found = [microbatch(group, pieces, lengths, places) for group in made]
+    return found, rows_of(made, len(pieces))
+
+
+def split(views: Sequence[Segments]) -> list[np.ndarray]:
+    """The tokens of each segment of all views."""
+    return [
+        view.tokens[view.offsets[i] : view.offsets[i + 1]]
+        for view in views
+        for i in range(len(view))
+    ]
+
+
+def microbatch(
+    group: Group,
+    pieces: Sequence[np.ndarray],
+    lengths: Int[np.ndarray, " n"],
+    places: Int[np.ndarray, "n 2"],
+) -> Microbatch:
+    """The micro-batch of a group; unused rows have length 0."""
+    real, at = np.zeros(group.rows, np.int32), np.zeros((group.rows, 2), np.int32)
+    real[: len(group.chosen)] = lengths[group.chosen]
+    at[: len(group.chosen)] = places[group.chosen]
+    return Microbatch(filled(group, pieces), real, at)
+
+
+def rows_of(made: Sequence[Group], count: int) -> Int[np.ndarray, " n"]:
+    """The row of each of `count` segments, micro-batches laid end to end."""
+    rows, start = np.empty(count, np.int64), 0
+    for group in made:
+        rows[group.chosen] = start + np.arange(len(group.chosen))
+        start += group.rows
+    return rows
+
+
+def device_graphs(
+    views: Sequence[Segments],
+    graph: GraphBuilder | None,
+    height: int,
+    sparse: bool,
+) -> Graphs:
+    """Adjacency matrices [b 1+height 1+height], or edges [b e 2] if `sparse`."""
+    if graph is None:
+        return Graphs()
+    built = [graph(len(view), view.sections, view.edges) for view in views]
+    if sparse:
+        most = round_up(max(len(one.senders) for one in built))
+        return Graphs(edges=np.stack([graphs.edge_list(one, most) for one in built]))
+    return Graphs(np.stack([graphs.adjacency(one, 1 + height) for one in built]))
+
+
+def round_up(number: int) -> int:
+    """The next number of the form 1..8 or (4..7) * 2^j: few shapes, little waste."""
+    step = 1 << max(0, int(number).bit_length() - 3)
+    return max(1, -(-number // step) * step)

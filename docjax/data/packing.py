@@ -1,0 +1,147 @@
+"""Views of a step's examples as one batch: micro-batches, and views that point there."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from docjax.data.masking import Masking
+from docjax.data.microbatches import (
+    device_graphs,
+    groups,
+    microbatch,
+    round_up,
+    rows_of,
+    split,
+)
+from docjax.types import (
+    Batch,
+    GraphBuilder,
+    Graphs,
+    Masked,
+    Microbatch,
+    Segments,
+    Targets,
+)
+
+
+class Layout(NamedTuple):
+    """How every batch of a run is laid out.
+
+    rows: of a micro-batch; widths: of the micro-batches, ascending; limit: tokens of a
+    segment, the width of one that is longer than expected because a view added words;
+    sparse: graphs are edges and not adjacency matrices; towers: the segment encoder
+    that reads each view, nothing if there is only one.
+    """
+
+    rows: int
+    widths: tuple[int, ...]
+    limit: int
+    graph: GraphBuilder | None = None
+    sparse: bool = False
+    towers: tuple[int, ...] = ()
+
+
+class _Read(NamedTuple):
+    """The micro-batches of all views, and the row of each of their segments."""
+
+    microbatches: list[Microbatch]
+    towers: list[int]
+    masked: tuple[Masked, ...]
+    rows: Int[np.ndarray, " n"]
+
+
+def pack(
+    views: Sequence[Sequence[Segments]],
+    layout: Layout,
+    targets: Targets,
+    masking: Masking | None = None,
+    generator: np.random.Generator | None = None,
+) -> Batch:
+    """One batch of `views[example][view]`.
+
+    masking: adds a copy of every segment some of whose tokens are to be predicted;
+    `generator` draws them.
+    """
+    shape = len(views[0]), len(views)
+    flat = [views[b][v] for v in range(shape[0]) for b in range(shape[1])]
+    read, vectors = _Read([], [], (), np.arange(sum(map(len, flat)))), None
+    if all(view.vectors is not None for view in flat):
+        vectors = _stacked([view.vectors for view in flat], layout.rows)
+    else:
+        tower = np.repeat(layout.towers or (0,) * shape[0], shape[1])
+        read = _microbatches(flat, tower, layout, masking, generator)
+    rows, lengths, places = _pointers(flat, read.rows)
+    graphs = device_graphs(flat, layout.graph, rows.shape[1], layout.sparse)
+    by_view = lambda array: array.reshape(*shape, *array.shape[1:])
+    return Batch(
+        microbatches=tuple(read.microbatches),
+        rows=by_view(rows),
+        lengths=by_view(lengths),
+        places=by_view(places),
+        graphs=Graphs(*(None if g is None else by_view(g) for g in graphs)),
+        targets=targets,
+        towers=tuple(read.towers),
+        masked=read.masked,
+        answers=np.float32(sum((m.answers >= 0).sum() for m in read.masked)),
+        vectors=vectors,
+    )
+
+
+def padding(batch: Batch) -> tuple[int, int]:
+    """Token positions that are computed, and those of them that hold a token."""
+    computed = sum(m.tokens.shape[0] * m.tokens.shape[1] for m in batch.microbatches)
+    return computed, sum(int(m.lengths.sum()) for m in batch.microbatches)
+
+
+def _microbatches(
+    views: Sequence[Segments],
+    tower_of: Int[np.ndarray, " x"],
+    layout: Layout,
+    masking: Masking | None,
+    generator: np.random.Generator | None,
+) -> _Read:
+    """The micro-batches of every tower, one tower after the other."""
+    counts = np.array([len(view) for view in views])
+    rows = np.empty(counts.sum(), np.int64)
+    of_segment = np.repeat(tower_of, counts)
+    micro, towers, masked, start = [], [], (), 0
+    for tower in np.unique(tower_of):
+        own = [view for view, t in zip(views, tower_of) if t == tower]
+        pieces = split(own)
+        lengths = np.array([len(piece) for piece in pieces], np.int32)
+        places = np.concatenate([view.places for view in own])
+        made = groups(lengths, lambda *_: layout.rows, (*layout.widths, layout.limit))
+        micro += [microbatch(group, pieces, lengths, places) for group in made]
+        towers += [int(tower)] * len(made)
+        rows[of_segment == tower] = start + rows_of(made, len(pieces))
+        start += layout.rows * len(made)
+        if masking is not None:
+            masked += masking(own, made, generator)
+    return _Read(micro, towers, masked, rows)
+
+
+def _pointers(
+    views: Sequence[Segments], rows: Int[np.ndarray, " n"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each view the rows, lengths and places of its segments, 0 behind the last."""
+    height = round_up(max(map(len, views)))
+    at = np.zeros((len(views), height), np.int32)
+    lengths = np.zeros((len(views), height), np.int32)
+    places = np.zeros((len(views), height, 2), np.int32)
+    start = 0
+    for number, view in enumerate(views):
+        at[number, : len(view)] = rows[start : start + len(view)]
+        lengths[number, : len(view)] = view.lengths
+        places[number, : len(view)] = view.places
+        start += len(view)
+    return at, lengths, places
+
+
+def _stacked(parts: Sequence[np.ndarray], height: int) -> np.ndarray:
+    """Segment vectors [micro-batches height d], zero behind the last."""
+    count, width = sum(map(len, parts)), parts[0].shape[-1]
+    stacked = np.zeros((round_up(-(-count // height)), height, width), np.float32)
+    stacked.reshape(-1, width)[:count] = np.concatenate(parts)
+    return stacked

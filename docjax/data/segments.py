@@ -1,0 +1,128 @@
+"""A view's units become segments, with the special tokens around each.
+
+A class here says which neighbouring units share a segment; the spans themselves are in
+`cuts.py`, which exported folders have too. No token is cut off: a longer unit goes on in
+further segments. What a cap on the number of segments leaves out is counted where the
+cap is applied.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Int
+
+from docjax.data import cuts
+from docjax.types import Frame, SegmentCutter, Segments, Units
+
+
+@dataclasses.dataclass(frozen=True)
+class OneEach:
+    """Every unit is one segment: passages as graph-roberta reads them."""
+
+    one_each = True
+
+    def spans(
+        self, lengths: Sequence[int], sections: Sequence[int], room: int
+    ) -> Iterable[cuts.Span]:
+        return cuts.one_each(lengths, sections, room)
+
+
+@dataclasses.dataclass(frozen=True)
+class Joined:
+    """Each segment takes the next unit while it fits: sentences joined to 512 tokens.
+
+    across_sections: False ends a segment where a section ends.
+    """
+
+    across_sections: bool = True
+    one_each = False
+
+    def spans(
+        self, lengths: Sequence[int], sections: Sequence[int], room: int
+    ) -> Iterable[cuts.Span]:
+        return cuts.joined(lengths, sections, room, self.across_sections)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunks:
+    """The tokens of each section in consecutive chunks without overlap (CoLDE)."""
+
+    one_each = False
+
+    def spans(
+        self, lengths: Sequence[int], sections: Sequence[int], room: int
+    ) -> Iterable[cuts.Span]:
+        return cuts.chunks(lengths, sections, room)
+
+
+def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
+    """The segments of some units: of a view, of a document, of a query."""
+    spans = _spans(units, cutter, frame)
+    starts, ends, numbers = spans.T
+    sizes = ends - starts
+    offsets = np.concatenate([[0], np.cumsum(sizes + frame.special)])
+    tokens = np.empty(offsets[-1], np.int32)
+    for place, token in enumerate(frame.prefix):
+        tokens[offsets[:-1] + place] = token
+    for place, token in enumerate(frame.suffix):
+        tokens[offsets[1:] - len(frame.suffix) + place] = token
+    inside = spread(offsets[:-1] + len(frame.prefix), sizes)
+    tokens[inside] = units.tokens[spread(starts, sizes)]
+    vectors = units.vectors if len(spans) == len(units) else None
+    return Segments(tokens, offsets, _places(numbers), units.edges, vectors)
+
+
+def texts(
+    units: Units,
+    cutter: SegmentCutter,
+    frame: Frame,
+    words: Sequence[str],
+    begins: Sequence[np.ndarray],
+) -> list[str]:
+    """The text of each segment of a document.
+
+    Args:
+      words: the text of each unit.
+      begins: of each unit, the characters at which its tokens begin.
+    """
+    found = []
+    for start, end, _ in _spans(units, cutter, frame):
+        first = int(np.searchsorted(units.offsets, start, side="right")) - 1
+        last = max(int(np.searchsorted(units.offsets, end)), first + 1)
+        pieces = [
+            _piece(words[unit], begins[unit], units.offsets[unit], start, end)
+            for unit in range(first, min(last, len(units)))
+        ]
+        found.append(" ".join(pieces))
+    return found
+
+
+def _piece(text: str, begins: np.ndarray, offset: int, start: int, end: int) -> str:
+    """The part of a unit's text whose tokens lie in the span from `start` to `end`."""
+    first, after = max(int(start - offset), 0), int(end - offset)
+    at = int(begins[first]) if first else 0
+    return text[at : int(begins[after])] if after < len(begins) else text[at:]
+
+
+def _spans(units: Units, cutter: SegmentCutter, frame: Frame) -> Int[np.ndarray, "p 3"]:
+    lengths, sections = units.lengths.tolist(), units.sections.tolist()
+    spans = list(cutter.spans(lengths, sections, frame.room))
+    return np.array(spans, np.int64).reshape(-1, 3)
+
+
+def spread(
+    starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
+) -> Int[np.ndarray, " y"]:
+    """As many numbers from each start on as its size, one span after the other."""
+    before = np.cumsum(sizes) - sizes
+    return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
+
+
+def _places(sections: Int[np.ndarray, " p"]) -> Int[np.ndarray, "p 2"]:
+    """The section of each segment, and its number among its neighbours there."""
+    rows = np.arange(len(sections))
+    first = np.ones(len(sections), bool)
+    first[1:] = sections[1:] != sections[:-1]
+    begun = np.maximum.accumulate(np.where(first, rows, 0))
+    return np.stack([sections, rows - begun], axis=1).astype(np.int32)

@@ -1,0 +1,24 @@
+"""Document encoders that read every view of an example by itself."""
+
+import flax.linen as nn
+from jaxtyping import Array, Float, Int, Key
+
+from docjax.types import Graphs
+
+
+class EachViewAlone(nn.Module):
+    """What `docjax.types.DocumentEncoder` asks for, but the encoding of one view."""
+
+    sparse = False
+
+    def views(
+        self,
+        vectors: Float[Array, "v b p d"],
+        lengths: Int[Array, "v b p"],
+        places: Int[Array, "v b p 2"],
+        graphs: Graphs,
+        keys: Key[Array, " b"] | None = None,
+    ) -> Float[Array, "v b f"]:
+        """The vector of every view; without dropout, `keys` are not used."""
+        del keys
+        return self(vectors, lengths, places, graphs)

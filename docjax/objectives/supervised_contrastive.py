@@ -1,0 +1,78 @@
+"""Supervised contrastive loss: views of the same or of related documents lie together.
+
+Khosla et al., "Supervised Contrastive Learning", 2020, Eq. 2; CoLDE, section 3.4.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from docjax.errors import UserError
+from docjax.kernels import unit
+from docjax.types import Targets
+
+
+def supervised_contrastive(
+    vectors: Float[Array, "v b d"],
+    targets: Targets,
+    *,
+    temperature: float = 0.5,
+    by: str = "document",
+) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """The mean loss of all v b views, each an anchor against all others, by cosine.
+
+    The positives of a view are the other views of its document, those of related
+    documents (`targets.related`) and, with `by` "label", those of documents with the
+    same label. Their log shares of the softmax over all other views are averaged. A
+    view without positives is left out of the mean.
+
+    Returns:
+      The loss, and `positives` (mean number of an anchor) and `anchors` (the share of
+      views that have any).
+
+    Raises:
+      UserError: for an unknown `by`, a temperature that is not above 0, or a relation
+        mask that is not [b b].
+    """
+    _check(temperature, by)
+    v, b, d = vectors.shape
+    flat = unit(vectors.astype(jnp.float32)).reshape(v * b, d)
+    exact = jax.lax.Precision.HIGHEST
+    logits = jnp.matmul(flat, flat.T, precision=exact) / temperature
+    others = ~jnp.eye(v * b, dtype=bool)
+    positive = jnp.tile(_related(targets, b, by), (v, v)) & others
+    shares = logits - jax.nn.logsumexp(logits, -1, where=others, keepdims=True)
+    counts = positive.sum(-1)
+    losses = -jnp.where(positive, shares, 0).sum(-1) / jnp.maximum(counts, 1)
+    anchors = (counts > 0).sum()
+    return losses.sum() / jnp.maximum(anchors, 1), {
+        "positives": counts.mean(),
+        "anchors": anchors / (v * b),
+    }
+
+
+def _related(targets: Targets, b: int, by: str) -> Bool[Array, "{b} {b}"]:
+    """Which documents belong together, each with itself."""
+    related = jnp.eye(b, dtype=bool)
+    if targets.related is not None:
+        if tuple(targets.related.shape) != (b, b):
+            raise UserError(
+                f"targets.related has shape {list(targets.related.shape)}: "
+                f"supervised_contrastive over {b} documents needs [{b}, {b}]"
+            )
+        related |= targets.related | targets.related.T
+    if by == "label":
+        labels = targets.labels
+        related |= (labels[:, None] == labels[None]) & (labels >= 0)[:, None]
+    return related
+
+
+def _check(temperature: float, by: str) -> None:
+    if temperature <= 0:
+        raise UserError(
+            f"supervised_contrastive has temperature {temperature}: give one above 0"
+        )
+    if by not in ("document", "label"):
+        raise UserError(
+            f"supervised_contrastive has by 'document' or 'label', not {by!r}"
+        )

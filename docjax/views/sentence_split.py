@@ -1,0 +1,25 @@
+"""Each unit goes to one of two views by the toss of a coin (SimLTE and DocSplit, 3.1)."""
+
+import dataclasses
+
+import numpy as np
+
+from docjax.types import DOCUMENT, Units
+from docjax.views.ready import Ready
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceSplit(Ready):
+    """Two views, disjoint, complete and in order; the coins are tossed again while one
+    view is empty."""
+
+    kinds = (DOCUMENT, DOCUMENT)
+    least_units = 2
+
+    def __call__(
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        heads = np.zeros(len(units), bool)
+        while heads.all() or not heads.any():
+            heads = generator.random(len(units)) < 0.5
+        return units.take(np.flatnonzero(heads)), units.take(np.flatnonzero(~heads))
