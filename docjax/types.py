@@ -17,7 +17,7 @@ Axis letters, the same in every annotation, docstring and einsum string:
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -215,6 +215,7 @@ class Embeddings(NamedTuple):
     predictions: list[str] | None = None  # of a trained classification head
 
 
+@runtime_checkable
 class UnitCutter(Protocol):
     """A document's units, in order: a class of `docjax.data.units`."""
 
@@ -223,15 +224,20 @@ class UnitCutter(Protocol):
     def __call__(self, document: Document) -> list[Passage]: ...
 
 
+@runtime_checkable
 class SegmentCutter(Protocol):
-    """The segments of some units, in order: a class of `docjax.data.segments`.
+    """Which tokens of some units share a segment: a class of `docjax.data.segments`.
 
-    No segment is longer than the frame's limit, and no token is lost.
+    No segment has more than `room` tokens of text, and no token is lost.
     """
 
     one_each: bool  # every unit is one segment, so that its vector can be kept
 
-    def __call__(self, units: Units, frame: Frame) -> Segments: ...
+    def spans(
+        self, lengths: Sequence[int], sections: Sequence[int], room: int
+    ) -> Iterable[tuple[int, int, int]]:
+        """First token, end and section of each segment, from those of the units."""
+        ...
 
 
 @runtime_checkable
@@ -255,6 +261,7 @@ class Views(Protocol):
         ...
 
 
+@runtime_checkable
 class SegmentEncoder(Protocol):
     """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
 
@@ -263,6 +270,7 @@ class SegmentEncoder(Protocol):
     ) -> Any: ...
 
 
+@runtime_checkable
 class DocumentEncoder(Protocol):
     """Segment vectors to document vectors: a Flax module of `docjax.encoders`.
 
@@ -287,6 +295,7 @@ class DocumentEncoder(Protocol):
     ) -> Any: ...
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A loss of the views' vectors [v b d], and metrics: of `docjax.objectives`."""
 
@@ -295,6 +304,7 @@ class Objective(Protocol):
     ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
 
 
+@runtime_checkable
 class TaskData(Protocol):
     """The documents that tasks read, encoded: those of a run, or a user's files."""
 
@@ -315,6 +325,7 @@ class TaskData(Protocol):
         ...
 
 
+@runtime_checkable
 class Task(Protocol):
     """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
 
@@ -334,6 +345,7 @@ class State(NamedTuple):
     memory: Any = ()  # what is kept between steps and not trained by gradient
 
 
+@runtime_checkable
 class Trainer(Protocol):
     """One way to train: made with all it needs, and driven by `training/loop.py`."""
 

@@ -49,6 +49,17 @@ class Classifier(nn.Module):
         return nn.Dense(self.classes, name="logits")(vectors)
 
 
+class TrainingHead(nn.Module):
+    """A dense layer with tanh that objectives see and embeddings leave out (SimCSE)."""
+
+    @nn.compact
+    def __call__(
+        self, vectors: Float[Array, "*s d"], key: jax.Array | None = None
+    ) -> Float[Array, "*s d"]:
+        del key
+        return jnp.tanh(nn.Dense(vectors.shape[-1], name="dense")(vectors))
+
+
 class Predictor(nn.Module):
     """The views' vectors, and after them what a small network predicts from each.
 

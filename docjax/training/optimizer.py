@@ -15,8 +15,11 @@ def adamw(
     warmup: float = 0.1,
     weight_decay: float = 0.0,
     clip: float = 1.0,
+    decay: bool = True,
 ) -> optax.GradientTransformation:
     """AdamW over `steps`, of which the share `warmup` climbs and the rest decays to 0.
+
+    `decay` False keeps the learning rate after the warm-up.
 
     Gradients are clipped to the global norm `clip`; biases and layer norms do not
     decay.
@@ -26,11 +29,11 @@ def adamw(
             f"adamw has learning_rate {learning_rate} (> 0), warmup {warmup} "
             f"(0 <= warmup < 1) and clip {clip} (> 0): mend --config.optimizer"
         )
-    rise = round(warmup * steps)
+    rise, last = round(warmup * steps), 0.0 if decay else learning_rate
     schedule = optax.join_schedules(
         [
             optax.linear_schedule(learning_rate / max(rise, 1), learning_rate, rise),
-            optax.linear_schedule(learning_rate, 0.0, max(steps - rise, 1)),
+            optax.linear_schedule(learning_rate, last, max(steps - rise, 1)),
         ],
         [rise],
     )

@@ -17,21 +17,38 @@ import pytest
 from jax.sharding import Mesh
 
 from docjax.data import graphs
-from docjax.data import segment_batches as batches
+from docjax.data.masking import Masking
+from docjax.data.packing import Layout, pack
+from docjax.data.segments import Chunks, OneEach, segments
+from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
-from docjax.encoders.pooling import Classifier, Mean
+from docjax.encoders.pooling import Classifier, Mean, TrainingHead
+from docjax.encoders.towers import Towers
 from docjax.encoders.transformer import Transformer
 from docjax.objectives.cross_entropy import cross_entropy
 from docjax.objectives.infonce import infonce
+from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient
-from docjax.types import Batch, Segments, Views
+from docjax.types import (
+    Batch,
+    Frame,
+    GraphBuilder,
+    SegmentCutter,
+    Segments,
+    Targets,
+    Units,
+    Views,
+)
 from docjax.views.halves import Halves
 from docjax.views.one_against_rest import OneAgainstRest
+from docjax.views.sections import Sections
 from docjax.views.whole import Whole
 
 VOCABULARY, CLASSES, DOCUMENTS, WIDTHS = 50, 3, 16, (16,)
+NOTHING = np.zeros(0, np.int32)
+FRAME = Frame(NOTHING, NOTHING, 16)  # no special tokens
 
 # The problems have the same transformer: it is compiled once for each layout.
 CACHE = tempfile.mkdtemp()
@@ -45,26 +62,50 @@ class Problem(NamedTuple):
     encoder: DocumentEncoder
     objective: Any
     views: Views
-    graph: graphs.Builder | None
+    graph: GraphBuilder | None = None
+    cutter: SegmentCutter = OneEach()
+    related: bool = False  # every third document answers the one before it, too
+    token_weight: float = 0.0
 
     def documents(self, count: int = DOCUMENTS) -> list[tuple[Segments, ...]]:
-        """The views of each document, always the same."""
+        """The segments of each document's views, always the same."""
         generator = np.random.default_rng(0)
-        return [self.views(document(generator), generator) for _ in range(count)]
+        return [
+            tuple(
+                segments(view, self.cutter, FRAME)
+                for view in self.views(document(generator), generator)
+            )
+            for _ in range(count)
+        ]
+
+    def layout(self, microbatch: int, widths=WIDTHS) -> Layout:
+        towers = self.encoder.towers(self.views.kinds)
+        return Layout(microbatch, widths, 16, self.graph, self.encoder.sparse, towers)
+
+    def targets(self, count: int = DOCUMENTS) -> Targets:
+        labels = np.arange(count) % (CLASSES + 1) - 1  # some without
+        if not self.related:
+            return Targets(labels)
+        related = np.zeros((count, count), bool)
+        related[np.arange(2, count, 3), np.arange(1, count - 1, 3)] = True
+        return Targets(labels, related)
 
     def batch(self, microbatch: int, widths=WIDTHS, count: int = DOCUMENTS) -> Batch:
         """The same documents in micro-batches of any size."""
-        return batches.pack(
+        masking = Masking(0.3, VOCABULARY - 1, VOCABULARY, FRAME)
+        return pack(
             self.documents(count),
-            microbatch,
-            widths,
-            self.graph,
-            labels=np.arange(count) % (CLASSES + 1) - 1,  # some without
-            sparse=self.encoder.sparse,
+            self.layout(microbatch, widths),
+            self.targets(count),
+            masking if self.token_weight else None,
+            np.random.default_rng(1),
         )
 
     def cache(self, mesh: Mesh) -> GradientCache:
-        return GradientCache(self.encoder, self.objective, mesh, self.views.queries)
+        kinds = self.views.kinds
+        return GradientCache(
+            self.encoder, self.objective, mesh, kinds, self.token_weight
+        )
 
     def params(self) -> Any:
         """Parameters that tell documents apart: the loss is not log(b) throughout."""
@@ -81,10 +122,10 @@ class Problem(NamedTuple):
         return jax.device_get(self.cache(mesh).gradient(params, batch, key))
 
 
-def document(generator: np.random.Generator) -> Segments:
-    """2 to 9 segments of 2 to 16 tokens in up to 3 sections."""
+def document(generator: np.random.Generator) -> Units:
+    """2 to 9 units of 2 to 16 tokens in up to 3 sections."""
     lengths = generator.integers(2, 17, generator.integers(2, 10))
-    return Segments(
+    return Units(
         generator.integers(1, VOCABULARY, lengths.sum()).astype(np.int32),
         np.cumsum([0, *lengths]),
         np.sort(generator.integers(0, 3, len(lengths))).astype(np.int32),
@@ -100,7 +141,7 @@ class Words(nn.Module):
     """The sum of a segment's word vectors, where a transformer would cost time."""
 
     @nn.compact
-    def __call__(self, tokens, lengths, keys=None):
+    def __call__(self, tokens, lengths, places=None, keys=None):
         vectors = nn.Embed(VOCABULARY, 32, name="words")(tokens)
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         return jnp.where(real[..., None], vectors, 0).sum(1)
@@ -109,7 +150,7 @@ class Words(nn.Module):
 def problem(name: str) -> Problem:
     transformer = Transformer(
         vocabulary=VOCABULARY,
-        layers=2 if name == "halves" else 1,  # two cost twice the time
+        layers=2 if name in ("halves", "frozen layer") else 1,  # two cost twice
         width=32,
         heads=2,
         hidden=64,
@@ -143,7 +184,55 @@ def problem(name: str) -> Problem:
             Halves(),
             graphs.user_edges,
         ),
+        "relations": lambda: Problem(
+            DocumentEncoder(Words(), attention),
+            rows,
+            Halves(),
+            graphs.full,
+            related=True,
+        ),
+        "chunks": lambda: Problem(
+            make_chunks(transformer),
+            functools.partial(supervised_contrastive, temperature=2.0),
+            Sections(),
+            cutter=Chunks(),
+            related=True,
+        ),
+        "masked tokens": lambda: Problem(
+            make_masked(transformer), rows, Halves(), token_weight=0.5
+        ),
+        "masked tokens alone": lambda: Problem(
+            make_masked(transformer), None, Whole(), token_weight=1.0
+        ),
+        "two towers": lambda: Problem(
+            DocumentEncoder(Towers(transformer), attention),
+            one_sided,
+            OneAgainstRest(),
+            graphs.section,
+        ),
+        "two copies": lambda: Problem(
+            DocumentEncoder(Towers(transformer, by="view"), Mean()), rows, Halves()
+        ),
+        "frozen layer": lambda: Problem(
+            DocumentEncoder(
+                transformer, attention, frozen="segment/(embeddings|layer_0)/"
+            ),
+            rows,
+            Halves(),
+            graphs.full,
+        ),
     }[name]()
+
+
+def make_chunks(transformer: Transformer) -> DocumentEncoder:
+    """Chunk attention over a transformer that knows the place of each segment."""
+    placed = transformer.clone(sections=2, chunks=3)
+    return DocumentEncoder(placed, ChunkEncoder(width=16, heads=2, hidden=16))
+
+
+def make_masked(transformer: Transformer) -> DocumentEncoder:
+    """Means of segments, a training head and the prediction of masked tokens."""
+    return DocumentEncoder(transformer.clone(masked_lm=True), Mean(), TrainingHead())
 
 
 @functools.cache
@@ -151,8 +240,15 @@ def plain(name: str, dropout: bool) -> tuple:
     """(gradient, metrics) with all activations kept, on one device."""
     one = problem(name)
     cache, key = one.cache(mesh(1)), jax.random.key(1) if dropout else None
-    gradient = jax.jit(lambda params, batch: plain_gradient(cache, params, batch, key))
-    return jax.device_get(gradient(one.params(), one.batch(microbatch=128)))
+    batch = one.batch(microbatch=128)
+
+    @jax.jit
+    def gradient(params, arrays):
+        return plain_gradient(
+            cache, params, arrays._replace(towers=batch.towers), key
+        )
+
+    return jax.device_get(gradient(one.params(), batch._replace(towers=())))
 
 
 def worst_error(found: Any, expected: Any) -> float:

@@ -11,13 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from docjax.data import segment_batches as batches
+from docjax.data.microbatches import round_up
+from docjax.data.packing import pack, padding
 from docjax.training import gradient_cache, sharding
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import Segments
+from docjax.types import Graphs, Segments
 
 BAR = 5e-6  # max |difference| of a parameter's gradient over its max
-PROBLEMS = ("halves", "one against rest", "classifier", "mean", "sparse graphs")
+PROBLEMS = (
+    *("halves", "one against rest", "classifier", "mean", "sparse graphs"),
+    *("relations", "chunks", "masked tokens", "two towers"),
+)
+KINDS = ("relations", "masked tokens", "two towers", "two copies", "frozen layer")
 
 
 @pytest.mark.parametrize("dropout", [False, True], ids=["no dropout", "dropout"])
@@ -33,6 +38,31 @@ def test_the_gradient_is_exact_for_every_size_of_micro_batch(
     assert worst_error(found, expected) <= BAR
     for name, value in exact.items():
         np.testing.assert_allclose(metrics[name], value, rtol=2e-6)
+
+
+@pytest.mark.parametrize("microbatch", [1, 7, 64])
+@pytest.mark.parametrize("name", [*KINDS, "chunks", "masked tokens alone"])
+def test_every_kind_of_loss_is_exact_for_every_size_of_micro_batch(
+    problem, plain, mesh, worst_error, name, microbatch
+):
+    key, widths = jax.random.key(1), (8, 16) if microbatch == 7 else (16,)
+    found, metrics = problem(name).gradient(microbatch, mesh(1), key, widths)
+    expected, exact = plain(name, True)
+    assert worst_error(found, expected) <= BAR
+    assert set(metrics) == set(exact)
+    for metric, value in exact.items():
+        np.testing.assert_allclose(metrics[metric], value, rtol=5e-6, atol=1e-7)
+
+
+def test_a_frozen_parameter_has_no_gradient_and_the_others_the_one_they_had(
+    problem, plain, worst_error
+):
+    frozen, all_ = plain("frozen layer", False)[0], plain("halves", False)[0]
+    assert set(frozen["segment"]) == {"layer_1"}
+    assert (
+        worst_error(frozen, all_ | {"segment": {"layer_1": all_["segment"]["layer_1"]}})
+        <= BAR
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,14 +99,18 @@ def test_a_loss_written_document_by_document_has_the_same_gradient(
     one = problem("words against rest")
     apply = one.encoder.apply
 
+    def read(params, tokens, lengths):
+        places = jnp.zeros((len(lengths), 2), int)
+        return apply({"params": params}, tokens, lengths, places, method="segments")
+
     def query(params, tokens, lengths, adjacency):
-        vectors = apply({"params": params}, tokens, lengths, method="segments")
+        vectors = read(params, tokens, lengths)
         return apply({"params": params}, vectors[0], method="queries")
 
     def whole(params, tokens, lengths, adjacency):
-        vectors = apply({"params": params}, tokens, lengths, method="segments")
+        vectors, graphs = read(params, tokens, lengths), Graphs(adjacency)
         return apply(
-            {"params": params}, vectors, lengths, adjacency, method="documents"
+            {"params": params}, vectors, lengths, None, graphs, method="documents"
         )
 
     queries, rest = (
@@ -90,7 +124,7 @@ def test_a_loss_written_document_by_document_has_the_same_gradient(
             jax.vmap(query, over_documents)(params, *queries),
             jax.vmap(whole, over_documents)(params, *rest),
         ]
-        return one.objective(jnp.stack(vectors))[0]
+        return one.objective(jnp.stack(vectors), one.targets())[0]
 
     expected = jax.device_get(jax.jit(jax.grad(loss))(one.params()))
     found, _ = one.gradient(7, mesh(1), None, widths=(8, 16))
@@ -118,17 +152,20 @@ def test_segment_vectors_known_before_leave_the_other_gradients_as_they_are(
 
     def known(view: Segments) -> Segments:
         tokens, lengths = map(jnp.asarray, apart(view, one.graph)[:2])
+        places = jnp.zeros((len(lengths), 2), int)
         vectors = one.encoder.apply(
-            {"params": params}, tokens, lengths, method="segments"
+            {"params": params}, tokens, lengths, places, method="segments"
         )
         return dataclasses.replace(view, vectors=np.asarray(vectors)[: len(view)])
 
     views = [tuple(map(known, views)) for views in one.documents()]
-    batch = batches.pack(views, 8, (16,), one.graph)
-    assert batch.microbatches == () and batches.padding(batch) == 0
+    batch = pack(views, one.layout(8), one.targets())
+    assert batch.microbatches == () and padding(batch) == (0, 0)
     on_device = sharding.put_batch(batch, device)
     params = sharding.replicate(params, device)
-    found, metrics = one.cache(device).gradient(params, on_device, None)
+    encoder = one.encoder.clone(frozen="segment/")
+    frozen = one._replace(encoder=encoder).cache(device)
+    found, metrics = frozen.gradient(params, on_device, None)
     expected, exact = plain("words against rest", False)
     expected = {name: part for name, part in expected.items() if name != "segment"}
     assert worst_error(found, expected) <= BAR
@@ -145,10 +182,10 @@ def test_the_comparison_sees_a_gather_that_drops_gradients(
 ):
     """The loss cannot tell."""
 
-    def dropping(vectors, labels):
+    def dropping(vectors, targets):
         candidates = jax.lax.stop_gradient(vectors[1:])
         together = jnp.concatenate([vectors[:1], candidates])
-        return problem("halves").objective(together, labels)
+        return problem("halves").objective(together, targets)
 
     wrong = problem("halves")._replace(objective=dropping)
     found, metrics = wrong.gradient(16, mesh(8), jax.random.key(1))
@@ -165,7 +202,7 @@ def test_a_run_compiles_the_segment_encoder_once_a_width(problem, mesh):
     for documents in (4, 9, 16):
         batch = one.batch(8, widths=(8, 16), count=documents)
         shapes |= {m.tokens.shape for m in batch.microbatches}
-        counts.add(batches.round_up(len(batch.microbatches)))
+        counts.add(round_up(len(batch.microbatches)))
         cache.gradient(params, sharding.put_batch(batch, device), jax.random.key(0))
     assert shapes == {(8, 8), (8, 16)}
     assert len(counts) == 3

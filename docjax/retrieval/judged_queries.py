@@ -1,0 +1,153 @@
+"""Queries with a document that answers each, and documents that do not, as examples."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+from absl import logging
+from jaxtyping import Int
+
+from docjax.data.examples import Examples, Known, relation
+from docjax.errors import UserError
+from docjax.retrieval import bm25, collection, negatives
+from docjax.retrieval.collection import Qrels
+from docjax.storage.processes import wait
+from docjax.types import DOCUMENT, QUERY, Document, Section
+
+MINED = "negatives.jsonl"  # in the run directory, where the config names no file
+TOP = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgedQueries:
+    """One example for each query and document that answers it, with negatives.
+
+    The negatives of all examples are shared over the batch. A document that answers a
+    query is never a negative of it, whichever example it comes from.
+
+    Attributes:
+      path: a folder in BEIR's layout whose split "train" is read. None: the documents'
+        own `query` fields; the document itself answers its query, and so do the
+        documents that it links to.
+      negatives: a sealed file, as `docjax mine` writes it. None: the documents that
+        BM25 puts first, in RUN/negatives.jsonl, which the run makes at its beginning.
+      each: negatives of an example, drawn from the first TOP of its query.
+    """
+
+    path: str | None = None
+    negatives: str | None = None
+    each: int = 1
+
+    def __post_init__(self) -> None:
+        if self.each < 0:
+            raise UserError(f"examples.each {self.each}: give 0 negatives or more")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (QUERY, *(DOCUMENT,) * (1 + self.each))
+
+    def queries(
+        self, source: Callable[[], Iterator[Document]]
+    ) -> Iterator[Document]:
+        """The queries as documents, for a corpus of their own."""
+        texts, _ = self._judged(source)
+        for name, text in texts.items():
+            yield Document(name, (Section("", text),))
+
+    def among(self, known: Known) -> Examples:
+        """The examples whose documents training reads.
+
+        Raises:
+          UserError: if there is none, and for a damaged file of negatives or one of
+            other documents.
+        """
+        texts, qrels = self._judged(known.source)
+        rows = {name: row for row, name in enumerate(known.corpus.ids)}
+        asked = {name: row for row, name in enumerate(known.queries.ids)}
+        trained = set(known.documents.tolist())
+        answers = {
+            query: {rows[name] for name, gain in gains.items() if gain > 0}
+            for query, gains in _inside(qrels, rows).items()
+        }
+        pairs = [
+            (query, row)
+            for query, own in answers.items()
+            for row in sorted(own & trained)
+        ]
+        if not pairs:
+            raise UserError(
+                "no query has an answer among the training documents: give them a "
+                '"query", or name a BEIR folder with --config.examples.path'
+            )
+        drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
+        examples = np.array(
+            [(asked[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
+        )
+        related = partial(_answers, {asked[q]: own for q, own in answers.items()})
+        labels = known.labels[examples[:, 1]]
+        return Examples(self.kinds, examples, labels, related)
+
+    def _judged(
+        self, source: Callable[[], Iterator[Document]]
+    ) -> tuple[Mapping[str, str], Qrels]:
+        """Texts of the queries, and what answers them."""
+        if self.path is None:
+            _, texts, qrels = collection.of_documents(source())
+            return texts, qrels
+        judged = collection.read_split(Path(self.path), "train")
+        return {name: judged.queries[name] for name in judged.test}, judged.test
+
+    def _drawn(self, known: Known, texts, qrels, pairs, rows, trained) -> np.ndarray:
+        """The rows of each example's negatives: its own first, then any document."""
+        if not self.each:
+            return np.zeros((len(pairs), 0), int)
+        path = Path(self.negatives) if self.negatives else known.run / MINED
+        if not self.negatives:
+            _mine(path, known, texts, qrels)
+        mined = negatives.read(path, known=rows)
+        missing = sum(not mined.get(query) for query, _ in pairs)
+        if missing:
+            logging.warning(
+                "%d of %d examples have no mined negative: any document is taken",
+                missing,
+                len(pairs),
+            )
+        generator = np.random.default_rng(0)
+        pool = np.array(sorted(trained))
+        found = np.empty((len(pairs), self.each), int)
+        for i, (query, row) in enumerate(pairs):
+            own = [rows[name] for name in mined.get(query, ())[:TOP]]
+            own = [other for other in own if other in trained] or pool
+            found[i] = generator.choice(own, self.each, replace=len(own) < self.each)
+        return found
+
+
+def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:
+    """Writes what BM25 puts first, once for the run."""
+    if jax.process_index() == 0 and not path.exists():
+        rank = lambda top: bm25.search(known.source(), texts, top=top)
+        mined = negatives.mine(rank, qrels, TOP)
+        negatives.write(mined, path, documents=len(known.corpus), made_by="bm25")
+    wait("negatives")
+
+
+def _inside(qrels: Qrels, rows: Mapping[str, int]) -> Qrels:
+    """The judgements of documents that are in the corpus; says how many are not."""
+    found = {
+        query: {name: gain for name, gain in gains.items() if name in rows}
+        for query, gains in qrels.items()
+    }
+    left = sum(map(len, qrels.values())) - sum(map(len, found.values()))
+    if left:
+        logging.warning("%d judged documents are not in the corpus: left out", left)
+    return found
+
+
+def _answers(
+    answers: Mapping[int, set[int]], rows: Int[np.ndarray, "b s"]
+) -> np.ndarray:
+    """Which documents of the batch answer each example's query."""
+    return relation(answers, rows)
