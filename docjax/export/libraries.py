@@ -1,6 +1,6 @@
 """The files of an exported folder that other libraries read.
 
-transformers: config.json, and a tokenizer_config.json that takes tokenizer.json as it is.
+transformers: config.json, and a tokenizer_config.json that keeps tokenizer.json as is.
 sentence-transformers: modules.json with stock modules where they give the same vectors;
 otherwise with the module in `torch_module.py`, which is copied into the folder. What
 docjax reads back is in `docjax/huggingface/exported.py`.
@@ -111,7 +111,7 @@ def is_stock(folder: Path) -> bool:
 def _stock(
     facts: Mapping[str, Any], family: Family, special: bool
 ) -> dict[str, dict] | None:
-    """Stock modules with their configs, in order; None if none give the same vectors."""
+    """Stock modules and configs, in order; None if they would give other vectors."""
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     if facts["segments"]["fn"] != WHOLE or document["fn"] != MEAN:
         return None

@@ -1,4 +1,4 @@
-"""The differences between our vectors and those that other libraries give for an export.
+"""The differences between our vectors and those of other libraries, for an export.
 
 transformers and sentence-transformers import torch, which nothing else in docjax needs.
 """
@@ -89,7 +89,7 @@ def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
     own, most = model.tokenizer, model.limits
     room = min(most["query_tokens"], most["segment_tokens"])
     room -= len(own.prefix) + len(own.suffix)
-    words = [full_text(one).split() for one in documents[:ROWS]]
+    words = [full_text(document).split() for document in documents[:ROWS]]
     texts = [" ".join(first[:count]) for first in words for count in QUERIES]
     return [t for t, ids in zip(texts, own.encode(texts)) if len(ids) <= room]
 

@@ -158,7 +158,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
 
 
 def _samples(run: Path | None) -> list[Document]:
-    """Documents of the run, else docstrings; then a long document of all their words."""
+    """Documents of the run, else docstrings; then a long one of all their words."""
     corpus = run / "corpus" if run else None
     documents = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
     documents = documents or list(itertools.islice(pydocs(("optax",)), SAMPLE))
@@ -191,7 +191,7 @@ def _read_back(folder: Path) -> Iterator[Document]:
 def _measured(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> dict[str, Any]:
-    """The largest differences by library, and how many documents and words were compared.
+    """The largest differences by library, and the numbers of documents and words.
 
     Raises:
       UserError: if a difference is too large.

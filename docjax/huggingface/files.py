@@ -65,7 +65,7 @@ def pinned(name_or_folder: str | Path) -> str:
 
 
 def refuse_code(folder: Path) -> None:
-    """Raises UserError for a model with code of its own, which may compute differently."""
+    """Raises UserError for a model with code of its own, which docjax never runs."""
     code = sorted(path.name for path in folder.glob("modeling_*.py"))
     for name in ("config.json", "tokenizer_config.json"):
         if (folder / name).exists() and "auto_map" in config_lib.load(folder / name):

@@ -68,7 +68,7 @@ class Names:
         }
 
     def head_names(self, names: Iterable[str]) -> dict[str, str]:
-        """Name in `masked_lm` -> name in the file, for the tensors that the file has."""
+        """Name in `masked_lm` -> name in the file, for the tensors it has."""
         known = set(self.masked_lm.values())
         return {_modern(name): name for name in names if _modern(name) in known}
 
