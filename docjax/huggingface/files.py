@@ -37,10 +37,15 @@ def find(
                 "a hub name"
             )
         return folder, None
-    name, _, pinned = str(name_or_folder).partition("@")
+    return _download(str(name_or_folder), revision)
+
+
+def _download(name_at_revision: str, revision: str | None) -> tuple[Path, str]:
+    """The folder of a hub name in the local cache, and its commit."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
+    name, _, pinned = name_at_revision.partition("@")
     try:
         path = huggingface_hub.snapshot_download(
             name,
@@ -50,7 +55,7 @@ def find(
     except (HFValidationError, HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"{name_or_folder}: no such folder, and the Hugging Face hub gives no model "
+            f"{name_at_revision}: no such folder, and the Hugging Face hub gives no model "
             f"({type(error).__name__}: {reason}); give a folder with config.json and "
             "model.safetensors"
         ) from None
