@@ -40,7 +40,9 @@ class ChunkEncoder(nn.Module):
                 f"attention {self.attention!r} is none of {', '.join(ATTENTIONS)}"
             )
         if self.hidden % 2:
-            raise UserError(f"hidden {self.hidden} is not even: two directions share it")
+            raise UserError(
+                f"hidden {self.hidden} is not even: two directions share it"
+            )
         if self.attention != "none":
             self.attend = ChunkAttention(self.heads, name="attend")
         cell = lambda name: nn.OptimizedLSTMCell(self.hidden // 2, name=name)
@@ -119,7 +121,9 @@ class ChunkAttention(nn.Module):
     ) -> Float[Array, "v b p d"]:
         d = asking.shape[-1]
         if d % self.heads:
-            raise UserError(f"chunks of width {d} do not divide over {self.heads} heads")
+            raise UserError(
+                f"chunks of width {d} do not divide over {self.heads} heads"
+            )
         split = lambda x: x.reshape(*x.shape[:-1], self.heads, d // self.heads)
         dense = lambda name: nn.Dense(d, use_bias=False, name=name)
         q, k, v = (

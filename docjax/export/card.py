@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docjax.huggingface.families import Family
+
 OWN_CODE = ", trust_remote_code=True"
 SHOWN = (  # of a run's config: what it was trained with, not where
     *("init", "units", "segments", "limits", "graph", "views", "encoder", "objective"),
@@ -19,16 +21,23 @@ METRICS = r"eval/([^/]+)/(.+)"
 
 
 def card(
-    name: str, facts: Mapping[str, Any], stock: bool, run: Mapping[str, Any]
+    name: str,
+    facts: Mapping[str, Any],
+    family: Family,
+    stock: bool,
+    run: Mapping[str, Any],
 ) -> str:
     """The text of the model card.
 
     Args:
-      facts: docjax.json; `stock`: sentence-transformers needs no code of the folder.
-      run: `config`, `metrics` and `corpus` of the run that trained it; empty: none.
+      facts: the content of docjax.json.
+      family: the family of the segment encoder.
+      stock: sentence-transformers needs no code of the folder.
+      run: `config`, `metrics` and `corpus` of the run that trained the model; empty
+        without a run.
     """
     parts = {
-        "Use": _use(name, facts, stock),
+        "Use": _use(name, facts, family, stock),
         "Results": _results(run.get("metrics", {})),
         "Training data": _data(run, facts.get("base")),
         "Configuration": _configuration(facts, run.get("config", {})),
@@ -70,14 +79,14 @@ def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     width = document.get("width", segment["width"])
     return (
-        f"Vectors of long documents, of {width} numbers: a document is cut by "
-        f"`{_short(facts['units'])}` and `{_short(facts['segments'])}`, `{_short(segment)}` makes a vector of each "
-        f"segment, and `{_short(document)}` one of them all. Exported by docjax "
-        f"{facts['docjax']}."
+        f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` and "
+        f"`{_short(facts['segments'])}` cut a document into segments, `{_short(segment)}` makes a vector of each "
+        f"segment, and `{_short(document)}` makes one vector of all segments. docjax "
+        f"{facts['docjax']} exported this model."
     )
 
 
-def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
+def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> str:
     parts = [
         "With sentence-transformers 6 or newer:",
         _python(
@@ -86,14 +95,14 @@ def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
             "vectors = model.encode(documents)",
         ),
         _code(facts["limits"], stock),
-        "With docjax, which runs no code of any folder:",
+        "With docjax, which never runs code of a folder:",
         _python(
             "import docjax",
             f'model = docjax.load("{name}")',
             "vectors = model.encode(documents)",
         ),
     ]
-    if facts["encoder"]["segment"]["fn"].endswith(".Transformer"):
+    if family.in_transformers:
         parts += [
             "The segment encoder alone, with transformers:",
             _python(
@@ -106,7 +115,7 @@ def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
 
 
 def _code(limits: Mapping[str, Any], stock: bool) -> str:
-    """What sentence-transformers runs, and what it leaves out."""
+    """The code that sentence-transformers runs, and the text that it leaves out."""
     if not stock:
         return (
             "It runs `docjax_module.py` of this folder, which reads whole documents: "
@@ -116,9 +125,9 @@ def _code(limits: Mapping[str, Any], stock: bool) -> str:
     if not limits["inference_segments"]:
         return "It needs no code of this folder."
     return (
-        "It needs no code of this folder. Of a text longer than "
-        f"{limits['segment_tokens']:,} tokens it reads the beginning alone, and says "
-        "nothing of the rest."
+        "It needs no code of this folder. It reads only the first "
+        f"{limits['segment_tokens']:,} tokens of a text, and does not warn about the "
+        "rest."
     )
 
 
@@ -134,14 +143,15 @@ def _results(metrics: Mapping[str, Any]) -> str:
 
 def _scores(metrics: Mapping[str, Any]) -> list[tuple[str, str, float]]:
     """Task, metric and value of each score."""
-    found = [(re.fullmatch(METRICS, key), value) for key, value in metrics.items()]
-    return [(match[1], match[2], float(value)) for match, value in found if match]
+    matches = [(re.fullmatch(METRICS, key), value) for key, value in metrics.items()]
+    return [(match[1], match[2], float(value)) for match, value in matches if match]
 
 
 def _data(run: Mapping[str, Any], base: str | None) -> str:
     if not run:
         return (
-            f"Exported from {base or 'a model folder'}: its training is not known here."
+            f"Exported from {base or 'a model folder'}. docjax does not know how that "
+            "model was trained."
         )
     rows = [f"source | {_source(run['config'])}"]
     for key, value in run["corpus"].items():
@@ -151,12 +161,12 @@ def _data(run: Mapping[str, Any], base: str | None) -> str:
         else:
             rows.append(f"{COUNTS.get(key, key)} | {value:,}")
     read = "all documents" if run["config"].get("transductive") else "the part `train`"
-    begun = f", beginning with the weights of {base}" if base else ""
-    return f"Trained on {read}{begun}.\n\n" + _table("what | value", rows)
+    start = f", starting from the weights of {base}" if base else ""
+    return f"Trained on {read}{start}.\n\n" + _table("what | value", rows)
 
 
 def _source(config: Mapping[str, Any]) -> str:
-    """The kind of source, and the name of its file without the folders above."""
+    """The kind of source, and the name of its file without the folders above it."""
     source = config["source"]
     path = source.get("path")
     return _short(source) + (f" {Path(str(path)).name}" if path else "")
@@ -171,7 +181,7 @@ def _configuration(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def _public(node: Any) -> Any:
-    """A config without the folders of the machine that it was trained on."""
+    """A config whose paths have lost the folders of the machine that trained it."""
     if isinstance(node, Mapping):
         return {key: _public(value) for key, value in node.items()}
     return Path(node).name if isinstance(node, str) else node
@@ -179,33 +189,35 @@ def _public(node: Any) -> Any:
 
 def _limits(limits: Mapping[str, Any], stock: bool) -> str:
     most = limits["inference_segments"]
-    cut = (
-        f"Of a document, the first {most:,} segments are read. What is left out is "
-        + (
-            "counted and logged as a warning by docjax; sentence-transformers cuts it "
-            "without a word."
-            if stock
-            else "counted and logged as a warning."
+    if not most:
+        cut = "The model reads all segments of a document."
+    elif stock:
+        cut = (
+            f"The model reads the first {most:,} segments of a document. docjax counts "
+            "the rest and warns about it; sentence-transformers cuts it silently."
         )
-        if most
-        else "All segments of a document are read."
-    )
+    else:
+        cut = (
+            f"The model reads the first {most:,} segments of a document, counts the "
+            "rest and warns about it."
+        )
     return (
-        f"A segment has at most {limits['segment_tokens']:,} tokens; a longer one goes "
-        f"on in further segments. {cut} A query has at most {limits['query_tokens']:,} "
-        "tokens."
+        f"A segment has at most {limits['segment_tokens']:,} tokens; longer text "
+        f"continues in further segments. {cut} A query has at most "
+        f"{limits['query_tokens']:,} tokens."
     )
 
 
 def _parity(measured: Mapping[str, Any]) -> str:
     least, most = measured["words"]
-    found = measured["differences"].items()
-    rows = (f"{name} | {f'{value:.1e}' if value else 0}" for name, value in found)
+    differences = measured["differences"].items()
+    rows = (f"{name} | {f'{value:.1e}' if value else 0}" for name, value in differences)
     return (
-        f"The largest difference of any number to the trained model's, in float32, over "
-        f"{measured['documents']:,} documents of {least:,} to {most:,} words "
-        "(transformers: over the vectors of their segments; queries: over the first words "
-        "of some):\n\n" + _table("read with | difference", rows)
+        "The largest difference between a number of an exported vector and that of the "
+        f"trained model, in float32, over {measured['documents']:,} documents of "
+        f"{least:,} to {most:,} words. For transformers the vectors of segments are "
+        "compared; queries are the first words of some documents.\n\n"
+        + _table("read with | difference", rows)
     )
 
 

@@ -1,9 +1,9 @@
 """The files of an exported folder that other libraries read.
 
-transformers: config.json, and a tokenizer_config.json that takes tokenizer.json as it is.
-sentence-transformers: modules.json with stock modules where they give the same vectors,
-and otherwise with the module in `torch_module.py`, which is copied into the folder. What
-docjax reads back is in `exported.py`.
+transformers: config.json, and a tokenizer_config.json that keeps tokenizer.json as is.
+sentence-transformers: modules.json with stock modules where they give the same vectors;
+otherwise with the module in `torch_module.py`, which is copied into the folder. What
+docjax reads back is in `docjax/huggingface/exported.py`.
 """
 
 import importlib.resources
@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.huggingface import configs, exported
+from docjax.huggingface import exported
+from docjax.huggingface.families import Family
 
-TRANSFORMER = "docjax.encoders.transformer.Transformer"
-WORDS = "docjax.encoders.word_average.WordAverage"
 MEAN = "docjax.encoders.pooling.Mean"
 WHOLE = "docjax.data.units.Whole"
 EACH = "docjax.data.segments.OneEach"
@@ -34,23 +33,18 @@ TOKENS = {  # what transformers calls the special tokens of BERT and RoBERTa
 }
 
 
-def is_transformer(facts: Mapping[str, Any]) -> bool:
-    """Whether transformers can read the segment encoder."""
-    return facts["encoder"]["segment"]["fn"] == TRANSFORMER
-
-
-def write_transformer(folder: Path, facts: Mapping[str, Any], tokens: set[str]) -> None:
+def write_transformer(
+    folder: Path, facts: Mapping[str, Any], family: Family, tokens: set[str]
+) -> None:
     """Writes what `AutoModel` and `AutoTokenizer` read beside weights and tokenizer.
 
-    `tokens` are all of the tokenizer.
+    `tokens` are all tokens that the tokenizer knows.
     """
-    keywords = facts["encoder"]["segment"]
-    kind = "bert" if keywords["position_offset"] == 0 else "roberta"
-    _write(folder / "config.json", configs.to_config(keywords, kind))
+    _write(folder / "config.json", family.config(facts["encoder"]["segment"]))
     special = {
         name: token
-        for name, some in TOKENS.items()
-        for token in some
+        for name, variants in TOKENS.items()
+        for token in variants
         if token in tokens
     }
     tokenizer = {
@@ -61,46 +55,50 @@ def write_transformer(folder: Path, facts: Mapping[str, Any], tokens: set[str]) 
     _write(folder / "tokenizer_config.json", tokenizer | special)
 
 
-def write_modules(folder: Path, facts: Mapping[str, Any], special: bool) -> None:
+def write_modules(
+    folder: Path, facts: Mapping[str, Any], family: Family, special: bool
+) -> None:
     """Writes what sentence-transformers reads.
 
     `special`: the tokenizer puts tokens around a text.
     """
-    modules = _stock(facts, special)
-    kinds = modules or {"": {}}
-    _write(
-        folder / "modules.json",
-        [
-            {
-                "idx": i,
-                "name": str(i),
-                "path": f"{i}_{kind}" if i else "",
-                "type": f"{exported.STOCK}models.{kind}"
-                if modules
-                else exported.MODULE,
-            }
-            for i, kind in enumerate(kinds)
-        ],
-    )
-    for i, (kind, config) in enumerate(kinds.items()):
-        if i:
-            (folder / f"{i}_{kind}").mkdir()
-            _write(folder / f"{i}_{kind}" / "config.json", config)
-    if "Transformer" in kinds:
-        _write(folder / "sentence_bert_config.json", kinds["Transformer"])
-    _write(
-        folder / "config_sentence_transformers.json",
-        {
-            "model_type": "SentenceTransformer",
-            "similarity_fn_name": facts["similarity"],
-        },
-    )
-    if not modules:
+    modules = _stock(facts, family, special)
+    if modules:
+        _write_stock(folder, modules)
+    else:
+        _write_list(folder, {"": exported.MODULE})
         write_code(folder)
+    config = {
+        "model_type": "SentenceTransformer",
+        "similarity_fn_name": facts["similarity"],
+    }
+    _write(folder / "config_sentence_transformers.json", config)
+
+
+def _write_stock(folder: Path, modules: Mapping[str, dict]) -> None:
+    """Writes stock modules by name; the first lies in the folder itself."""
+    paths = {name: f"{i}_{name}" if i else "" for i, name in enumerate(modules)}
+    types = {paths[name]: f"{exported.STOCK}models.{name}" for name in modules}
+    _write_list(folder, types)
+    for name, path in paths.items():
+        if path:
+            (folder / path).mkdir()
+            _write(folder / path / "config.json", modules[name])
+    if "Transformer" in modules:
+        _write(folder / "sentence_bert_config.json", modules["Transformer"])
+
+
+def _write_list(folder: Path, types: Mapping[str, str]) -> None:
+    """Writes modules.json: the type of each module by its path."""
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": kind}
+        for i, (path, kind) in enumerate(types.items())
+    ]
+    _write(folder / "modules.json", modules)
 
 
 def write_code(folder: Path) -> None:
-    """Copies our module for sentence-transformers, and what it needs of docjax."""
+    """Copies our module for sentence-transformers, and the files that it imports."""
     for name, (package, source) in CODE.items():
         code = importlib.resources.files(package).joinpath(source).read_bytes()
         code = code.replace(b"\nfrom docjax.data.", b"\nfrom .docjax_")
@@ -112,31 +110,46 @@ def is_stock(folder: Path) -> bool:
     return not any((folder / name).exists() for name in CODE)
 
 
-def _stock(facts: Mapping[str, Any], special: bool) -> dict[str, dict] | None:
-    """Stock modules with their configs, in order; None if none give the same vectors.
-
-    They read one segment: the first, or for a mean of words all of a text.
-    """
+def _stock(
+    facts: Mapping[str, Any], family: Family, special: bool
+) -> dict[str, dict] | None:
+    """Stock modules and configs, in order; None if they would give other vectors."""
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
-    most = facts["limits"]["inference_segments"]
-    if (facts["units"]["fn"], facts["segments"]["fn"]) != (WHOLE, EACH):
+    cut = facts["units"]["fn"], facts["segments"]["fn"]
+    if cut != (WHOLE, EACH) or document["fn"] != MEAN:
         return None
-    if segment["fn"] == TRANSFORMER and document["fn"] == MEAN and most == 1:
-        first = segment["pooling"] == "first"
-        pooling = {
-            "word_embedding_dimension": segment["width"],
-            "pooling_mode_cls_token": first,
-            "pooling_mode_mean_tokens": not first,
-        }
-        tokens = facts["limits"]["segment_tokens"]
-        modules = {"Transformer": {"max_seq_length": tokens}, "Pooling": pooling}
-    elif segment["fn"] == WORDS and document["fn"] == MEAN and not most and not special:
-        modules = {"StaticEmbedding": {}}
-    else:
-        return None
-    if segment.get("normalize") or document.get("normalize"):
+    modules = STOCK[family.sentence_module](segment, facts["limits"], special)
+    if modules and (segment.get("normalize") or document.get("normalize")):
         modules["Normalize"] = {}
     return modules
+
+
+def _transformer(
+    segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
+) -> dict[str, dict] | None:
+    """Stock transformers read the first segment of a text."""
+    if limits["inference_segments"] != 1:
+        return None
+    first = segment["pooling"] == "first"
+    pooling = {
+        "word_embedding_dimension": segment["width"],
+        "pooling_mode_cls_token": first,
+        "pooling_mode_mean_tokens": not first,
+    }
+    tokens = {"max_seq_length": limits["segment_tokens"]}
+    return {"Transformer": tokens, "Pooling": pooling}
+
+
+def _static_embedding(
+    segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
+) -> dict[str, dict] | None:
+    """A stock mean of words reads all of a text, and no special tokens."""
+    if limits["inference_segments"] or special:
+        return None
+    return {"StaticEmbedding": {}}
+
+
+STOCK = {"Transformer": _transformer, "StaticEmbedding": _static_embedding}
 
 
 def _write(path: Path, value: Any) -> None:

@@ -1,6 +1,6 @@
-"""How far the vectors that other libraries read of an exported folder are from ours.
+"""The differences between our vectors and those of other libraries, for an export.
 
-transformers and sentence-transformers bring torch, which nothing else in docjax needs.
+transformers and sentence-transformers import torch, which nothing else in docjax needs.
 """
 
 import contextlib
@@ -15,13 +15,14 @@ from jaxtyping import Float
 from docjax.data.documents import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import is_stock
+from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import Inference
 from docjax.model.load import in_dtype, load
 from docjax.types import Document
 
 ROWS = 32  # segments or documents in one call
-QUERIES = (1, 4, 8)  # words that begin a document
+QUERIES = (1, 4, 8)  # so many first words of a document make a query
 
 
 def check_installed() -> None:
@@ -30,8 +31,8 @@ def check_installed() -> None:
         import sentence_transformers  # noqa: F401
     except ImportError:
         raise UserError(
-            "exported vectors are compared with those of sentence-transformers, which "
-            "is not here: pip install 'docjax[export]'"
+            "sentence-transformers is not installed; an export compares its vectors "
+            "with those of that library: pip install 'docjax[export]'"
         ) from None
 
 
@@ -40,28 +41,29 @@ def differences(
 ) -> dict[str, float]:
     """The largest difference of any number, by the library that reads `folder`.
 
-    Of the vectors of documents and of short queries; for transformers, of the vectors
-    of segments. All in float32.
+    Compared are the vectors of documents and of short queries; for transformers, the
+    vectors of segments. All vectors are float32.
 
     Raises:
       UserError: if a library cannot read the folder, or cuts texts into other tokens.
     """
     model = in_dtype(model, "float32")
     queries, peer = _queries(model, documents), _sentence_transformer(folder)
-    items = [full_text(one) if is_stock(folder) else _item(one) for one in documents]
-    # A GPU would multiply float32 numbers in fewer digits.
+    as_item = full_text if is_stock(folder) else _item
+    items = [as_item(document) for document in documents]
+    # Without this, a GPU multiplies float32 numbers with fewer digits.
     with jax.default_matmul_precision("float32"):
         expected = model.encode(documents)
-        found = {"docjax": load(folder, dtype="float32").encode(documents) - expected}
-        if (folder / "config.json").exists():
-            found["transformers"] = _transformers(folder, model, documents)
+        arrays = {"docjax": load(folder, dtype="float32").encode(documents) - expected}
+        if family_of(model.encoder.segment).in_transformers:
+            arrays["transformers"] = _transformers(folder, model, documents)
         vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)
-        found["sentence-transformers"] = vectors - expected
+        arrays["sentence-transformers"] = vectors - expected
         if queries:
             vectors = peer.encode_query(queries, show_progress_bar=False)
             name = "sentence-transformers, queries"
-            found[name] = vectors - model.encode_queries(queries)
-    return {name: float(np.abs(rest).max()) for name, rest in found.items()}
+            arrays[name] = vectors - model.encode_queries(queries)
+    return {name: float(np.abs(array).max()) for name, array in arrays.items()}
 
 
 def _sentence_transformer(folder: Path) -> Any:
@@ -85,8 +87,8 @@ def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
     own, most = model.tokenizer, model.limits
     room = min(most["query_tokens"], most["segment_tokens"])
     room -= len(own.prefix) + len(own.suffix)
-    words = [full_text(one).split() for one in documents[:ROWS]]
-    texts = [" ".join(some[:count]) for some in words for count in QUERIES]
+    words = [full_text(document).split() for document in documents[:ROWS]]
+    texts = [" ".join(first[:count]) for first in words for count in QUERIES]
     return [t for t, ids in zip(texts, own.encode(texts)) if len(ids) <= room]
 
 
@@ -114,45 +116,46 @@ def _transformers(
     cut = [one.first(limits["inference_segments"]) for one in cut]
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
     inference = Inference(model.encoder, None, mesh, limits["segment_tokens"])
-    rows = [ids for one in cut for ids in np.split(one.tokens, one.offsets[1:-1])]
-    found = []
+    rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
+    vectors = []
     for start in range(0, len(rows), ROWS):
         ids = [row.tolist() for row in rows[start : start + ROWS]]
         given = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
         states = encoder(**given).last_hidden_state.numpy()
-        found.append(_pooled(states, given["attention_mask"].numpy(), model))
+        vectors.append(_pooled(states, given["attention_mask"].numpy(), model))
     own = np.concatenate(inference.segments(model.params, cut))
-    return np.concatenate(found) - own
+    return np.concatenate(vectors) - own
 
 
 def _pooled(states: np.ndarray, mask: np.ndarray, model: DocumentModel) -> np.ndarray:
-    """Segment vectors as the segment encoder makes them of the states of tokens."""
+    """Segment vectors as the segment encoder makes them from the states of tokens."""
     segment = model.encoder.segment
     if segment.pooling == "first":
-        found = states[:, 0]
+        vectors = states[:, 0]
     else:
-        found = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        vectors = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
     if segment.normalize:
-        found = found / np.linalg.norm(found, axis=1, keepdims=True)
-    return found
+        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 def _check_tokens(
     tokenizer: Any, model: DocumentModel, documents: Sequence[Document]
 ) -> None:
     """Raises UserError if transformers' tokenizer gives other ids than the model's."""
-    own, texts = model.tokenizer, [full_text(one) for one in documents]
+    own, texts = model.tokenizer, [full_text(document) for document in documents]
     for text, ids in zip(texts, own.encode(texts), strict=True):
         expected = [*own.prefix, *ids, *own.suffix]
         if tokenizer(text, verbose=False)["input_ids"] != expected:
             raise UserError(
-                f"transformers' tokenizer gives {text[:40]!r} other ids than the model's"
+                f"transformers' tokenizer cuts {text[:40]!r} into other tokens than the "
+                "model's: nothing is exported"
             )
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without transformers' progress bars and its report of a pooler that is not there."""
+    """Hides transformers' progress bars and its report that the pooler is missing."""
     from transformers.utils import logging
 
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()

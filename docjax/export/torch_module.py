@@ -1,13 +1,13 @@
-"""Whole documents to vectors in sentence-transformers, the same that docjax gives.
+"""Vectors of whole documents in sentence-transformers, the same that docjax gives.
 
     SentenceTransformer(FOLDER, trust_remote_code=True).encode(documents)
 
 `docjax export` puts this file into the folders it writes; docjax itself never imports
-it, and it needs no docjax. A document is a text, or a dict {"text": ...} or {"title":
-..., "sections": [{"heading": ..., "text": ...}]}. It is read and cut into segments by
-`docjax_records.py`, a transformer or word vectors read them, and graph attention or a
-mean makes one vector of them. `docjax.json` says which. What the caps of the model leave
-out is logged as a warning.
+this file, and the folder works without docjax. A document is a text, or a dict {"text":
+...} or {"title": ..., "sections": [{"heading": ..., "text": ...}]}. `docjax_records.py`
+cuts a document into segments, a transformer or word vectors encode the segments, and
+graph attention or a mean makes one vector of them; `docjax.json` names these parts. A
+warning counts the segments that the model does not read.
 """
 
 import functools
@@ -45,8 +45,8 @@ def read_document(item):
     return document
 
 
-# Graphs: [1 + segments, 1 + segments], True where the row takes from the column; node 0
-# is the document.
+# Graphs: [1 + segments, 1 + segments], True where the node of the row receives from the
+# node of the column; node 0 is the document.
 
 
 def full(sections, edges):
@@ -127,7 +127,7 @@ class Transformer(nn.Module):
         self.first = facts["pooling"] == "first"
         self.normalize = facts["normalize"]
         self.offset = facts["position_offset"]
-        file("model.safetensors")  # into the same folder, if from the hub
+        file("model.safetensors")  # the hub puts it beside config.json
         folder = Path(file("config.json")).parent
         self.model = AutoModel.from_pretrained(
             folder, add_pooling_layer=False, **model_kwargs
@@ -137,8 +137,8 @@ class Transformer(nn.Module):
         order = torch.arange(tokens.shape[1], device=tokens.device)
         real = order < lengths[:, None]
         seen = real.clone()
-        seen[:, 0] = True  # attention over nothing is not a number
-        # Given, since RoBERTa would not count tokens that look like padding.
+        seen[:, 0] = True  # attention over no tokens gives nan
+        # RoBERTa's own positions would skip real tokens with the id of padding.
         positions = (order + self.offset).expand_as(tokens)
         words = self.model.get_input_embeddings()(tokens)
         for axis, name in enumerate(("sections", "chunks")):
@@ -166,8 +166,8 @@ SEGMENT_ENCODERS = {
 }
 
 
-# Document encoders: segment vectors [p d], lengths [p] and a graph to one vector, and the
-# vectors of queries [q d] to theirs.
+# Document encoders: segment vectors [p d], lengths [p] and a graph to one vector;
+# `query` makes query vectors from the segment vectors of queries [q d].
 
 
 class Mean(nn.Module):
@@ -227,7 +227,7 @@ DOCUMENT_ENCODERS = {
 
 
 class LongDocuments(nn.Module):
-    """The one module of the model: documents to vectors, and queries to theirs."""
+    """The only module of the model: documents or queries to vectors."""
 
     save_in_root = True
 
@@ -246,7 +246,7 @@ class LongDocuments(nn.Module):
         self.segment = make(node, file, model_kwargs, self.params)
         node = encoder["document"]
         self.document = lookup(node, DOCUMENT_ENCODERS)(node, self.params)
-        self.to(next(self.segment.parameters()).dtype)  # that of model_kwargs
+        self.to(next(self.segment.parameters()).dtype)  # the dtype in model_kwargs
 
     @classmethod
     def load(cls, name, subfolder="", model_kwargs=None, **kwargs):
@@ -259,7 +259,7 @@ class LongDocuments(nn.Module):
         return cls(facts, tokenizer, file, model_kwargs or {})
 
     def save(self, output_path, *args, **kwargs):
-        """Writes what `load` reads; docjax itself reads only what it has exported."""
+        """Writes the files that `load` reads; docjax itself reads only own exports."""
         folder = Path(output_path)
         facts = {key: value for key, value in self.facts.items() if key != "measured"}
         (folder / "docjax.json").write_text(json.dumps(facts, indent=2), "utf-8")
@@ -349,7 +349,7 @@ class LongDocuments(nn.Module):
         return found
 
     def _capped(self, segments):
-        """The segments that the model reads of each document; the rest is counted."""
+        """The segments that the model reads of each document; warns about the rest."""
         most = self.limits["inference_segments"]
         cut = [some[most:] for some in segments if most and len(some) > most]
         if cut:

@@ -1,8 +1,8 @@
 """A trained model as one folder for transformers, sentence-transformers and docjax.
 
-The folder is written beside its place, its vectors are compared with the model's, and
-then it is renamed: it is complete and right, or not there. Its files are described in
-`docjax.huggingface.exported` and `docjax.export.libraries`.
+docjax writes the folder beside its place, compares its vectors with the model's and
+then renames it: the folder is complete and right, or it is not there.
+`docjax.huggingface.exported` and `docjax.export.libraries` describe its files.
 """
 
 import contextlib
@@ -27,16 +27,17 @@ from docjax.data.tokenizer import load_tokenizer
 from docjax.errors import UserError
 from docjax.export import card, libraries, parity
 from docjax.huggingface import exported, files
+from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.run import metrics
 from docjax.storage import manifest
 from docjax.types import Document, Section
 
-MOST = 1e-4  # that a number of a vector may differ
-SAMPLE = 8  # documents that are compared, and one of LONG words
+MOST = 1e-4  # the largest difference of a number that an export may have
+SAMPLE = 8  # documents whose vectors are compared, beside one of LONG words
 LONG = 2000
-COMMIT = r"[^@]+@[0-9a-f]{40}"  # a hub name in one version
+COMMIT = r"[^@]+@[0-9a-f]{40}"  # a hub name pinned to a commit
 
 
 def export(
@@ -47,12 +48,13 @@ def export(
     """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
 
     Args:
-      documents: whose vectors are compared between the libraries; None takes some of
-        the run's corpus, or docstrings where there is none.
+      documents: the libraries must give the same vectors for these; None takes some
+        documents of the run's corpus, or docstrings without a run.
 
     Raises:
-      UserError: if `out` exists or cannot be made, a vector differs by more than
-        1e-4 (nothing is left then), or sentence-transformers is not installed.
+      UserError: if `out` exists or cannot be written, if a number of a vector differs
+        by more than 1e-4, or if sentence-transformers is not installed. Nothing is
+        left behind.
     """
     out = Path(out)
     if out.exists():
@@ -64,10 +66,10 @@ def export(
 
 
 def export_run(run: Path) -> Path:
-    """Writes a run to RUN/export, unless that is there and of its present parameters."""
+    """Writes a run to RUN/export, unless an export of the same parameters is there."""
     out, model = run / "export", load(run)
     if out.exists() and exported.read(out).get("fingerprint") == model.fingerprint():
-        logging.info("%s is there, of these parameters", out)
+        logging.info("%s already holds these parameters", out)
         return out
     with _beside(out) as partial:
         _fill(partial, out.name, run, None)
@@ -78,12 +80,12 @@ def export_run(run: Path) -> Path:
 
 @contextlib.contextmanager
 def _beside(out: Path) -> Iterator[Path]:
-    """A new folder beside `out`, which is gone at the end if it was not renamed."""
+    """A new folder beside `out`; at the end it is removed unless it was renamed."""
     partial = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        partial.chmod(0o755)  # it is made for its owner alone
+        partial.chmod(0o755)  # mkdtemp lets the owner alone read it
         yield partial
     except (OSError, SafetensorError) as error:
         raise UserError(f"{out}: cannot be written ({error})") from None
@@ -98,40 +100,41 @@ def _fill(
     model: DocumentModel | str | Path,
     documents: Sequence[Document] | None,
 ) -> None:
-    """Writes the files of an export that will be called `name`; see `export`."""
+    """Writes the files of an export that gets the name `name`; see `export`."""
     parity.check_installed()
     run, base = _run(model), _base(model)
     model = model if isinstance(model, DocumentModel) else load(model)
     facts = _write(folder, model) | {"base": base}
-    manifest.seal(folder)  # or nobody would read it
+    manifest.seal(folder)  # loading refuses a folder without a manifest
     facts["measured"] = _measured(folder, model, list(documents or _samples(run)))
     exported.write(folder, facts)
-    text = card.card(name, facts, libraries.is_stock(folder), _about(run))
+    family, stock = family_of(model.encoder.segment), libraries.is_stock(folder)
+    text = card.card(name, facts, family, stock, _about(run))
     (folder / "README.md").write_text(text, encoding="utf-8")
     manifest.seal(folder)
     logging.info("exported %s: %s", name, facts["measured"])
 
 
 def _run(model: Any) -> Path | None:
-    """The run directory that `model` names, if it does."""
+    """The run directory that `model` names, or None."""
     run = None if isinstance(model, DocumentModel) else Path(model)
     return run if run and (run / "checkpoints").is_dir() else None
 
 
 def _base(model: DocumentModel | str | Path) -> str | None:
-    """NAME@COMMIT of the hub's weights that training began with, or that are these."""
+    """The hub's weights that training started from, or the model's own: NAME@COMMIT."""
     if isinstance(model, DocumentModel):
         return None
-    found = model
-    while found and _run(found):
-        found = config_lib.load(Path(found) / "config.json").get("init")
-    if found == model:
-        found = files.pinned(model)
-    return found if found and re.fullmatch(COMMIT, str(found)) else None
+    start = model
+    while start and _run(start):
+        start = config_lib.load(Path(start) / "config.json").get("init")
+    if start == model:
+        start = files.pinned(model)
+    return start if start and re.fullmatch(COMMIT, str(start)) else None
 
 
 def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
-    """Writes all but the model card and the manifest; gives docjax.json."""
+    """Writes all but the model card and the manifest; returns docjax.json's content."""
     facts = {
         "docjax": docjax.__version__,
         "encoder": config_lib.node(model.encoder),
@@ -146,40 +149,41 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
     exported.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)
     model.tokenizer.save(folder / "tokenizer.json")
-    if libraries.is_transformer(facts):
+    family = family_of(model.encoder.segment)
+    if family.in_transformers:
         known = model.tokenizer.backend.get_vocab(with_added_tokens=True)
-        libraries.write_transformer(folder, facts, set(known))
+        libraries.write_transformer(folder, facts, family, set(known))
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
-    libraries.write_modules(folder, facts, special > 0)
+    libraries.write_modules(folder, facts, family, special > 0)
     return facts
 
 
 def _samples(run: Path | None) -> list[Document]:
-    """Documents of the run, else docstrings; at the end all of them as a long one."""
+    """Documents of the run, else docstrings; then a long one of all their words."""
     corpus = run / "corpus" if run else None
-    found = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
-    found = found or list(itertools.islice(pydocs(("optax",)), SAMPLE))
-    words = " ".join(full_text(one) for one in found).split()
+    documents = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
+    documents = documents or list(itertools.islice(pydocs(("optax",)), SAMPLE))
+    words = " ".join(full_text(document) for document in documents).split()
     long = " ".join((words * (LONG // len(words) + 1))[:LONG])
-    return [*found, Document("long", (Section("", long),))]
+    return [*documents, Document("long", (Section("", long),))]
 
 
 def _read_back(folder: Path) -> Iterator[Document]:
-    """Some documents of a corpus by length, the texts as the tokenizer gives them back.
+    """Some documents of a corpus, short to long; the tokenizer decodes their texts.
 
-    Those of more than LONG words are left out, unless all are.
+    Documents of more than LONG words are left out, unless all are longer.
     """
     corpus = Corpus.open(folder)
     backend = load_tokenizer(folder.parent / "tokenizer.json").backend
     order = np.argsort(corpus.words, kind="stable")
     order = order[: max(1, int((corpus.words <= LONG).sum()))]
     for place in np.linspace(0, len(order) - 1, min(SAMPLE, len(order))):
-        one = corpus[int(order[int(place)])]
-        texts = [""] * (1 + int(one.sections.max()))
-        for i, number in enumerate(one.sections):
-            ids = one.tokens[one.offsets[i] : one.offsets[i + 1]]
+        encoded = corpus[int(order[int(place)])]
+        texts = [""] * (1 + int(encoded.sections.max()))
+        for i, number in enumerate(encoded.sections):
+            ids = encoded.tokens[encoded.offsets[i] : encoded.offsets[i + 1]]
             texts[number] += backend.decode(ids.tolist()) + " "
-        edges = tuple((int(a), int(b)) for a, b in one.edges)
+        edges = tuple((int(a), int(b)) for a, b in encoded.edges)
         if any(map(str.strip, texts)):
             sections = tuple(Section("", text) for text in texts)
             yield Document(str(int(place)), sections, edges=edges)
@@ -188,27 +192,27 @@ def _read_back(folder: Path) -> Iterator[Document]:
 def _measured(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> dict[str, Any]:
-    """The largest differences by library, and of how many documents and words.
+    """The largest differences by library, and the numbers of documents and words.
 
     Raises:
-      UserError: if one is too large.
+      UserError: if a difference is too large.
     """
-    found = parity.differences(folder, model, documents)
-    if not all(value <= MOST for value in found.values()):
+    differences = parity.differences(folder, model, documents)
+    if not all(value <= MOST for value in differences.values()):
         raise UserError(
-            f"the exported vectors differ from the model's by {found}, more than {MOST} "
-            "allows: nothing is exported"
+            f"the exported vectors differ from the model's by {differences}, at most "
+            f"{MOST} is allowed: nothing is exported; please report this as a bug"
         )
-    words = [len(full_text(one).split()) for one in documents]
+    words = [len(full_text(document).split()) for document in documents]
     return {
-        "differences": found,
+        "differences": differences,
         "documents": len(words),
         "words": [min(words), max(words)],
     }
 
 
 def _about(run: Path | None) -> dict[str, Any]:
-    """Of a run: its config, its last metrics, and what its corpus holds."""
+    """The config of a run, its last metrics, and the summary of its corpus."""
     if run is None:
         return {}
     corpus = run / "corpus"

@@ -1,7 +1,8 @@
-"""Hugging Face's config.json <-> the keywords of our Transformer.
+"""Hugging Face's config.json <-> the keywords of our segment encoders.
 
-Also what a sentence-transformers folder says of pooling, similarity and prompts. Tensors
-are in `names.py`, files in `load.py`.
+Also what a sentence-transformers folder says of pooling, similarity and prompts. Which
+family has which mapping is in `families.py`, tensors are in `names.py`, files in
+`files.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,6 @@ from typing import Any
 from docjax.errors import UserError
 from docjax.types import SIMILARITIES
 
-KINDS = ("bert", "roberta", "xlm-roberta")  # one architecture, counted differently
 KEYWORDS = {  # ours -> theirs
     "vocabulary": "vocab_size",
     "layers": "num_hidden_layers",
@@ -39,69 +39,48 @@ OLD_POOLINGS = {
 }
 
 
-def keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Transformer that a config.json asks for.
+def bert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords of Transformer for the config.json of a BERT.
 
     Raises:
-      UserError: for a model that is not BERT or RoBERTa as published; `source` names
-        the file.
+      UserError: for a value that Transformer does not have; `source` names the file.
     """
-    _check_kind(config, source)
-    sizes = {ours: _size(config, theirs, source) for ours, theirs in KEYWORDS.items()}
-    if sizes["width"] % sizes["heads"]:
-        raise UserError(
-            f"{source}: hidden_size {sizes['width']} is not a multiple of "
-            f"num_attention_heads {sizes['heads']}"
-        )
-    activation = config.get("hidden_act", "gelu")
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise UserError(
-            f"{source}: hidden_act {activation!r} is not supported; "
-            f"supported are {', '.join(ACTIVATIONS)}"
-        )
-    return sizes | {
-        "position_offset": _offset(config, source),
-        "epsilon": _fraction(config, "layer_norm_eps", 1e-12, source),
-        "activation": ACTIVATIONS[activation],
-        "dropout": _fraction(config, "hidden_dropout_prob", 0.1, source),
-    }
+    return _transformer(config, source) | {"position_offset": 0}
 
 
-def to_config(keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The config.json of BertModel or RobertaModel with these keywords of Transformer.
+def roberta(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords of Transformer for the config.json of a RoBERTa; raises as `bert`.
 
-    Raises:
-      UserError: if `kind` is unknown or counts positions from elsewhere.
+    RoBERTa counts positions from the id after that of its padding token.
     """
-    if kind not in KINDS:
-        raise UserError(f"kind {kind!r} is none of {', '.join(KINDS)}")
-    offset = keywords["position_offset"]
-    if (kind == "bert") != (offset == 0):
-        raise UserError(
-            f"position_offset {offset} is not {kind}'s: BERT counts from 0, RoBERTa "
-            "from its padding token's id + 1"
-        )
+    keywords = _transformer(config, source)
+    if config.get("pad_token_id") is None:
+        return keywords | {"position_offset": 2}
+    padding = _size(config, "pad_token_id", source, least=0)
+    return keywords | {"position_offset": padding + 1}
+
+
+def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The config.json of a BERT or RoBERTa with these keywords of Transformer."""
     config = {theirs: keywords[ours] for ours, theirs in KEYWORDS.items()}
     return config | {
-        "model_type": kind,
-        "architectures": ["BertModel" if kind == "bert" else _class(kind)],
         "layer_norm_eps": keywords["epsilon"],
         "hidden_act": keywords["activation"],
         "hidden_dropout_prob": keywords["dropout"],
         "attention_probs_dropout_prob": keywords["dropout"],
-        "pad_token_id": max(offset - 1, 0),
+        "pad_token_id": max(keywords["position_offset"] - 1, 0),
         "position_embedding_type": "absolute",
     }
 
 
-def modules(found: Sequence[Any], source: str) -> dict[str, str]:
-    """Kind of each module of a modules.json -> its folder.
+def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
+    """Kind of each module that a modules.json lists -> its folder.
 
     Raises:
-      UserError: for a module that we do not have, or a folder elsewhere.
+      UserError: for a module that docjax does not have, or a folder elsewhere.
     """
     kinds = {}
-    for module in found:
+    for module in listed:
         kind = module.get("type") if isinstance(module, Mapping) else module
         home, _, name = str(kind).rpartition(".")
         path = module.get("path", "") if isinstance(module, Mapping) else None
@@ -111,7 +90,10 @@ def modules(found: Sequence[Any], source: str) -> dict[str, str]:
                 f"{', '.join(MODULES)} of sentence_transformers"
             )
         if not isinstance(path, str) or path in (".", "..") or {"/", "\0"} & {*path}:
-            raise UserError(f"{source}: path {path!r} is no folder beside that file")
+            raise UserError(
+                f"{source}: path {path!r} of module {name} is no folder beside that "
+                "file; write the name of a folder, or an empty path"
+            )
         kinds[name] = path
     return kinds
 
@@ -124,7 +106,7 @@ def pooling(config: Mapping[str, Any], source: str) -> str:
     """
     old = [mode for key, mode in OLD_POOLINGS.items() if config.get(key)]
     mode = config.get("pooling_mode", old or "mean")
-    modes = [str(one) for one in (mode if isinstance(mode, list) else [mode])]
+    modes = [str(name) for name in (mode if isinstance(mode, list) else [mode])]
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise UserError(
             f"{source}: pooling {' + '.join(modes)} is not supported; "
@@ -139,34 +121,48 @@ def similarity(config: Mapping[str, Any], source: str) -> str:
     Raises:
       UserError: for another similarity.
     """
-    found = config.get("similarity_fn_name") or "cosine"
-    if found not in SIMILARITIES:
+    name = config.get("similarity_fn_name") or "cosine"
+    if name not in SIMILARITIES:
         raise UserError(
-            f"{source}: similarity_fn_name {found!r} is not supported; supported are "
+            f"{source}: similarity_fn_name {name!r} is not supported; supported are "
             f"{', '.join(SIMILARITIES)}"
         )
-    return found
+    return name
 
 
 def prompts(config: Mapping[str, Any], source: str) -> dict[str, str]:
     """Name -> words that a config_sentence_transformers.json puts before texts.
 
     Raises:
-      UserError: if they are no words by name.
+      UserError: if the prompts are not an object.
     """
-    found = config.get("prompts") or {}
-    if not isinstance(found, Mapping):
-        raise UserError(f"{source}: prompts {found!r} are no words by name")
-    return {name: str(words) for name, words in found.items() if words}
-
-
-def _check_kind(config: Mapping[str, Any], source: str) -> None:
-    kind = config.get("model_type")
-    if kind not in KINDS:
+    by_name = config.get("prompts") or {}
+    if not isinstance(by_name, Mapping):
         raise UserError(
-            f"{source}: model_type {kind!r} is not supported; "
-            f"supported are {', '.join(KINDS)}"
+            f"{source}: prompts {by_name!r} is not an object; write names and words, "
+            'as in {"query": "query: "}'
         )
+    return {name: str(words) for name, words in by_name.items() if words}
+
+
+def _transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords that BERT and RoBERTa share."""
+    _check_supported(config, source)
+    sizes = {ours: _size(config, theirs, source) for ours, theirs in KEYWORDS.items()}
+    if sizes["width"] % sizes["heads"]:
+        raise UserError(
+            f"{source}: hidden_size {sizes['width']} is not a multiple of "
+            f"num_attention_heads {sizes['heads']}"
+        )
+    return sizes | {
+        "epsilon": _fraction(config, "layer_norm_eps", 1e-12, source),
+        "activation": _activation(config, source),
+        "dropout": _fraction(config, "hidden_dropout_prob", 0.1, source),
+    }
+
+
+def _check_supported(config: Mapping[str, Any], source: str) -> None:
+    """Raises UserError for variants of BERT and RoBERTa that docjax does not have."""
     refused = {
         "is_decoder": "decoders are not supported",
         "add_cross_attention": "cross-attention is not supported",
@@ -180,6 +176,16 @@ def _check_kind(config: Mapping[str, Any], source: str) -> None:
             f"{source}: position_embedding_type {positions!r} is not supported; "
             "only 'absolute' is"
         )
+
+
+def _activation(config: Mapping[str, Any], source: str) -> str:
+    name = config.get("hidden_act", "gelu")
+    if not isinstance(name, str) or name not in ACTIVATIONS:
+        raise UserError(
+            f"{source}: hidden_act {name!r} is not supported; "
+            f"supported are {', '.join(ACTIVATIONS)}"
+        )
+    return ACTIVATIONS[name]
 
 
 def _size(config: Mapping[str, Any], key: str, source: str, least: int = 1) -> int:
@@ -199,16 +205,3 @@ def _fraction(
     if type(value) not in (int, float) or not 0 <= value < 1:
         raise UserError(f"{source}: {key} is {value!r}, but must be from 0 to below 1")
     return float(value)
-
-
-def _offset(config: Mapping[str, Any], source: str) -> int:
-    # RoBERTa counts from behind its padding token's id.
-    if config["model_type"] == "bert":
-        return 0
-    if config.get("pad_token_id") is None:
-        return 2
-    return _size(config, "pad_token_id", source, least=0) + 1
-
-
-def _class(kind: str) -> str:
-    return "RobertaModel" if kind == "roberta" else "XLMRobertaModel"

@@ -1,29 +1,28 @@
 """The parts of an exported folder that docjax reads back, and how they are written.
 
     docjax.json           encoder, segments, graph and limits, as a config has them
-    model.safetensors     the segment encoder, under the names of its library
+    model.safetensors     the segment encoder, under the names of its family
     document.safetensors  all other parameters that inference reads, by our own paths
     manifest.json         the sha256 of every file
 
-`docjax.export.write` adds what other libraries read. A new segment encoder gets its names in
-`segment_names`; without, its parameters lie in document.safetensors too.
+`docjax.export.write` adds the files of other libraries. The names of tensors are in
+`families.py`.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import flax.linen as nn
 import jax
 import numpy as np
 import safetensors.numpy
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax import config as config_lib
 from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.encoders.transformer import Transformer
-from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.huggingface import configs, files, names
+from docjax.huggingface.families import family_of
 from docjax.storage import manifest
 
 FACTS = "docjax.json"
@@ -31,20 +30,11 @@ FORMAT = 2
 WEIGHTS, REST = "model.safetensors", "document.safetensors"
 FIELDS = ("encoder", "units", "segments", "graph", "limits", "labels", "similarity")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
-NOT_READ = (".py", ".md")  # by docjax: may be missing, as after a download
-TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # may be added, as LICENSE
-LAYERS = 1000  # more than any encoder has; each takes time to build
-TOKENS = 1 << 20  # of a segment: more than any encoder reads
+NOT_READ = (".py", ".md")  # docjax reads none: a download may leave them out
+TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # users may add such files: LICENSE
+LAYERS = 1000  # no encoder has more, and each layer takes time to build
+TOKENS = 1 << 20  # no encoder reads longer segments
 MODULE, STOCK = "docjax_module.LongDocuments", "sentence_transformers."
-
-
-def segment_names(segment: nn.Module) -> dict[str, str]:
-    """Parameter path of a segment encoder -> name in model.safetensors."""
-    if isinstance(segment, Transformer):
-        return names.table(segment.layers)
-    if isinstance(segment, WordAverage):
-        return {"words": "embedding.weight"}  # of sentence-transformers
-    return {}
 
 
 def write(folder: Path, facts: Mapping[str, Any]) -> None:
@@ -53,7 +43,7 @@ def write(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
-    """Writes model.safetensors and document.safetensors, those of them not empty."""
+    """Writes model.safetensors and document.safetensors; an empty file is left out."""
     table = _table(encoder)
     parts: dict[str, dict[str, np.ndarray]] = {WEIGHTS: {}, REST: {}}
     for path, array in _read_by_inference(encoder, params).items():
@@ -64,17 +54,17 @@ def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
         part[table.get(path, path)] = np.ascontiguousarray(tensor)
     for name, tensors in parts.items():
         if tensors:
-            form = {"format": "pt"}  # what transformers asks for
+            form = {"format": "pt"}  # transformers asks for this
             safetensors.numpy.save_file(tensors, folder / name, form)
-            (folder / name).chmod(0o644)  # it is written for its owner alone
+            (folder / name).chmod(0o644)  # safetensors lets the owner alone read it
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """docjax.json, after all files were found as the manifest has them.
+    """docjax.json, after all files were compared with the manifest.
 
     Raises:
-      UserError: for a file that is damaged, missing or not of the export, and for
-        facts that are none.
+      UserError: for a file that is damaged, missing or not of the export, and for a
+        docjax.json that lacks a field or has another format.
     """
     _verify(folder)
     files.refuse_code(folder)
@@ -84,25 +74,32 @@ def read(folder: Path) -> dict[str, Any]:
     if facts.get("format") != FORMAT:
         raise UserError(
             f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
-            "export the model again, or take the docjax that wrote it"
+            "export the model again, or install the docjax that wrote it"
         )
     missing = [name for name in FIELDS if name not in facts]
     if missing:
-        raise UserError(f"{path}: {', '.join(missing)} missing")
+        raise UserError(f"{path}: {', '.join(missing)} missing; export it again")
     check_limits(facts["limits"], path)
     return facts
 
 
 def pooling(folder: Path) -> tuple[str, bool]:
-    """Pooling of the segment encoder, and whether its vectors have length 1."""
+    """Pooling of the segment encoder, and whether its vectors have length 1.
+
+    Raises:
+      UserError: if transformers does not know the segment encoder.
+    """
     encoder = config_lib.build(read(folder)["encoder"], ("docjax.encoders.",))
-    segment = getattr(encoder, "segment", None)
-    if not isinstance(segment, Transformer):
-        raise UserError(f"{folder}: its segment encoder is no transformer")
-    return segment.pooling, segment.normalize
+    _check_kind(encoder, folder / FACTS)
+    if not family_of(encoder.segment).in_transformers:
+        raise UserError(
+            f"{folder}: its segment encoder {type(encoder.segment).__name__} is no "
+            "transformer; give the folder of a transformer"
+        )
+    return encoder.segment.pooling, encoder.segment.normalize
 
 
-def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
+def read_params(folder: Path, encoder: Any) -> dict[str, Any]:
     """The parameters of an encoder that inference reads, nested, float32.
 
     Raises:
@@ -111,40 +108,56 @@ def read_params(folder: Path, encoder: nn.Module) -> dict[str, Any]:
     expected = _read_by_inference(encoder, shapes(encoder, folder / FACTS))
     table = _table(encoder)
     with files.tensors(_weights(folder)) as tensors:
-        found = {path: table.get(path, path) for path in expected}
-        odd = set(found.values()) ^ set(tensors)
-        if odd:
+        _check_tensors(folder, tensors, expected, table)
+        flat = {path: _read(tensors, path, table) for path in expected}
+    return unflatten_dict(flat, sep="/")
+
+
+def _check_tensors(
+    folder: Path,
+    tensors: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    table: Mapping[str, str],
+) -> None:
+    """Raises UserError for other names or shapes than those of docjax.json."""
+    expected_names = {path: table.get(path, path) for path in expected}
+    odd = set(expected_names.values()) ^ set(tensors)
+    if odd:
+        raise UserError(
+            f"{folder}: {FACTS} asks for {len(expected)} tensors, the files hold "
+            f"{len(tensors)}: {names.some(sorted(odd))}; export the model again"
+        )
+    for path, name in expected_names.items():
+        got, want = tuple(tensors[name].get_shape()), expected[path].shape
+        if path in table and names.swapped(path):
+            want = want[::-1]
+        if got != want:
             raise UserError(
-                f"{folder}: {FACTS} asks for {len(found)} tensors, the files hold "
-                f"{len(tensors)}: {names.some(sorted(odd))}"
+                f"{folder}: {name} has shape {list(got)}, {FACTS} asks for "
+                f"{list(want)}; export the model again"
             )
-        for path, name in found.items():
-            got, want = tuple(tensors[name].get_shape()), expected[path].shape
-            if path in table and names.swapped(path):
-                want = want[::-1]
-            if got != want:
-                raise UserError(
-                    f"{folder}: {name} has shape {list(got)}, {FACTS} asks for "
-                    f"{list(want)}"
-                )
-        return names.nest({path: _read(tensors, path, table) for path in found})
 
 
-def _read(tensors: Mapping[str, Any], path: str, table: Mapping[str, str]):
+def _read(
+    tensors: Mapping[str, Any], path: str, table: Mapping[str, str]
+) -> np.ndarray:
     tensor = tensors[table.get(path, path)][:].astype(np.float32)
     return np.ascontiguousarray(names.swap(path, tensor) if path in table else tensor)
 
 
 def _read_by_inference(encoder: DocumentEncoder, params: Any) -> dict[str, Any]:
-    """By path: not the words to be predicted, nor a head that gives no classes."""
-    left = ("segment/targets",) if encoder.classifies else ("segment/targets", "head/")
-    flat = names.flatten(params).items()
-    return {path: array for path, array in flat if not path.startswith(left)}
+    """By path: all but what only training reads, and a head without classes."""
+    training_only = family_of(encoder.segment).training_only
+    left_out = tuple(f"segment/{path}" for path in training_only)
+    if not encoder.classifies:
+        left_out += ("head/",)
+    flat = flatten_dict(params, sep="/").items()
+    return {path: array for path, array in flat if not path.startswith(left_out)}
 
 
 def _table(encoder: DocumentEncoder) -> dict[str, str]:
-    found = segment_names(encoder.segment)
-    return {f"segment/{path}": name for path, name in found.items()}
+    table = family_of(encoder.segment).table(encoder.segment)
+    return {f"segment/{path}": name for path, name in table.items()}
 
 
 def _weights(folder: Path) -> list[Path]:
@@ -154,17 +167,17 @@ def _weights(folder: Path) -> list[Path]:
 def _verify(folder: Path) -> None:
     """Raises UserError if the files are not those that were exported."""
     try:
-        found = manifest.compare(folder)
+        compared = manifest.compare(folder)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{folder}: the model cannot be verified ({error}); export it again"
         ) from None
-    missing = [name for name in found.missing if not name.endswith(NOT_READ)]
-    differing = [name for name in found.differing if not name.endswith(".md")]
-    unknown = [name for name in found.unknown if Path(name).suffix not in TEXTS]
+    missing = [name for name in compared.missing if not name.endswith(NOT_READ)]
+    differing = [name for name in compared.differing if not name.endswith(".md")]
+    unknown = [name for name in compared.unknown if Path(name).suffix not in TEXTS]
     for faulty, fault in (
-        (differing, "differs from what was exported: it is damaged or changed"),
-        (missing, "is missing"),
+        (differing, "differs from what was exported: export the model again"),
+        (missing, "is missing: copy it too, or export the model again"),
         (unknown, "is no file of the export: take it out of this folder"),
     ):
         if faulty:
@@ -172,18 +185,20 @@ def _verify(folder: Path) -> None:
 
 
 def _check_modules(path: Path) -> None:
-    """Raises UserError for modules that no export has; docjax itself reads none."""
+    """Raises UserError for modules that no export has; docjax itself runs none."""
     for module in config_lib.load(path, list):
         kind = module.get("type") if isinstance(module, dict) else module
         if not str(kind).startswith((MODULE, STOCK)):
-            raise UserError(f"{path}: module {kind} is not of an export")
+            raise UserError(
+                f"{path}: module {kind} is not of an export: export the model again"
+            )
 
 
 def check_limits(limits: Any, source: Path) -> None:
     """Raises UserError for limits that no model has; `source` names their file."""
-    found = limits if isinstance(limits, dict) else {}
+    limits = limits if isinstance(limits, dict) else {}
     for name in LIMITS:
-        value = found.get(name, 0)
+        value = limits.get(name, 0)
         optional = value is None and name == "inference_segments"
         if not optional and (type(value) is not int or not 0 < value <= TOKENS):
             raise UserError(
@@ -192,8 +207,10 @@ def check_limits(limits: Any, source: Path) -> None:
 
 
 def check_sizes(node: Any, source: Path) -> None:
-    """Raises UserError for sizes that no encoder has, before any is used."""
-    for name, value in names.flatten(node).items():
+    """Raises UserError for sizes that no encoder has, before anything is built."""
+    if not isinstance(node, dict):
+        raise UserError(f"{source}: encoder {node!r} is no DocumentEncoder")
+    for name, value in flatten_dict(node, sep="/").items():
         most = LAYERS if name.endswith("layers") else configs.MOST
         if isinstance(value, (int, float)) and not 0 <= value <= most:
             path = name.replace("/", ".")
@@ -203,13 +220,13 @@ def check_sizes(node: Any, source: Path) -> None:
 
 
 def shapes(encoder: Any, source: Path) -> Any:
-    """The parameters of an encoder, nested, of which only shapes and types are there.
+    """The parameters of an encoder, nested, as shapes and types without numbers.
 
     Raises:
-      UserError: if it is none; `source` names the file that says so.
+      UserError: if such an encoder cannot be made; `source` names the file that asks
+        for it.
     """
-    if not isinstance(encoder, DocumentEncoder):
-        raise UserError(f"{source}: encoder is no DocumentEncoder")
+    _check_kind(encoder, source)
     try:
         return jax.eval_shape(lambda: fresh_params(encoder, 0))
     except UserError:
@@ -217,3 +234,11 @@ def shapes(encoder: Any, source: Path) -> Any:
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{source}: no such encoder ({reason})") from None
+
+
+def _check_kind(encoder: Any, source: Path) -> None:
+    if not isinstance(encoder, DocumentEncoder):
+        raise UserError(
+            f"{source}: encoder is no DocumentEncoder: its fn must be "
+            "docjax.encoders.document.DocumentEncoder"
+        )

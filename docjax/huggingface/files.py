@@ -23,11 +23,11 @@ def find(
 ) -> tuple[Path, str | None]:
     """The folder of a model and, if it came from the hub, its commit.
 
-    A hub name is pinned by `revision`, or written as NAME@REVISION.
+    `revision` pins a hub name, and so does writing it as NAME@REVISION.
 
     Raises:
-      UserError: if there is no such folder, and the hub has or gives none; if a folder
-        is asked for in a revision.
+      UserError: if there is no such folder and the hub gives none, or if a revision is
+        given for a folder.
     """
     folder = Path(name_or_folder)
     if folder.is_dir():
@@ -37,10 +37,15 @@ def find(
                 "a hub name"
             )
         return folder, None
-    name, _, pinned = str(name_or_folder).partition("@")
+    return _download(str(name_or_folder), revision)
+
+
+def _download(name_at_revision: str, revision: str | None) -> tuple[Path, str]:
+    """The folder of a hub name in the local cache, and its commit."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
+    name, _, pinned = name_at_revision.partition("@")
     try:
         path = huggingface_hub.snapshot_download(
             name,
@@ -50,7 +55,7 @@ def find(
     except (HFValidationError, HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"{name_or_folder}: no such folder, and not had from the Hugging Face hub "
+            f"{name_at_revision}: no such folder, and the Hugging Face hub gives no model "
             f"({type(error).__name__}: {reason}); give a folder with config.json and "
             "model.safetensors"
         ) from None
@@ -58,14 +63,14 @@ def find(
 
 
 def pinned(name_or_folder: str | Path) -> str:
-    """A hub name with the commit that it stands for, NAME@COMMIT; a folder as it is."""
+    """A hub name as NAME@COMMIT, with the commit it stands for; a folder as it is."""
     _, commit = find(name_or_folder)
     name = str(name_or_folder)
     return f"{name.partition('@')[0]}@{commit}" if commit else name
 
 
 def refuse_code(folder: Path) -> None:
-    """Raises UserError for a model with code of its own: without it, it is another one."""
+    """Raises UserError for a model with code of its own, which docjax never runs."""
     code = sorted(path.name for path in folder.glob("modeling_*.py"))
     for name in ("config.json", "tokenizer_config.json"):
         if (folder / name).exists() and "auto_map" in config_lib.load(folder / name):
@@ -73,7 +78,7 @@ def refuse_code(folder: Path) -> None:
     if code:
         raise UserError(
             f"{folder}: the model brings its own code ({', '.join(code)}), which is "
-            "never run; take it out if the model is plain BERT or RoBERTa"
+            "never run; remove it if the model is plain BERT or RoBERTa"
         )
 
 
@@ -81,21 +86,24 @@ def refuse_code(folder: Path) -> None:
 def tensors(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
     """All tensors of some safetensors files by name, opened but not yet read."""
     with contextlib.ExitStack() as stack:
-        found = {}
+        by_name = {}
         for path in paths:
             try:
                 file = stack.enter_context(safetensors.safe_open(path, framework="np"))
             except (safetensors.SafetensorError, OSError) as error:
-                raise UserError(f"{path}: not readable ({error})") from None
-            found |= {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-        yield found
+                raise UserError(
+                    f"{path}: not readable ({error}); copy or download it again"
+                ) from None
+            keys = file.keys()
+            by_name |= {name: file.get_slice(name) for name in keys}
+        yield by_name
 
 
 def weights(folder: Path) -> list[Path]:
     """The safetensors files of a folder.
 
     Raises:
-      UserError: if there are none, or not all that their index names.
+      UserError: if there are none, or if one that their index names is missing.
     """
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.exists():
@@ -104,7 +112,10 @@ def weights(folder: Path) -> list[Path]:
         names = config_lib.load(index).get("weight_map")
         names = list(names.values()) if isinstance(names, dict) else [None]
         if not all(isinstance(n, str) and Path(n).name == n for n in names):
-            raise UserError(f"{index}: weight_map does not name files of this folder")
+            raise UserError(
+                f"{index}: weight_map does not name files of this folder; copy the "
+                "folder again"
+            )
         parts = {folder / name for name in names}
         missing = sorted(part.name for part in parts if not part.exists())
         if missing:
@@ -119,4 +130,4 @@ def weights(folder: Path) -> list[Path]:
             "save them once as safetensors: transformers.AutoModel.from_pretrained("
             "FOLDER).save_pretrained(NEW_FOLDER)"
         )
-    raise UserError(f"{folder}: no model.safetensors")
+    raise UserError(f"{folder}: no model.safetensors; give a folder with weights")

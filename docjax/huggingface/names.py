@@ -1,80 +1,141 @@
-"""The one table between our parameter paths and Hugging Face's tensor names.
+"""Our parameter paths <-> the names of tensors in the files of other libraries.
 
-BERT and RoBERTa name their tensors alike, below an optional prefix. Hugging Face keeps
-a dense layer's weight as [out, in], we as [in, out]. Configs are in `configs.py`, files
-in `load.py`.
+Each family of `families.py` has a `Names`. Other libraries keep the weight of a dense
+layer as [out, in], we keep it as [in, out]. Configs are in `configs.py`, files in
+`files.py`.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-TABLE = (
-    ("embeddings/tokens/embedding", "embeddings.word_embeddings.weight"),
-    ("embeddings/positions/embedding", "embeddings.position_embeddings.weight"),
-    ("embeddings/types/embedding", "embeddings.token_type_embeddings.weight"),
-    ("embeddings/norm/scale", "embeddings.LayerNorm.weight"),
-    ("embeddings/norm/bias", "embeddings.LayerNorm.bias"),
-)
-LAYER_TABLE = (
-    ("attention/query/kernel", "attention.self.query.weight"),
-    ("attention/query/bias", "attention.self.query.bias"),
-    ("attention/key/kernel", "attention.self.key.weight"),
-    ("attention/key/bias", "attention.self.key.bias"),
-    ("attention/value/kernel", "attention.self.value.weight"),
-    ("attention/value/bias", "attention.self.value.bias"),
-    ("attention/output/kernel", "attention.output.dense.weight"),
-    ("attention/output/bias", "attention.output.dense.bias"),
-    ("attention/norm/scale", "attention.output.LayerNorm.weight"),
-    ("attention/norm/bias", "attention.output.LayerNorm.bias"),
-    ("feed_forward/inner/kernel", "intermediate.dense.weight"),
-    ("feed_forward/inner/bias", "intermediate.dense.bias"),
-    ("feed_forward/outer/kernel", "output.dense.weight"),
-    ("feed_forward/outer/bias", "output.dense.bias"),
-    ("feed_forward/norm/scale", "output.LayerNorm.weight"),
-    ("feed_forward/norm/bias", "output.LayerNorm.bias"),
-)
-ANCHOR = TABLE[0][1]  # the tensor that shows a checkpoint's prefix
-UNUSED = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
-def table(layers: int) -> dict[str, str]:
-    """Our parameter path -> Hugging Face's name without a prefix."""
-    return dict(TABLE) | {
-        f"layer_{i}/{ours}": f"encoder.layer.{i}.{theirs}"
-        for i in range(layers)
-        for ours, theirs in LAYER_TABLE
-    }
+@dataclasses.dataclass(frozen=True, eq=False)
+class Names:
+    """The tensors of a family: our parameter path -> their name.
 
-
-def encoder_names(names: Iterable[str]) -> dict[str, str]:
-    """Name in the table -> name in the file, for the tensors of the encoder.
-
-    A prefix such as "bert." is found by the token embeddings; what lies outside of it
-    is a task's head, and is left out like the pooler and buffers. Names from before
-    2019 (gamma, beta) are understood. Empty without token embeddings.
+    Attributes:
+      once: the tensors outside of the layers. The first one shows the prefix, such as
+        "bert.", that a file puts before all names of the encoder.
+      layer: the tensors of each layer; "{i}" stands for the number of the layer.
+      masked_lm: the tensors of the head that predicts masked tokens, as a file has
+        them, without a prefix. A file may lack the head.
+      decoder: the weight of that head's last layer. We read no tensor for it: the
+        layer takes the embeddings of the tokens.
+      buffers: beginnings of names inside the encoder that are no parameters.
     """
-    names = list(names)
-    found = [name for name in names if name.endswith(ANCHOR)]
-    if not found:
-        return {}
-    prefix = min(found, key=len).removesuffix(ANCHOR)
-    inside = {n.removeprefix(prefix): n for n in names if n.startswith(prefix)}
-    return {
-        _modern(short): name
-        for short, name in inside.items()
-        if short.startswith(("embeddings.", "encoder."))
-        and not short.startswith(UNUSED)
-    }
+
+    once: Mapping[str, str]
+    layer: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    masked_lm: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    decoder: str = ""
+    buffers: tuple[str, ...] = ()
+
+    @property
+    def anchor(self) -> str:
+        """The tensor whose name shows the prefix of a file."""
+        return next(iter(self.once.values()))
+
+    def table(self, layers: int = 0) -> dict[str, str]:
+        """Our parameter path -> their name without a prefix, for the encoder alone."""
+        return dict(self.once) | {
+            ours.format(i=i): theirs.format(i=i)
+            for i in range(layers)
+            for ours, theirs in self.layer.items()
+        }
+
+    def encoder_names(self, names: Iterable[str]) -> dict[str, str]:
+        """Name in the table -> name in the file, for the tensors of the encoder.
+
+        Poolers and the heads of tasks lie outside of the encoder and are left out.
+        Names from before 2019 (gamma, beta) are understood. The result is empty for a
+        file without the anchor.
+        """
+        names = list(names)
+        anchors = [name for name in names if name.endswith(self.anchor)]
+        if not anchors:
+            return {}
+        prefix = min(anchors, key=len).removesuffix(self.anchor)
+        inside = {n.removeprefix(prefix): n for n in names if n.startswith(prefix)}
+        return {
+            _modern(short): name
+            for short, name in inside.items()
+            if short.startswith(self._roots) and not short.startswith(self.buffers)
+        }
+
+    def head_names(self, names: Iterable[str]) -> dict[str, str]:
+        """Name in `masked_lm` -> name in the file, for the tensors it has."""
+        known = set(self.masked_lm.values())
+        return {_modern(name): name for name in names if _modern(name) in known}
+
+    def layer_count(self, names: Iterable[str]) -> int:
+        """How many layers some names of the table speak of."""
+        before, _, _ = next(iter(self.layer.values())).partition("{i}")
+        numbers = (re.match(rf"{re.escape(before)}(\d+)\.", name) for name in names)
+        return len({match.group(1) for match in numbers if match})
+
+    @property
+    def _roots(self) -> tuple[str, ...]:
+        """How the names of the encoder begin: "embeddings.", "encoder."."""
+        every = (*self.once.values(), *self.layer.values())
+        return tuple({f"{name.partition('.')[0]}." for name in every})
 
 
-def layer_count(names: Iterable[str]) -> int:
-    """How many layers the names (as in the table) speak of."""
-    numbers = (re.match(r"encoder\.layer\.(\d+)\.", name) for name in names)
-    return len({match.group(1) for match in numbers if match})
+BERT = Names(
+    once={
+        "embeddings/tokens/embedding": "embeddings.word_embeddings.weight",
+        "embeddings/positions/embedding": "embeddings.position_embeddings.weight",
+        "embeddings/types/embedding": "embeddings.token_type_embeddings.weight",
+        "embeddings/norm/scale": "embeddings.LayerNorm.weight",
+        "embeddings/norm/bias": "embeddings.LayerNorm.bias",
+    },
+    layer={
+        f"layer_{{i}}/{ours}": f"encoder.layer.{{i}}.{theirs}"
+        for ours, theirs in {
+            "attention/query/kernel": "attention.self.query.weight",
+            "attention/query/bias": "attention.self.query.bias",
+            "attention/key/kernel": "attention.self.key.weight",
+            "attention/key/bias": "attention.self.key.bias",
+            "attention/value/kernel": "attention.self.value.weight",
+            "attention/value/bias": "attention.self.value.bias",
+            "attention/output/kernel": "attention.output.dense.weight",
+            "attention/output/bias": "attention.output.dense.bias",
+            "attention/norm/scale": "attention.output.LayerNorm.weight",
+            "attention/norm/bias": "attention.output.LayerNorm.bias",
+            "feed_forward/inner/kernel": "intermediate.dense.weight",
+            "feed_forward/inner/bias": "intermediate.dense.bias",
+            "feed_forward/outer/kernel": "output.dense.weight",
+            "feed_forward/outer/bias": "output.dense.bias",
+            "feed_forward/norm/scale": "output.LayerNorm.weight",
+            "feed_forward/norm/bias": "output.LayerNorm.bias",
+        }.items()
+    },
+    masked_lm={
+        "masked_lm/dense/kernel": "cls.predictions.transform.dense.weight",
+        "masked_lm/dense/bias": "cls.predictions.transform.dense.bias",
+        "masked_lm/norm/scale": "cls.predictions.transform.LayerNorm.weight",
+        "masked_lm/norm/bias": "cls.predictions.transform.LayerNorm.bias",
+        "masked_lm/bias": "cls.predictions.bias",
+    },
+    decoder="cls.predictions.decoder.weight",
+    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
+)
+ROBERTA = dataclasses.replace(
+    BERT,
+    masked_lm={
+        "masked_lm/dense/kernel": "lm_head.dense.weight",
+        "masked_lm/dense/bias": "lm_head.dense.bias",
+        "masked_lm/norm/scale": "lm_head.layer_norm.weight",
+        "masked_lm/norm/bias": "lm_head.layer_norm.bias",
+        "masked_lm/bias": "lm_head.bias",
+    },
+    decoder="lm_head.decoder.weight",
+)
+STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})
 
 
 def swap(path: str, tensor: np.ndarray) -> np.ndarray:
@@ -85,30 +146,6 @@ def swap(path: str, tensor: np.ndarray) -> np.ndarray:
 def swapped(path: str) -> bool:
     """Whether the two sides keep the parameter at `path` transposed."""
     return path.endswith("/kernel")
-
-
-def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """{"a/b": x} -> {"a": {"b": x}}."""
-    tree: dict[str, Any] = {}
-    for path, value in flat.items():
-        *folders, leaf = path.split("/")
-        node = tree
-        for folder in folders:
-            node = node.setdefault(folder, {})
-        node[leaf] = value
-    return tree
-
-
-def flatten(tree: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """{"a": {"b": x}} -> {"a/b": x}."""
-    flat = {}
-    for key, value in tree.items():
-        here = f"{path}/{key}" if path else key
-        if isinstance(value, Mapping):
-            flat |= flatten(value, here)
-        else:
-            flat[here] = value
-    return flat
 
 
 def some(items: Sequence[str], most: int = 5) -> str:

@@ -1,4 +1,4 @@
-"""Weights of a Hugging Face folder or hub name as parameters of our Transformer.
+"""Weights of a Hugging Face folder or hub name as parameters of our segment encoders.
 
 Read from safetensors only: nothing is unpickled, and no code of the folder is imported.
 The way back is in `exported.py`.
@@ -9,25 +9,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from absl import logging
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax import config as config_lib
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
 from docjax.errors import UserError
-from docjax.huggingface import configs, exported, files, names
+from docjax.huggingface import configs, exported, families, files, names
+from docjax.huggingface.families import Family
 
+MEND = "take config.json and weights of the same model"
 COMPARING = "config_sentence_transformers.json"
-ASKED = tuple(  # the first that is there: length and case of texts
-    f"sentence_{kind}_config.json" for kind in configs.KINDS
+LIMITS = tuple(  # the first such file says the length and the case of texts
+    f"sentence_{kind}_config.json" for kind in families.MODEL_TYPES
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A segment encoder as found; `Transformer(**keywords)` takes `params`."""
+    """A segment encoder of a folder; `family.module(**keywords)` takes `params`."""
 
+    family: Family
     keywords: dict[str, Any]
     params: dict[str, Any]  # nested, float32 numpy arrays
     pooling: str  # "mean" or "first"
@@ -36,14 +40,20 @@ class Checkpoint:
     lowercase: bool  # texts are read in small letters, whatever the tokenizer does
     similarity: str  # "cosine" or "dot": how vectors are compared
     prompts: dict[str, str]  # by name: words that belong before texts
-    folder: Path  # where the tokenizer lies too
+    folder: Path  # the folder of the transformer, where the tokenizer lies too
 
 
-def load(name_or_folder: str | Path, revision: str | None = None) -> Checkpoint:
+def load(
+    name_or_folder: str | Path, revision: str | None = None, *, masked_lm: bool = False
+) -> Checkpoint:
     """Reads a folder, or a hub name pinned to a revision.
 
-    Of a sentence-transformers folder, its modules say where the transformer lies and
-    how it is pooled; of an exported one, docjax.json.
+    The modules of a sentence-transformers folder say where the transformer lies and
+    how its tokens are pooled; docjax.json says so of an exported folder.
+
+    Args:
+      masked_lm: also read the head that predicts masked tokens, as
+        `params["masked_lm"]`. A folder without that head gives none.
 
     Raises:
       UserError: for a missing or unsupported model, for weights that are not
@@ -56,34 +66,42 @@ def load(name_or_folder: str | Path, revision: str | None = None) -> Checkpoint:
     else:
         inner, pooling, normalize = _modules(folder)
     files.refuse_code(inner)
-    compared, named = _comparing(folder)
-    source = str(inner / "config.json")
-    keywords = configs.keywords(config_lib.load(inner / "config.json"), source)
-    asked = next(filter(None, map(_optional, map(inner.joinpath, ASKED))), {})
+    similarity, prompts = _comparing(folder)
+    family, keywords = _family(inner / "config.json")
+    asked = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
     return Checkpoint(
+        family=family,
         keywords=keywords,
-        params=_params(inner, keywords),
+        params=_params(inner, family, keywords, masked_lm),
         pooling=pooling,
         normalize=normalize,
         max_tokens=_max_tokens(inner, keywords, asked),
         lowercase=asked.get("do_lower_case") is True,
-        similarity=compared,
-        prompts=named,
+        similarity=similarity,
+        prompts=prompts,
         folder=inner,
     )
 
 
-def refuse_prompts(found: Checkpoint, source: str | Path) -> None:
-    """Raises UserError for a model whose texts are read behind prompts.
+def refuse_prompts(checkpoint: Checkpoint, source: str | Path) -> None:
+    """Raises UserError for a model that expects prompts before its texts.
 
-    Its vectors of bare texts are others; training from its weights needs no prompts.
+    Its vectors of texts without prompts would be wrong. Training may start from its
+    weights all the same.
     """
-    if found.prompts:
+    if checkpoint.prompts:
         raise UserError(
             f"{source}: the model was trained with prompts before its texts "
-            f"({found.prompts}), which docjax does not put there: empty `prompts` in "
-            f"{COMPARING} of a copy of the folder, and put them before your texts"
+            f"({checkpoint.prompts}), which docjax does not put there: empty `prompts` "
+            f"in {COMPARING} of a copy of the folder, and put them before your texts"
         )
+
+
+def _family(path: Path) -> tuple[Family, dict[str, Any]]:
+    """The family that a config.json names, and the keywords of its module."""
+    config = config_lib.load(path)
+    family = families.family_of_config(config, str(path))
+    return family, family.to_keywords(config, str(path))
 
 
 def _modules(folder: Path) -> tuple[Path, str, bool]:
@@ -91,13 +109,13 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
     path = folder / "modules.json"
     if not path.exists():
         return folder, "mean", False
-    found = configs.modules(config_lib.load(path, list), str(path))
-    inner = folder / found.get("Transformer", "")
+    folders = configs.modules(config_lib.load(path, list), str(path))
+    inner = folder / folders.get("Transformer", "")
     pooling = "mean"
-    if "Pooling" in found:
-        path = folder / found["Pooling"] / "config.json"
+    if "Pooling" in folders:
+        path = folder / folders["Pooling"] / "config.json"
         pooling = configs.pooling(config_lib.load(path), str(path))
-    return inner, pooling, "Normalize" in found
+    return inner, pooling, "Normalize" in folders
 
 
 def _comparing(folder: Path) -> tuple[str, dict[str, str]]:
@@ -113,27 +131,35 @@ def _max_tokens(
     """What the folder asks for, at most what its position table has room for."""
     room = keywords["positions"] - keywords["position_offset"]
     tokenizer = _optional(folder / "tokenizer_config.json")
-    found = asked.get("max_seq_length") or tokenizer.get("model_max_length") or room
-    if type(found) not in (int, float) or not found >= 1:
-        raise UserError(f"{folder}: segments of {found!r} tokens cannot be read")
-    return int(min(room, found))
+    tokens = asked.get("max_seq_length") or tokenizer.get("model_max_length") or room
+    if type(tokens) not in (int, float) or not tokens >= 1:
+        raise UserError(
+            f"{folder}: segments of {tokens!r} tokens cannot be read; give a number of "
+            "at least 1 as max_seq_length or model_max_length"
+        )
+    return int(min(room, tokens))
 
 
 def _optional(path: Path) -> dict[str, Any]:
     return config_lib.load(path) if path.exists() else {}
 
 
-def _params(folder: Path, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _params(
+    folder: Path, family: Family, keywords: Mapping[str, Any], masked_lm: bool
+) -> dict[str, Any]:
     with files.tensors(files.weights(folder)) as tensors:
-        found = names.encoder_names(tensors)
-        _check_names(folder, found, keywords["layers"])
-        table = names.table(keywords["layers"])
-        shapes = _shapes(keywords)
+        in_file = family.names.encoder_names(tensors)
+        _check_names(folder, family.names, in_file, keywords["layers"])
+        segment = family.module(**keywords)
+        table, shapes = family.table(segment), _shapes(segment, folder)
+        if masked_lm and _has_head(folder, family.names, tensors):
+            in_file |= family.names.head_names(tensors)
+            table |= family.names.masked_lm
+            shapes |= _head_shapes(keywords)
         for path, name in table.items():
-            _check_shape(folder, name, path, tensors[found[name]], shapes[path])
-        return names.nest(
-            {path: _read(tensors, found[name], path) for path, name in table.items()}
-        )
+            _check_shape(folder, name, path, tensors[in_file[name]], shapes[path])
+        flat = {path: _read(tensors, in_file[table[path]], path) for path in table}
+    return unflatten_dict(flat, sep="/")
 
 
 def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
@@ -141,32 +167,76 @@ def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
     return np.ascontiguousarray(names.swap(path, tensor))
 
 
-def _shapes(keywords: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    shape = (
-        jax.ShapeDtypeStruct((1, 1), jnp.int32),
-        jax.ShapeDtypeStruct((1,), jnp.int32),
+def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter of a segment encoder, by path."""
+    encoder = DocumentEncoder(segment, Mean())
+    params = exported.shapes(encoder, folder / "config.json")["segment"]
+    return {path: leaf.shape for path, leaf in flatten_dict(params, sep="/").items()}
+
+
+def _head_shapes(keywords: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter of the head that predicts masked tokens."""
+    width = keywords["width"]
+    return {
+        "masked_lm/dense/kernel": (width, width),
+        "masked_lm/dense/bias": (width,),
+        "masked_lm/norm/scale": (width,),
+        "masked_lm/norm/bias": (width,),
+        "masked_lm/bias": (keywords["vocabulary"],),
+    }
+
+
+def _has_head(
+    folder: Path, family_names: names.Names, tensors: Mapping[str, Any]
+) -> bool:
+    """Whether the file has a head that predicts masked tokens as ours does.
+
+    Raises:
+      UserError: for a head of which a part is missing.
+    """
+    in_file = family_names.head_names(tensors)
+    missing = set(family_names.masked_lm.values()) - set(in_file)
+    if not in_file:
+        return False
+    _refuse_names(folder, "missing", missing)
+    decoder = family_names.decoder
+    words = family_names.encoder_names(tensors)[family_names.anchor]
+    tied = decoder not in tensors or np.array_equal(
+        tensors[decoder][:], tensors[words][:]
     )
-    tree = jax.eval_shape(Transformer(**keywords).init, jax.random.key(0), *shape)
-    return {path: leaf.shape for path, leaf in names.flatten(tree["params"]).items()}
-
-
-def _check_names(folder: Path, found: Mapping[str, str], layers: int) -> None:
-    if not found:
-        raise UserError(f"{folder}: no tensor is called {names.ANCHOR}: not an encoder")
-    if names.layer_count(found) != layers:
-        raise UserError(
-            f"{folder}: weights of {names.layer_count(found)} layers, but config.json "
-            f"says {layers}"
+    if not tied:
+        logging.warning(
+            "%s: its head for masked tokens is left out: %s differs from the embeddings "
+            "of the tokens, which docjax takes in its place",
+            folder,
+            decoder,
         )
-    expected = set(names.table(layers).values())
-    for word, odd in (
-        ("missing", expected - set(found)),
-        ("unexpected", set(found) - expected),
-    ):
-        if odd:
-            raise UserError(
-                f"{folder}: {len(odd)} {word} tensors: {names.some(sorted(odd))}"
-            )
+    return tied
+
+
+def _check_names(
+    folder: Path, family_names: names.Names, in_file: Mapping[str, str], layers: int
+) -> None:
+    if not in_file:
+        raise UserError(
+            f"{folder}: no tensor is called {family_names.anchor}: not an encoder; "
+            "give the folder of one"
+        )
+    count = family_names.layer_count(in_file)
+    if count != layers:
+        raise UserError(
+            f"{folder}: weights of {count} layers, but config.json says {layers}; {MEND}"
+        )
+    expected = set(family_names.table(layers).values())
+    _refuse_names(folder, "missing", expected - set(in_file))
+    _refuse_names(folder, "unexpected", set(in_file) - expected)
+
+
+def _refuse_names(folder: Path, word: str, odd: set[str]) -> None:
+    if odd:
+        raise UserError(
+            f"{folder}: {len(odd)} {word} tensors: {names.some(sorted(odd))}; {MEND}"
+        )
 
 
 def _check_shape(folder, name, path, tensor, expected) -> None:
@@ -175,5 +245,5 @@ def _check_shape(folder, name, path, tensor, expected) -> None:
     if got != want:
         raise UserError(
             f"{folder}: {name} has shape {list(got)}, but config.json asks for "
-            f"{list(want)}"
+            f"{list(want)}; {MEND}"
         )

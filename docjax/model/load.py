@@ -20,10 +20,11 @@ from docjax.data.tokenizer import check_fits, load_tokenizer
 from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
-from docjax.encoders.transformer import DTYPES, Transformer
+from docjax.encoders.transformer import DTYPES
 from docjax.errors import UserError
 from docjax.huggingface import exported, files
 from docjax.huggingface import weights as huggingface
+from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel, as_document
 from docjax.storage import checkpoint
 
@@ -72,14 +73,18 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
     """The model, its segments encoded in `dtype`.
 
     Raises:
-      UserError: if its segment encoder has float32 only.
+      UserError: if its segment encoder has no such dtype.
     """
     segment = model.encoder.segment
-    if not hasattr(segment, "dtype") and dtype != "float32":
-        raise UserError(f"dtype {dtype!r}: {type(segment).__name__} has float32 only")
-    if hasattr(segment, "dtype"):
-        segment = segment.clone(dtype=dtype)
-    return dataclasses.replace(model, encoder=model.encoder.clone(segment=segment))
+    dtypes = family_of(segment).dtypes
+    if dtype not in dtypes:
+        raise UserError(
+            f"dtype {dtype!r}: {type(segment).__name__} has {', '.join(dtypes)} only"
+        )
+    if len(dtypes) == 1:
+        return model
+    encoder = model.encoder.clone(segment=segment.clone(dtype=dtype))
+    return dataclasses.replace(model, encoder=encoder)
 
 
 def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
@@ -159,23 +164,23 @@ def _similarity(objective: Any) -> str:
 
 
 def _load_huggingface(folder: Path) -> DocumentModel:
-    found = huggingface.load(folder)
-    huggingface.refuse_prompts(found, folder)
-    segment = Transformer(**found.keywords, pooling=found.pooling)
-    tokenizer = load_tokenizer(found.folder, found.lowercase)
+    weights = huggingface.load(folder)
+    huggingface.refuse_prompts(weights, folder)
+    segment = weights.family.module(**weights.keywords, pooling=weights.pooling)
+    tokenizer = load_tokenizer(weights.folder, weights.lowercase)
     check_fits(tokenizer, segment.vocabulary)
     limits = {
-        "segment_tokens": found.max_tokens,
-        "query_tokens": found.max_tokens,
+        "segment_tokens": weights.max_tokens,
+        "query_tokens": weights.max_tokens,
         "inference_segments": None,
     }
     return DocumentModel(
-        encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
-        params={"segment": jax.tree.map(jnp.asarray, found.params)},
+        encoder=DocumentEncoder(segment, Mean(normalize=weights.normalize)),
+        params={"segment": jax.tree.map(jnp.asarray, weights.params)},
         tokenizer=tokenizer,
         units=Whole(),
         segments=OneEach(),
         graph=None,
         limits=limits,
-        similarity_fn_name=found.similarity,
+        similarity_fn_name=weights.similarity,
     )

@@ -49,9 +49,7 @@ class JudgedQueries:
     def kinds(self) -> tuple[str, ...]:
         return (QUERY, *(DOCUMENT,) * (1 + self.each))
 
-    def queries(
-        self, source: Callable[[], Iterator[Document]]
-    ) -> Iterator[Document]:
+    def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
         """The queries as documents, for a corpus of their own."""
         texts, _ = self._judged(source)
         for name, text in texts.items():

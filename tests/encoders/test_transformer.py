@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
-from docjax.huggingface import configs, names
+from docjax.huggingface import families, names
 
 SIZES = dict(
     vocab_size=97,
@@ -45,11 +46,13 @@ def torch_model(kind: str, **changes):
 
 def ours(model, **changes):
     """Our transformer and its parameters, from a torch model."""
-    keywords = configs.keywords(model.config.to_dict(), "config") | changes
+    config = model.config.to_dict()
+    family = families.family_of_config(config, "config")
+    keywords = family.to_keywords(config, "config") | changes
     state = model.state_dict()
-    table = names.table(keywords["layers"])
+    table = family.names.table(keywords["layers"])
     params = {p: names.swap(p, state[n].numpy()) for p, n in table.items()}
-    return Transformer(**keywords), {"params": names.nest(params)}
+    return Transformer(**keywords), {"params": unflatten_dict(params, sep="/")}
 
 
 def rows(lengths=LENGTHS, vocabulary=97, t=None, padding=0, seed=0):
@@ -113,13 +116,13 @@ def test_gradients_equal_those_of_torch(kind):
         states = transformer.apply(params, tokens, lengths, method="hidden_states")
         return (states * weights).sum()
 
-    grads = names.flatten(jax.jit(jax.grad(loss))(params)["params"])
+    grads = flatten_dict(jax.jit(jax.grad(loss))(params)["params"], sep="/")
     out = model(
         torch.tensor(np.array(tokens, np.int64)), attention_mask=torch.tensor(real)
     )
     (out.last_hidden_state * torch.tensor(weights)).sum().backward()
     found = dict(model.named_parameters())
-    for path, name in names.table(3).items():
+    for path, name in names.BERT.table(3).items():
         expected = names.swap(path, found[name].grad.numpy())
         got = np.array(grads[path])
         if "embeddings" in name:  # torch leaves out the gradient of its padding row
@@ -236,7 +239,8 @@ def test_parameter_paths_and_shapes_are_frozen():
     tokens, lengths, _ = rows()
     tree = jax.eval_shape(transformer.init, jax.random.key(0), tokens, lengths)
     assert set(tree) == {"params"}
-    shapes = {path: leaf.shape for path, leaf in names.flatten(tree["params"]).items()}
+    flat = flatten_dict(tree["params"], sep="/")
+    shapes = {path: leaf.shape for path, leaf in flat.items()}
     assert shapes == {
         "embeddings/tokens/embedding": (97, 32),
         "embeddings/positions/embedding": (40, 32),

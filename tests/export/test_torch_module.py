@@ -11,6 +11,7 @@ from docjax.data import graphs
 from docjax.data import units as segments
 from docjax.data.documents import BadDocument, parse
 from docjax.export.libraries import CODE, write_code
+from docjax.huggingface.families import FAMILIES
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,12 @@ def test_every_cut_and_graph_has_a_torch_form(module):
             if inspect.isfunction(one) and one.__module__ == here.__name__
             if not name.startswith("_") and name not in ("adjacency", "edge_list")
         }
+
+
+def test_every_family_has_a_torch_form(module):
+    classes = [family.module for family in FAMILIES]
+    dotted = {f"{each.__module__}.{each.__qualname__}" for each in classes}
+    assert set(module.SEGMENT_ENCODERS) == dotted
 
 
 @pytest.mark.parametrize(

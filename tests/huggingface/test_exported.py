@@ -23,9 +23,11 @@ from docjax.data.tokenizer import train_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer
+from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.export import parity
 from docjax.export.write import export
+from docjax.huggingface import exported
 from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
 from docjax.storage import manifest
@@ -345,6 +347,39 @@ def test_an_export_is_read_as_it_was_written(good):
     assert "document/layer_1/sender" in names
     kernel = model.params["document"]["node"]["kernel"]
     np.testing.assert_array_equal(kernel, names["document/node/kernel"])
+
+
+@pytest.mark.parametrize(
+    "segment, training_only",
+    [
+        (Transformer(vocabulary=9, layers=1, width=4, heads=2, hidden=4), "masked_lm"),
+        (WordAverage(vocabulary=9, width=4), "targets"),
+    ],
+)
+def test_what_only_training_reads_is_not_written(segment, training_only, tmp_path):
+    encoder = DocumentEncoder(segment, GraphAttention(width=4))
+    params = fresh_params(encoder, 0)
+    extra = {"dense": {"kernel": np.ones((4, 4), np.float32)}}
+    params["segment"] = {training_only: extra} | params["segment"]
+    exported.write_params(tmp_path, encoder, params)
+    written = {
+        name
+        for path in tmp_path.glob("*.safetensors")
+        for name in safetensors.numpy.load_file(path)
+    }
+    assert not [name for name in written if training_only in name]
+    assert "document/node/kernel" in written
+    after = exported.read_params(tmp_path, encoder)
+    assert set(after["segment"]) == set(params["segment"]) - {training_only}
+
+
+def test_training_cannot_begin_with_an_export_of_word_vectors(folder, tmp_path):
+    words = {"fn": "docjax.encoders.word_average.WordAverage", "vocabulary": 270}
+    change("docjax.json", "encoder", "segment", to=words)(folder, tmp_path)
+    manifest.seal(folder)
+    with pytest.raises(UserError, match="WordAverage is no transformer") as error:
+        huggingface.load(folder)
+    assert "\n" not in str(error.value)
 
 
 def test_the_segment_encoder_of_an_export_begins_a_training(good):

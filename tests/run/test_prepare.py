@@ -74,7 +74,7 @@ def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
     folder = export("someone/small", tmp_path / "plain", texts)
     base = json.loads((folder / "docjax.json").read_text())["base"]
     assert base == f"someone/small@{hub}"
-    assert f"Exported from {base}: its training" in (folder / "README.md").read_text()
+    assert f"Exported from {base}. docjax does" in (folder / "README.md").read_text()
     run, found = tmp_path / "run", config(corpus, init="someone/small")
     sizes = dict(vocabulary=30522, width=16, heads=2, hidden=16, positions=64)
     found.encoder.segment.update(sizes | dict(types=2, layers=1, position_offset=0))
@@ -92,7 +92,7 @@ def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
     folder = export(run, tmp_path / "out", texts)
     card = huggingface_hub.ModelCard.load(folder / "README.md")
     assert card.data.base_model == "someone/small"
-    assert f"beginning with the weights of {base}" in card.text
+    assert f"starting from the weights of {base}" in card.text
     assert json.loads((folder / "docjax.json").read_text())["base"] == base
 
 

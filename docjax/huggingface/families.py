@@ -1,0 +1,130 @@
+"""One record for each family of segment encoders: all that other libraries call them.
+
+A reader finds here which class of ours reads a checkpoint, and which config, tensor
+names and modules an export of that class has. A new family is a new record at the end
+of this file, its PyTorch form in `docjax/export/torch_module.py`, and its names and its
+config mapping where they differ from those of BERT.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import flax.linen as nn
+
+from docjax.encoders.transformer import DTYPES, Transformer
+from docjax.encoders.word_average import WordAverage
+from docjax.errors import UserError
+from docjax.huggingface import configs
+from docjax.huggingface import names as names_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Family:
+    """A kind of segment encoder, in docjax and in other libraries.
+
+    Attributes:
+      module: our class.
+      names: the names of its tensors.
+      sentence_module: the module of sentence-transformers that gives the same vectors.
+      training_only: beginnings of parameter paths that only training reads; exports
+        leave them out.
+      dtypes: the values of the keyword `dtype`. A class with a single one has no such
+        keyword.
+      fixed: keywords that tell this family from the later ones of the same class.
+      architectures: model_type of config.json -> class of transformers. Exports write
+        the first. Empty: transformers has no such model, and the two functions are
+        None.
+      to_keywords: config.json and the name of its file -> keywords of `module`.
+      to_config: keywords of `module` -> config.json without type and class.
+    """
+
+    module: type[nn.Module]
+    names: names_lib.Names
+    sentence_module: str
+    training_only: tuple[str, ...]
+    dtypes: tuple[str, ...] = ("float32",)
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    architectures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    to_keywords: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
+    to_config: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+
+    @property
+    def in_transformers(self) -> bool:
+        """Whether transformers can read this family."""
+        return bool(self.architectures)
+
+    def holds(self, segment: nn.Module) -> bool:
+        """Whether a segment encoder is of this family, if it is of no earlier one."""
+        return type(segment) is self.module and all(
+            getattr(segment, name) == value for name, value in self.fixed.items()
+        )
+
+    def table(self, segment: nn.Module) -> dict[str, str]:
+        """Parameter path of a segment encoder of this family -> name of the tensor."""
+        return self.names.table(segment.layers if self.names.layer else 0)
+
+    def config(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """The config.json from which transformers makes a model of these keywords."""
+        kind, architecture = next(iter(self.architectures.items()))
+        header = {"model_type": kind, "architectures": [architecture]}
+        return header | self.to_config(keywords)
+
+
+BERT = Family(
+    module=Transformer,
+    names=names_lib.BERT,
+    sentence_module="Transformer",
+    training_only=("masked_lm/",),
+    dtypes=DTYPES,
+    fixed={"position_offset": 0},
+    architectures={"bert": "BertModel"},
+    to_keywords=configs.bert,
+    to_config=configs.to_config,
+)
+ROBERTA = dataclasses.replace(
+    BERT,
+    names=names_lib.ROBERTA,
+    fixed={},
+    architectures={"roberta": "RobertaModel", "xlm-roberta": "XLMRobertaModel"},
+    to_keywords=configs.roberta,
+)
+WORD_AVERAGE = Family(
+    module=WordAverage,
+    names=names_lib.STATIC_EMBEDDING,
+    sentence_module="StaticEmbedding",
+    training_only=("targets",),
+)
+FAMILIES = (BERT, ROBERTA, WORD_AVERAGE)
+MODEL_TYPES = {kind: family for family in FAMILIES for kind in family.architectures}
+
+
+def family_of(segment: Any) -> Family:
+    """The family of a segment encoder.
+
+    Raises:
+      UserError: for a module that is none of ours.
+    """
+    for family in FAMILIES:
+        if family.holds(segment):
+            return family
+    known = {family.module.__name__: None for family in FAMILIES}
+    raise UserError(
+        f"encoder.segment {type(segment).__name__} belongs to no family that docjax "
+        f"knows; use one of {', '.join(known)}"
+    )
+
+
+def family_of_config(config: Mapping[str, Any], source: str) -> Family:
+    """The family of a config.json; `source` names the file.
+
+    Raises:
+      UserError: for a model_type of no family.
+    """
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in MODEL_TYPES:
+        raise UserError(
+            f"{source}: model_type {kind!r} is not supported; "
+            f"supported are {', '.join(MODEL_TYPES)}"
+        )
+    return MODEL_TYPES[kind]
