@@ -150,12 +150,12 @@ def _params(
     with files.tensors(files.weights(folder)) as tensors:
         in_file = family.names.encoder_names(tensors)
         _check_names(folder, family.names, in_file, keywords["layers"])
-        segment = family.module(**keywords)
+        head = masked_lm and _has_head(folder, family.names, tensors)
+        segment = family.module(**keywords, **({"masked_lm": True} if head else {}))
         table, shapes = family.table(segment), _shapes(segment, folder)
-        if masked_lm and _has_head(folder, family.names, tensors):
+        if head:
             in_file |= family.names.head_names(tensors)
             table |= family.names.masked_lm
-            shapes |= _head_shapes(keywords)
         for path, name in table.items():
             _check_shape(folder, name, path, tensors[in_file[name]], shapes[path])
         flat = {path: _read(tensors, in_file[table[path]], path) for path in table}
@@ -172,18 +172,6 @@ def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     encoder = DocumentEncoder(segment, Mean())
     params = exported.shapes(encoder, folder / "config.json")["segment"]
     return {path: leaf.shape for path, leaf in flatten_dict(params, sep="/").items()}
-
-
-def _head_shapes(keywords: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shape of each parameter of the head that predicts masked tokens."""
-    width = keywords["width"]
-    return {
-        "masked_lm/dense/kernel": (width, width),
-        "masked_lm/dense/bias": (width,),
-        "masked_lm/norm/scale": (width,),
-        "masked_lm/norm/bias": (width,),
-        "masked_lm/bias": (keywords["vocabulary"],),
-    }
 
 
 def _has_head(

@@ -121,12 +121,18 @@ def fill_vocabulary(config: dict[str, Any], trained: int) -> None:
     config's own number stays. `trained` is the size of a tokenizer trained here.
     """
     path, init = config["tokenizer"]["path"], config["init"]
-    segment = config["encoder"]["segment"]
+    segment = segment_node(config)
     if init and is_run(init):
-        other = config_lib.load(Path(init) / "config.json")["encoder"]["segment"]
+        other = segment_node(config_lib.load(Path(init) / "config.json"))
         segment["vocabulary"] = other["vocabulary"]
     elif not path and not init:
         segment["vocabulary"] = trained
+
+
+def segment_node(config: dict[str, Any]) -> dict[str, Any]:
+    """The node of the segment encoder, or of the one that all towers are made of."""
+    segment = config["encoder"]["segment"]
+    return segment.get("encoder", segment)
 
 
 def fill_classes(config: dict[str, Any], classes: list[str]) -> None:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax import config as config_lib
 from docjax.data import corpus as corpus_lib
@@ -25,6 +26,7 @@ from docjax.data.documents import full_text
 from docjax.data.examples import Examples, Known
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.towers import Towers
 from docjax.errors import UserError
 from docjax.huggingface import files
 from docjax.huggingface import weights as huggingface
@@ -37,7 +39,9 @@ from docjax.storage.processes import wait
 from docjax.types import QUERY, Document, GraphBuilder, SegmentCutter, Views
 
 # Of an encoder, what may differ from the run that it begins with.
-TRAINING = ("dropout", "dtype", "attention", "sparse", "name", "parent")
+TRAINING = (
+    *("dropout", "dtype", "attention", "sparse", "masked_lm", "name", "parent"),
+)
 PREDICTOR = "docjax.encoders.pooling.Predictor"
 PARTS = ("units", "examples", "views", "segments", "graph", "objective", "optimizer")
 
@@ -117,7 +121,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     tokenizer = _tokenizer(config, run)
     fields.fill_vocabulary(config, tokenizer.vocabulary)
     fields.check_same(config, run)
-    rows = config["encoder"]["segment"]["vocabulary"]
+    rows = fields.segment_node(config)["vocabulary"]
     check_fits(tokenizer, rows, loaded=bool(config["init"]))
     corpus = _corpus(config, run, built["units"], tokenizer)
     queries = _queries(config, run, built["examples"], tokenizer)
@@ -178,20 +182,33 @@ def initial_params(prepared: Prepared) -> Any:
         return params
     if fields.is_run(init):
         return _from_run(Path(init), prepared.encoder, params)
-    found = huggingface.load(init)
-    given = config["encoder"]["segment"]
+    segment = fields.segment_node(config)
+    found = huggingface.load(init, masked_lm=segment.get("masked_lm", False))
+    given = segment
     wrong = [
         f"{key} {given.get(key)!r} (it has {value!r})"
         for key, value in found.keywords.items()
         if key != "dropout"
-        if given.get(key, _default(prepared.encoder.segment, key)) != value
+        if given.get(key, _default(found.family.module, key)) != value
     ]
     if wrong:
         raise UserError(
             f"init {init} does not fit encoder.segment: {', '.join(wrong)}; "
             "set these with --config.encoder.segment.KEY=VALUE"
         )
-    return params | {"segment": jax.tree.map(jnp.asarray, found.params)}
+    return params | {"segment": _begun(prepared.encoder, params, found.params)}
+
+
+def _begun(encoder: DocumentEncoder, params: Any, loaded: Any) -> Any:
+    """The segment encoder with the loaded parameters; what they lack stays fresh."""
+    loaded = flatten_dict(loaded, sep="/")
+    join = lambda fresh: unflatten_dict(
+        flatten_dict(fresh, sep="/") | {k: jnp.asarray(v) for k, v in loaded.items()},
+        sep="/",
+    )
+    if isinstance(encoder.segment, Towers):
+        return {name: join(tower) for name, tower in params["segment"].items()}
+    return join(params["segment"])
 
 
 def trained_params(prepared: Prepared) -> Any:
@@ -350,6 +367,6 @@ def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
         )
 
 
-def _default(module: Any, key: str) -> Any:
-    field = type(module).__dataclass_fields__.get(key)
+def _default(module: type, key: str) -> Any:
+    field = module.__dataclass_fields__.get(key)
     return field.default if field else None
