@@ -87,11 +87,11 @@ def texts(
       begins: of each unit, the characters at which its tokens begin.
     """
     found = []
-    for start, end, _ in _spans(units, cutter, frame):
+    for start, end, _ in _spans(units, cutter, frame).tolist():
         first = int(np.searchsorted(units.offsets, start, side="right")) - 1
         last = max(int(np.searchsorted(units.offsets, end)), first + 1)
         pieces = [
-            _piece(words[unit], begins[unit], units.offsets[unit], start, end)
+            _piece(words[unit], begins[unit], int(units.offsets[unit]), start, end)
             for unit in range(first, min(last, len(units)))
         ]
         found.append(" ".join(pieces))
@@ -100,7 +100,7 @@ def texts(
 
 def _piece(text: str, begins: np.ndarray, offset: int, start: int, end: int) -> str:
     """The part of a unit's text whose tokens lie in the span from `start` to `end`."""
-    first, after = max(int(start - offset), 0), int(end - offset)
+    first, after = max(start - offset, 0), end - offset
     at = int(begins[first]) if first else 0
     return text[at : int(begins[after])] if after < len(begins) else text[at:]
 

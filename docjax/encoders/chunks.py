@@ -46,8 +46,8 @@ class ChunkEncoder(nn.Module):
         if self.attention != "none":
             self.attend = ChunkAttention(self.heads, name="attend")
         cell = lambda name: nn.OptimizedLSTMCell(self.hidden // 2, name=name)
-        self.forwards = nn.RNN(cell("forwards"), return_carry=True)
-        self.backwards = nn.RNN(
+        self.run_forwards = nn.RNN(cell("forwards"), return_carry=True)
+        self.run_backwards = nn.RNN(
             cell("backwards"), return_carry=True, reverse=True, keep_order=True
         )
         self.project = nn.Dense(self.width, name="project")
@@ -96,8 +96,8 @@ class ChunkEncoder(nn.Module):
         shape, (p, d) = vectors.shape[:-2], vectors.shape[-2:]
         rows, counts = vectors.reshape(-1, p, d), real.reshape(-1, p).sum(-1)
         read = dict(seq_lengths=jnp.maximum(counts, 1))
-        (_, last), _ = self.forwards(rows, **read)
-        (_, first), _ = self.backwards(rows, **read)
+        (_, last), _ = self.run_forwards(rows, **read)
+        (_, first), _ = self.run_backwards(rows, **read)
         states = jnp.concatenate([last, first], axis=-1)
         states = jnp.where(counts[:, None] > 0, states, 0).reshape(*shape, -1)
         if keys is not None:  # [v b f]: a key is one example's

@@ -220,9 +220,48 @@ class GraphAttention(nn.Module):
         return out + own("bias") if self.facts["bias"] else out
 
 
+class ChunkEncoder(nn.Module):
+    """A BiLSTM over the chunks; attention between sections is for training only."""
+
+    def __init__(self, facts, params):
+        super().__init__()
+        self.facts = facts
+        self.params = params
+
+    def forward(self, vectors, lengths, graph):
+        return self.project(vectors[lengths > 0])
+
+    def query(self, vectors):
+        return torch.stack([self.project(vector[None]) for vector in vectors])
+
+    def project(self, chunks):
+        states = [
+            self.lstm("forwards", chunks), self.lstm("backwards", chunks.flip(0))
+        ]
+        kernel, bias = (
+            self.params[f"document/project/{name}"] for name in ("kernel", "bias")
+        )
+        return F.normalize(torch.cat(states) @ kernel + bias, dim=-1)
+
+    def lstm(self, name, chunks):
+        """The last hidden state of one direction (gates i, f, g, o, as torch's)."""
+        own = lambda gate, kind: self.params[f"document/{name}/{gate}/{kind}"]
+        inner = torch.cat([own(f"i{gate}", "kernel") for gate in "ifgo"], dim=1)
+        outer = torch.cat([own(f"h{gate}", "kernel") for gate in "ifgo"], dim=1)
+        bias = torch.cat([own(f"h{gate}", "bias") for gate in "ifgo"])
+        asked = chunks @ inner + bias
+        hidden = cell = torch.zeros(outer.shape[0]).to(chunks)
+        for row in asked:
+            i, f, g, o = (row + hidden @ outer).chunk(4)
+            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+            hidden = o.sigmoid() * cell.tanh()
+        return hidden
+
+
 DOCUMENT_ENCODERS = {
     "docjax.encoders.pooling.Mean": Mean,
     "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
+    "docjax.encoders.chunks.ChunkEncoder": ChunkEncoder,
 }
 
 

@@ -236,7 +236,8 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Any) -> Any:
         )
     expected = jax.eval_shape(lambda: fresh_params(other, 0))
     found = checkpoint.restore_params(run, expected)
-    return params | {name: found[name] for name in params if name != "head"}
+    loaded = flatten_dict({n: part for n, part in found.items() if n != "head"})
+    return unflatten_dict(flatten_dict(params) | loaded)
 
 
 def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:

@@ -39,7 +39,7 @@ class Sections(Ready):
         starts = np.flatnonzero(np.diff(units.sections, prepend=-1))
         if len(starts) < self.count:
             starts = np.arange(len(units))
-        cuts = [*balanced(units.offsets[starts], units.offsets[-1], self.count)]
+        cuts = [*balanced(units.offsets[starts], int(units.offsets[-1]), self.count)]
         bounds = [*starts[cuts], len(units)]
         return tuple(
             self._renumbered(units.take(np.arange(bounds[i], bounds[i + 1])), i)

@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 
 from docjax.data import corpus_files
-from docjax.data.corpus import (
-    Corpus,
-    fingerprint,
-    segment_document,
-    segment_documents,
-)
+from docjax.data.corpus import Corpus, fingerprint
 from docjax.data.documents import full_text
+from docjax.data.segments import Chunks, Joined, OneEach
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import train_tokenizer
-from docjax.data.units import passages, sentences_of, whole
+from docjax.data.units import Cut, Passages, Sentences, Whole, tokenize
 from docjax.errors import UserError
 from docjax.types import Document, Section
 
@@ -61,44 +57,58 @@ def tokenizer():
     return train_tokenizer(map(full_text, DOCUMENTS[:50]), vocabulary=300)
 
 
-@pytest.mark.parametrize("cut", [passages, sentences_of, whole])
+@pytest.mark.parametrize("units", [Passages(), Sentences(), Whole()])
 @pytest.mark.parametrize("limit", [3, 16, 1000])
-def test_nothing_is_cut_by_the_token_limit(tokenizer, cut, limit):
-    found = segment_documents(DOCUMENTS[:40], cut, tokenizer, limit)
-    for document, one in zip(DOCUMENTS[:40], found):
-        assert one.lengths.max() <= limit
-        assert (one.tokens[one.offsets[:-1]] == 0).all()
-        assert (one.tokens[one.offsets[1:] - 1] == 2).all()
-        text = one.tokens[(one.tokens != 0) & (one.tokens != 2)]
-        expected = tokenizer.encode([segment.text for segment in cut(document)])
-        np.testing.assert_array_equal(text, np.concatenate(expected))
-        assert (np.diff(one.sections) >= 0).all()
+def test_no_token_is_lost_and_every_unit_fits_into_a_segment(tokenizer, units, limit):
+    found = tokenize(DOCUMENTS[:40], units, tokenizer, limit)
+    for document, own in zip(DOCUMENTS[:40], found):
+        assert own.lengths.max() <= limit - 2
+        expected = tokenizer.encode([piece.text for piece in units(document)])
+        np.testing.assert_array_equal(own.tokens, np.concatenate(expected))
+        assert (np.diff(own.sections) >= 0).all()
 
 
-@pytest.mark.parametrize("cut", [passages, whole])
+@pytest.mark.parametrize("units", [Passages(), Sentences(), Whole()])
+@pytest.mark.parametrize("segments", [OneEach(), Joined(), Chunks()])
 @pytest.mark.parametrize("limit", [3, 16, 1000])
-def test_the_texts_of_the_pieces_are_the_text(tokenizer, cut, limit):
-    for document in DOCUMENTS[:40]:
-        tokens, pieces = segment_document(document, cut, tokenizer, limit)
-        fast = segment_documents([document], cut, tokenizer, limit)[0]
-        for name in ("tokens", "offsets", "sections", "edges"):
-            np.testing.assert_array_equal(getattr(tokens, name), getattr(fast, name))
-        assert [piece.section for piece in pieces] == tokens.sections.tolist()
-        text = "".join(segment.text for segment in cut(document))
-        assert "".join(piece.text for piece in pieces) == text
+def test_the_texts_of_the_segments_are_the_text(tokenizer, units, segments, limit):
+    cut = Cut(units, segments, tokenizer, limit)
+    for document in DOCUMENTS[:20]:
+        found, pieces = cut.with_texts(document)
+        [fast] = cut.documents([document])
+        for name in ("tokens", "offsets", "places", "edges"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(fast, name))
+        assert [piece.section for piece in pieces] == found.sections.tolist()
+        text = "".join(piece.text for piece in units(document))
+        joined = "".join(piece.text for piece in pieces)
+        assert joined.replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_piece_shows_the_words_that_its_tokens_read(tokenizer):
-    document = Document("d", (Section("", "graph node attention " * 40),))
-    tokens, pieces = segment_document(document, whole, tokenizer, 12)
-    for i, piece in enumerate(pieces):
-        ids = tokens.tokens[tokens.offsets[i] + 1 : tokens.offsets[i + 1] - 1]
-        assert tokenizer.backend.decode(ids.tolist()).strip() == piece.text.strip()
+def test_a_segment_shows_the_words_that_its_tokens_read(tokenizer):
+    document = Document("d", (Section("", "graph node attention. " * 40),))
+    for units, segments in ((Whole(), OneEach()), (Sentences(), Chunks())):
+        cut = Cut(units, segments, tokenizer, 12)
+        found, pieces = cut.with_texts(document)
+        for i, piece in enumerate(pieces):
+            ids = found.tokens[found.offsets[i] + 1 : found.offsets[i + 1] - 1]
+            said = tokenizer.backend.decode(ids.tolist()).split()
+            assert said == piece.text.split()
 
 
 def test_a_limit_without_room_for_text_is_refused(tokenizer):
-    with pytest.raises(UserError, match="limit=2: .* 2 special tokens"):
-        segment_documents(DOCUMENTS[:1], whole, tokenizer, 2)
+    with pytest.raises(UserError, match="segment_tokens 2: .* 2 special tokens"):
+        tokenize(DOCUMENTS[:1], Whole(), tokenizer, 2)
+
+
+def test_a_corpus_knows_the_links_and_queries_of_its_documents(tokenizer, tmp_path):
+    some = [
+        Document("a", (Section("H", "graph"),), links=("c", "a", "nowhere")),
+        Document("b", (Section("", "node"),), query="what is a node?"),
+        Document("c", (Section("", "attention"),), links=("b",)),
+    ]
+    corpus = build(tmp_path / "corpus", tokenizer, some)
+    assert [links.tolist() for links in corpus.links] == [[2], [], [1]]
+    assert corpus.queries == [None, "what is a node?", None]
 
 
 def test_words_are_counted_in_all_documents_or_some(tokenizer, tmp_path, monkeypatch):
@@ -112,13 +122,13 @@ def test_words_are_counted_in_all_documents_or_some(tokenizer, tmp_path, monkeyp
 
 
 def build(folder, tokenizer, documents=DOCUMENTS, print_="one"):
-    return Corpus.build(folder, documents, passages, tokenizer, 64, print_)
+    return Corpus.build(folder, documents, Passages(), tokenizer, 64, print_)
 
 
 def test_a_corpus_gives_back_what_was_written(tokenizer, tmp_path):
     build(tmp_path / "corpus", tokenizer)
     corpus = Corpus.open(tmp_path / "corpus")
-    expected = segment_documents(DOCUMENTS, passages, tokenizer, 64)
+    expected = tokenize(DOCUMENTS, Passages(), tokenizer, 64)
     assert len(corpus) == len(DOCUMENTS)
     for found, one in zip(corpus, expected, strict=True):
         for name in ("tokens", "offsets", "sections", "edges"):
@@ -140,11 +150,11 @@ def test_the_summary_counts_what_is_there(tokenizer, tmp_path):
     assert corpus.summary() == {
         "documents": 600,
         "words": corpus.words.sum(),
-        "segments": len(corpus.lengths),
+        "units": len(corpus.lengths),
         "tokens": corpus.lengths.sum(),
         "edges": sum(len(document.edges) for document in DOCUMENTS),
         "longest": corpus.lengths.max(),
-        "most_segments": corpus.counts.max(),
+        "most_units": corpus.counts.max(),
         "labels": {f"label{i}": 150 for i in range(4)},
         "splits": {"train": 200, "test": 200},
     }
@@ -175,7 +185,7 @@ def test_a_corpus_of_another_fingerprint_is_written_again(tokenizer, tmp_path):
 def test_a_corpus_of_the_same_contents_takes_the_new_fingerprint(tokenizer, tmp_path):
     def found(print_, contents, documents):
         folder = tmp_path / "corpus"
-        cut = passages, tokenizer, 64
+        cut = Passages(), tokenizer, 64
         return len(Corpus.build(folder, documents, *cut, print_, lambda: contents))
 
     assert found("one", "same", DOCUMENTS[:5]) == 5
@@ -191,14 +201,14 @@ def test_a_corpus_killed_while_it_is_written_is_built_anew(tokenizer, tmp_path):
     code = """if True:
         import sys, time
         from docjax.data import tokenizer
-        from docjax.data import units as segments
+        from docjax.data import units
         from docjax.data import corpus as tokens
         from docjax.types import Document, Section
         def documents():
             for i in range(10**9):
                 yield Document(str(i), (Section("", "some words"),))
         tokenizer = tokenizer.load_tokenizer("tokenizer.json")
-        cut = segments.passages
+        cut = units.Passages()
         tokens.Corpus.build("corpus", documents(), cut, tokenizer, 64, "one")
     """
     root = Path(__file__).resolve().parents[2]
@@ -236,7 +246,7 @@ def test_an_empty_corpus_is_refused(tokenizer, tmp_path):
 
 
 def test_a_document_without_words_is_named(tokenizer, tmp_path):
-    with pytest.raises(UserError, match="'blank' has no segments"):
+    with pytest.raises(UserError, match="'blank' has no units"):
         build(tmp_path / "corpus", tokenizer, [Document("blank", (Section("", " "),))])
 
 
@@ -258,14 +268,14 @@ def test_the_fingerprint_changes_with_everything_it_names(tokenizer, tmp_path):
     other = train_tokenizer(["some words"], vocabulary=270)
 
     def prints():
-        yield fingerprint(source, passages, tokenizer, 64)
-        yield fingerprint(source, passages, tokenizer, 65)
-        yield fingerprint(source, passages, other, 64)
-        yield fingerprint(source, whole, tokenizer, 64)
-        cut = functools.partial(passages, words=50)
+        yield fingerprint(source, Passages(), tokenizer, 64)
+        yield fingerprint(source, Passages(), tokenizer, 65)
+        yield fingerprint(source, Passages(), other, 64)
+        yield fingerprint(source, Whole(), tokenizer, 64)
+        cut = Passages(words=50)
         yield fingerprint(source, cut, tokenizer, 64)
         lenient = functools.partial(jsonl, path=str(file), max_bad_fraction=0.5)
-        yield fingerprint(lenient, passages, tokenizer, 64)
+        yield fingerprint(lenient, Passages(), tokenizer, 64)
 
     found = list(prints())
     assert len(set(found)) == len(found)
@@ -282,7 +292,7 @@ def test_the_fingerprint_of_contents_knows_no_times(tokenizer, tmp_path):
         file.write_text(text)
         os.utime(file, (time, time))
         kinds = (False, True)
-        return [fingerprint(source, passages, tokenizer, 64, kind) for kind in kinds]
+        return [fingerprint(source, Passages(), tokenizer, 64, kind) for kind in kinds]
 
     before, later, other = prints("some", 1), prints("some", 2), prints("more", 1)
     assert before[0] == other[0] != later[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from docjax.data.documents import full_text, parse
-from docjax.data.units import passages, sentences_of, whole
+from docjax.data.units import Passages, Sentences, Whole
 from docjax.types import Document, Section
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
@@ -17,17 +17,17 @@ def document(*sections, title=""):
 
 def test_a_passage_takes_the_next_sentence_while_it_fits():
     text = "A b cat. D egg. F g h ice. Jam."
-    found = passages(document(("", text)), words=5)
+    found = Passages(words=5)(document(("", text)))
     assert [s.text for s in found] == ["A b cat. D egg.", "F g h ice. Jam."]
 
 
 def test_a_sentence_above_the_limit_is_a_passage_alone():
-    found = passages(document(("", "A bee. C d e f g ham. I jog.")), words=5)
+    found = Passages(words=5)(document(("", "A bee. C d e f g ham. I jog.")))
     assert [s.text for s in found] == ["A bee.", "C d e f g ham.", "I jog."]
 
 
 def test_a_passage_never_crosses_a_section_boundary():
-    found = passages(document(("", "A b."), ("Two", "C d."), ("", "E.")), words=100)
+    found = Passages(words=100)(document(("", "A b."), ("Two", "C d."), ("", "E.")))
     assert [(s.text, s.section) for s in found] == [
         ("A b.", 0),
         ("Two C d.", 1),
@@ -36,20 +36,20 @@ def test_a_passage_never_crosses_a_section_boundary():
 
 
 def test_title_and_heading_are_the_first_sentences():
-    found = sentences_of(document(("Head", "A b."), ("", "C."), title="The title"))
+    found = Sentences()(document(("Head", "A b."), ("", "C."), title="The title"))
     assert [s.text for s in found] == ["The title", "Head", "A b.", "C."]
     assert [s.section for s in found] == [0, 0, 0, 1]
 
 
 def test_a_document_of_a_title_alone_has_one_passage():
-    assert [s.text for s in passages(Document("d", (), title="T u"))] == ["T u"]
+    assert [s.text for s in Passages()(Document("d", (), title="T u"))] == ["T u"]
 
 
 def test_whole_is_the_full_text_as_written():
-    assert whole(document(("H", "A\n b."), title="T"))[0].text == "T\n\nH\n\nA\n b."
+    assert Whole()(document(("H", "A\n b."), title="T"))[0].text == "T\n\nH\n\nA\n b."
 
 
-@pytest.mark.parametrize("cut", [passages, sentences_of, whole])
+@pytest.mark.parametrize("cut", [Passages(), Sentences(), Whole()])
 @pytest.mark.parametrize("name", ["20news", "openstax"])
 def test_the_words_of_real_documents_are_all_there_in_order(name, cut):
     for one in real(name, 200):
@@ -61,8 +61,8 @@ def test_the_words_of_real_documents_are_all_there_in_order(name, cut):
 def test_passages_of_real_documents_hold_at_most_100_words_or_one_sentence(name):
     checked = 0
     for one in real(name, 200):
-        cut = {" ".join(s.text.split()) for s in sentences_of(one)}
-        for passage in passages(one, words=100):
+        cut = {" ".join(s.text.split()) for s in Sentences()(one)}
+        for passage in Passages(words=100)(one):
             checked += 1
             assert len(passage.text.split()) <= 100 or passage.text in cut
     assert checked > 500

@@ -244,9 +244,7 @@ def plain(name: str, dropout: bool) -> tuple:
 
     @jax.jit
     def gradient(params, arrays):
-        return plain_gradient(
-            cache, params, arrays._replace(towers=batch.towers), key
-        )
+        return plain_gradient(cache, params, arrays._replace(towers=batch.towers), key)
 
     return jax.device_get(gradient(one.params(), batch._replace(towers=())))
 

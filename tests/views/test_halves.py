@@ -6,13 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from docjax.types import Segments
+from docjax.types import Units
 from docjax.views.halves import Halves
 
 
-def document(count: int) -> Segments:
+def document(count: int) -> Units:
     """Segment i is i + 1 tokens of value i, in section i."""
-    return Segments(
+    return Units(
         tokens=np.repeat(np.arange(count), np.arange(count) + 1).astype(np.int32),
         offsets=np.cumsum([0, *range(1, count + 1)]),
         sections=np.arange(count, dtype=np.int32),
@@ -20,7 +20,7 @@ def document(count: int) -> Segments:
     )
 
 
-def numbers(view: Segments) -> tuple[int, ...]:
+def numbers(view: Units) -> tuple[int, ...]:
     return tuple(view.sections.tolist())
 
 
@@ -52,6 +52,6 @@ def test_a_segment_keeps_its_tokens_and_the_document_its_edges():
 
 
 def test_two_segments_are_the_least():
-    assert Halves.least_segments == 2
+    assert Halves.least_units == 2
     one, other = Halves()(document(2), np.random.default_rng(3))
     assert len(one) == len(other) == 1

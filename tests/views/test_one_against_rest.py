@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from docjax.types import Segments
+from docjax.types import DOCUMENT, QUERY, Units
 from docjax.views.one_against_rest import OneAgainstRest
 
 
-def document(count: int) -> Segments:
-    """Segments of one token each, numbered by it and by section."""
+def document(count: int) -> Units:
+    """Units of one token each, numbered by it and by section."""
     numbers = np.arange(count, dtype=np.int32)
-    return Segments(numbers, np.arange(count + 1), numbers, np.zeros((0, 2), np.int32))
+    return Units(numbers, np.arange(count + 1), numbers, np.zeros((0, 2), np.int32))
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -41,6 +41,6 @@ def test_the_rest_is_all_others_in_order():
 
 def test_the_one_is_read_as_a_query_and_two_segments_are_the_least():
     views = OneAgainstRest()
-    assert (views.queries, views.count, views.least_segments) == ((0,), 2, 2)
+    assert (views.kinds, views.least_units) == ((QUERY, DOCUMENT), 2)
     one, rest = views(document(2), np.random.default_rng(2))
     assert len(one) == len(rest) == 1
