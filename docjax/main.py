@@ -22,7 +22,7 @@ from docjax.errors import UserError
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.prepare import prepare, trained_params
-from docjax.run.scoring import Evaluation
+from docjax.run.scoring import Scoring
 from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 
@@ -75,9 +75,9 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     prepared = frozen.with_vectors(prepare(config, workdir))
     if mode == "train":
         mesh = sharding.mesh()
-        loop.train(prepared, mesh, Evaluation(prepared, mesh))
+        loop.train(prepared, mesh, Scoring(prepared, mesh))
     after = trained_params(prepared)
-    local = Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
+    local = Scoring(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if not metrics:
         raise UserError(

@@ -15,11 +15,12 @@ Axis letters, the same in every annotation, docstring and einsum string:
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 SIMILARITIES = ("cosine", "dot")  # of vectors
 
@@ -136,3 +137,58 @@ class Embeddings(NamedTuple):
     vectors: np.ndarray  # float32 [c d]
     labels: list[str]
     predictions: list[str] | None = None  # of a trained classification head
+
+
+@runtime_checkable
+class TaskData(Protocol):
+    """The documents that tasks read, encoded: those of a run, or a user's files.
+
+    A part is "train", "validation" or "test".
+    """
+
+    similarity: str  # "cosine" or "dot": how training compared vectors
+
+    def labels(self, part: str) -> list[str]:
+        """The labels of the part's labelled documents; nothing is encoded."""
+        ...
+
+    def labelled(self, part: str) -> Embeddings:
+        """The labelled documents of a part."""
+        ...
+
+    def documents(self, part: str) -> Iterator[Document]:
+        """The documents of a part, with their texts."""
+        ...
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        """The ids that no document has, sorted; nothing is encoded."""
+        ...
+
+    def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
+        """The vectors of documents by id; UserError for one that is not there."""
+        ...
+
+    def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
+        """The vectors of queries."""
+        ...
+
+    def encode(
+        self, documents: Iterable[Document]
+    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        """The ids and vectors of other documents, in flat memory."""
+        ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
+
+    A task names the data it reads; `part` is what it is scored on, "test" or
+    "validation".
+    """
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError if the data are missing, before anything is encoded."""
+        ...
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]: ...
