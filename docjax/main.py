@@ -22,7 +22,6 @@ from docjax.errors import UserError
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.prepare import prepare, trained_params
-from docjax.run.scoring import Scoring
 from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 
@@ -73,6 +72,10 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     metrics. An export goes to `workdir/export`."""
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
+    # Imported here: scikit-learn takes longer than all the rest, and a mistake in a
+    # flag is told without it.
+    from docjax.run.scoring import Scoring
+
     if mode == "train":
         mesh = sharding.mesh()
         loop.train(prepared, mesh, Scoring(prepared, mesh))
