@@ -24,6 +24,8 @@ from docjax.data.units import sentences_of
 from docjax.data.vocabulary import vocabulary
 from docjax.run.prepare import Prepared
 from docjax.tasks.clustering import assign
+from docjax.tasks.embeddings import LabelledVectors
+from docjax.tasks.runner import scores
 from docjax.types import Embeddings
 
 PASSES = 20
@@ -155,10 +157,9 @@ def of_vectors(vectors, prepared: Prepared) -> dict[str, float]:
         parts[part] = Embeddings(vectors[np.array(rows)], names)
     if scipy.sparse.issparse(vectors):
         return _of_sparse(parts, "clustering" in prepared.config["tasks"])
-    found = {}
-    for name, task in config_lib.build(prepared.config["tasks"]).items():
-        found |= {f"{name}/{key}": value for key, value in task(**parts).items()}
-    return found
+    tasks = config_lib.build(prepared.config["tasks"])
+    found = scores(tasks, LabelledVectors(parts), "test")
+    return {name.removeprefix("eval/"): value for name, value in found.items()}
 
 
 def _of_sparse(parts: dict[str, Embeddings], cluster: bool) -> dict[str, float]:

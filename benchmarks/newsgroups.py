@@ -60,7 +60,7 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
     found.log_every = 10
     found.evaluate_every = 10**9  # at the end only
     found.checkpoint_every = 20
-    found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.clustering"))
+    found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
     if system == "scratch":
         found.encoder.segment.update(layers=4, width=256, heads=4, hidden=1024)
         found.encoder.document.width = 256

@@ -124,17 +124,17 @@ def get_config(variant: str = "") -> ConfigDict:
             evaluate_every=0,  # at the end only
             checkpoint_every=placeholder(int),
             tasks=dict(
-                classification=dict(fn="docjax.tasks.classification.linear"),
+                classification=dict(fn="docjax.tasks.classification.Linear"),
                 classification_raw=dict(
-                    fn="docjax.tasks.classification.linear", standardize=False
+                    fn="docjax.tasks.classification.Linear", standardize=False
                 ),
                 clustering=dict(
-                    fn="docjax.tasks.clustering.clustering",
+                    fn="docjax.tasks.clustering.Clustering",
                     all_documents=True,
                     normalize=True,
                 ),
                 clustering_raw=dict(
-                    fn="docjax.tasks.clustering.clustering", all_documents=True
+                    fn="docjax.tasks.clustering.Clustering", all_documents=True
                 ),
             ),
             init=placeholder(str),

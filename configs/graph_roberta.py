@@ -99,8 +99,8 @@ def get_config(variant: str = "") -> ConfigDict:
             evaluate_every=placeholder(int),
             checkpoint_every=placeholder(int),
             tasks=dict(
-                clustering=dict(fn="docjax.tasks.clustering.clustering"),
-                classification=dict(fn="docjax.tasks.classification.linear"),
+                clustering=dict(fn="docjax.tasks.clustering.Clustering"),
+                classification=dict(fn="docjax.tasks.classification.Linear"),
             ),
             init=placeholder(str),
             select=placeholder(str),

@@ -37,9 +37,7 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     config.views = dict(fn="docjax.views.whole.Whole")
     config.encoder.head = dict(fn="docjax.encoders.pooling.Classifier", classes=0)
     config.objective = dict(fn="docjax.objectives.cross_entropy.cross_entropy")
-    config.tasks = dict(
-        classification=dict(fn="docjax.tasks.classification.end_to_end")
-    )
+    config.tasks = dict(classification=dict(fn="docjax.tasks.classification.EndToEnd"))
     config.optimizer.weight_decay = 0.01
     config.splits.validation = "dev" if variant == "hyperpartisan" else "validation"
     config.select = "classification/accuracy"

@@ -13,7 +13,16 @@ from collections.abc import Sequence
 
 from docjax.errors import UserError
 
-COMMANDS = ("augment", "compare", "encode", "evaluate", "export", "search", "serve")
+COMMANDS = (
+    "augment",
+    "compare",
+    "encode",
+    "evaluate",
+    "export",
+    "mine",
+    "search",
+    "serve",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

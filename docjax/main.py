@@ -22,7 +22,6 @@ from docjax.errors import UserError
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.prepare import prepare, trained_params
-from docjax.run.scoring import Evaluation
 from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 
@@ -73,11 +72,15 @@ def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     metrics. An export goes to `workdir/export`."""
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
+    # Imported here: scikit-learn takes longer than all the rest, and a mistake in a
+    # flag is told without it.
+    from docjax.run.scoring import Scoring
+
     if mode == "train":
         mesh = sharding.mesh()
-        loop.train(prepared, mesh, Evaluation(prepared, mesh))
+        loop.train(prepared, mesh, Scoring(prepared, mesh))
     after = trained_params(prepared)
-    local = Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
+    local = Scoring(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if not metrics:
         raise UserError(

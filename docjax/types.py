@@ -306,10 +306,27 @@ class Objective(Protocol):
 
 @runtime_checkable
 class TaskData(Protocol):
-    """The documents that tasks read, encoded: those of a run, or a user's files."""
+    """The documents that tasks read, encoded: those of a run, or a user's files.
+
+    A part is "train", "validation" or "test".
+    """
+
+    similarity: str  # "cosine" or "dot": how training compared vectors
+
+    def labels(self, part: str) -> list[str]:
+        """The labels of the part's labelled documents; nothing is encoded."""
+        ...
 
     def labelled(self, part: str) -> Embeddings:
-        """The labelled documents of the part "train", "validation" or "test"."""
+        """The labelled documents of a part."""
+        ...
+
+    def documents(self, part: str) -> Iterator[Document]:
+        """The documents of a part, with their texts."""
+        ...
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        """The ids that no document has, sorted; nothing is encoded."""
         ...
 
     def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
@@ -320,8 +337,10 @@ class TaskData(Protocol):
         """The vectors of queries."""
         ...
 
-    def documents(self) -> Iterator[Document]:
-        """All documents, with their texts."""
+    def encode(
+        self, documents: Iterable[Document]
+    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        """The ids and vectors of other documents, in flat memory."""
         ...
 
 
@@ -332,6 +351,10 @@ class Task(Protocol):
     A task names the data it reads; `part` is what it is scored on, "test" or
     "validation".
     """
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError if the data are missing, before anything is encoded."""
+        ...
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]: ...
 

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "objectives": set(),
     "huggingface": {"encoders", "storage"},
     "retrieval": {"data"},
-    "tasks": {"retrieval"},
+    "tasks": {"data", "retrieval"},
     "model": PARTS | {"huggingface", "retrieval", "storage", "tasks"},
     "explain": {"model"},
     "run": PARTS | MODELS | {"explain", "storage"} - {"export"},

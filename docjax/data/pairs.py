@@ -1,15 +1,20 @@
-"""Pairs of documents that are similar or not, from a table.
+"""Pairs of documents that are similar or not: from a table, or from links.
 
-A tab-separated file whose first line is `split, source, target, label`: two ids, and 1
-for similar, 0 for not.
+The table is a tab-separated file whose first line is `split, source, target, label`: a
+split, two ids, and 1 for similar, 0 for not.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from docjax.errors import UserError
+from docjax.types import Document
 
 COLUMNS = ["split", "source", "target", "label"]
+DRAWS = 100  # of a random source, before all of them are looked at
 
 
 class Pair(NamedTuple):
@@ -30,7 +35,7 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
         raise UserError(f"{file}: cannot be read ({error})") from None
     if not lines or lines[0].split("\t") != COLUMNS:
         raise UserError(f"{file}, line 1: not {', '.join(COLUMNS)} with tabs between")
-    found: dict[str, list[Pair]] = {}
+    pairs: dict[str, list[Pair]] = {}
     for number, line in enumerate(lines[1:], start=2):
         fields = line.split("\t")
         if len(fields) != len(COLUMNS) or fields[3] not in ("0", "1"):
@@ -39,5 +44,48 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
                 "tabs between, and label 0 or 1"
             )
         pair = Pair(fields[1], fields[2], fields[3] == "1")
-        found.setdefault(fields[0], []).append(pair)
-    return found
+        pairs.setdefault(fields[0], []).append(pair)
+    return pairs
+
+
+def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:
+    """Each pair of documents with a link between them, and as many random other pairs.
+
+    A linked pair counts once, whichever of the two has the link. For each linked pair
+    a source is drawn that has no link from or to the same target, so that both kinds
+    of pairs have the same targets (CoLDE, section 4: one random irrelevant paper for
+    each similar pair). A target that has links with every source gets no random pair.
+    """
+    links = {document.id: document.links for document in documents}
+    taken: set[tuple[str, str]] = set()  # both directions
+    linked = []
+    for source, targets in links.items():
+        for target in targets:
+            if target in links and target != source and (source, target) not in taken:
+                taken |= {(source, target), (target, source)}
+                linked.append(Pair(source, target, True))
+    sources = list(dict.fromkeys(pair.source for pair in linked))
+    generator = np.random.default_rng(seed)
+    others = []
+    for _, target, _ in linked:
+        source = _unlinked(target, sources, taken, generator)
+        if source is not None:
+            taken |= {(source, target), (target, source)}
+            others.append(Pair(source, target, False))
+    return linked + others
+
+
+def _unlinked(
+    target: str,
+    sources: list[str],
+    taken: set[tuple[str, str]],
+    generator: np.random.Generator,
+) -> str | None:
+    """A random source that makes no pair of `taken` with `target`; None: all do."""
+    free = lambda source: source != target and (source, target) not in taken
+    for _ in range(DRAWS):
+        source = sources[generator.integers(len(sources))]
+        if free(source):
+            return source
+    rest = [source for source in sources if free(source)]
+    return rest[generator.integers(len(rest))] if rest else None

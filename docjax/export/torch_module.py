@@ -235,9 +235,7 @@ class ChunkEncoder(nn.Module):
         return torch.stack([self.project(vector[None]) for vector in vectors])
 
     def project(self, chunks):
-        states = [
-            self.lstm("forwards", chunks), self.lstm("backwards", chunks.flip(0))
-        ]
+        states = [self.lstm("forwards", chunks), self.lstm("backwards", chunks.flip(0))]
         kernel, bias = (
             self.params[f"document/project/{name}"] for name in ("kernel", "bias")
         )

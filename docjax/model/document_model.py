@@ -61,6 +61,7 @@ class DocumentModel:
         segments of a document that are read (None: all).
       labels: of the classes of `classify`.
       similarity_fn_name: "cosine" or "dot": how training compared vectors.
+      mesh: the devices that encode; None: those of this process.
     """
 
     encoder: DocumentEncoder
@@ -72,6 +73,7 @@ class DocumentModel:
     limits: Mapping[str, Any]
     labels: Sequence[str] = ()
     similarity_fn_name: str = "cosine"
+    mesh: jax.sharding.Mesh | None = None
 
     def __post_init__(self) -> None:
         if self.similarity_fn_name not in SIMILARITIES:
@@ -314,7 +316,7 @@ class DocumentModel:
         return Inference(
             encoder=self.encoder,
             graph=self.graph,
-            mesh=jax.sharding.Mesh(jax.local_devices(), ("data",)),
+            mesh=self.mesh or jax.sharding.Mesh(jax.local_devices(), ("data",)),
             limit=self.limits["segment_tokens"],
             batch=batch_size,
         )

@@ -1,39 +1,35 @@
-"""One task on any model and a user's own data: what `docjax evaluate` does.
+"""One task on any model and a user's own files: what `docjax evaluate` does.
 
-The tasks of a run, on its own documents, are in `evaluate.py`.
+The tasks of a run, on the run's documents, are in `docjax.run.scoring`.
 """
 
+import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import logging
+from jaxtyping import Float
 
 from docjax.data import splits
-from docjax.data.pairs import Pair, read_pairs
+from docjax.data.pairs import read_pairs
 from docjax.data.sources.jsonl import check_again, jsonl
 from docjax.errors import UserError
-from docjax.model.compare import unit
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_once
-from docjax.model.search import search
-from docjax.retrieval import bm25, collection
-from docjax.tasks import few_shot
-from docjax.tasks.classification import linear
-from docjax.tasks.clustering import clustering
-from docjax.tasks.embeddings import check_classes, check_part
-from docjax.tasks.matching import matching
-from docjax.tasks.retrieval import ir_measures, retrieval
+from docjax.model.search import query_vectors
+from docjax.tasks.classification import Linear
+from docjax.tasks.clustering import Clustering
+from docjax.tasks.few_shot import FewShot
+from docjax.tasks.matching import Matching
+from docjax.tasks.retrieval import Retrieval
+from docjax.tasks.runner import scores
 from docjax.types import Document, Embeddings
 
-LABELLED: dict[str, Callable[..., dict[str, float]]] = {
-    "clustering": clustering,
-    "classification": linear,
-    "few_shot": few_shot.few_shot,
-}
+LABELLED = {"clustering": Clustering, "classification": Linear, "few_shot": FewShot}
 TASKS = (*LABELLED, "retrieval", "matching")
 PARTS = ("train", "test")
 Source = Callable[[], Iterator[Document]]
@@ -53,153 +49,125 @@ def evaluate_model(
     Args:
       data: JSON lines with labels; a folder with a retrieval collection; or a table of
         pairs, whose documents are in the one file of JSON lines beside it.
-      documents: that file, if there are more than one.
-      keywords: of the task's function.
+      documents: that file, if there are several.
+      keywords: of the task.
 
     Raises:
       UserError: for bad data, or data that the task cannot be done with.
     """
+    source: Source = lambda: iter(())
     if task in LABELLED:
         check_again(data)
         source = _with_splits(functools.partial(jsonl, data, max_bad_fraction))
-        _check_labels(task, source, **keywords)
-        found = LABELLED[task](**_labelled(model, source), **keywords)
+        built = LABELLED[task](**keywords)
     elif task == "retrieval":
-        found = _retrieval(model, Path(data), max_bad_fraction)
+        built = Retrieval(data, max_bad_fraction)
     else:
-        pairs = read_pairs(Path(data))
+        read_pairs(Path(data))  # a mistake in it comes first
+        built = Matching(data)
         path = documents or _beside(Path(data))
         check_again(path)
-        found = _matching(model, pairs, lambda: jsonl(path, max_bad_fraction))
-    return {f"eval/{task}/{name}": value for name, value in found.items()}
+        source = functools.partial(jsonl, path, max_bad_fraction)
+    given = FileData(model, source)
+    built.check(given, "test")
+    return scores({task: built}, given, "test")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FileData:
+    """Documents that a model encodes, as tasks read them; a part is a split.
+
+    A document is encoded once, however many tasks read it.
+    """
+
+    model: DocumentModel
+    source: Source  # gives the documents anew at every call
+    kept: dict[str, Float[np.ndarray, " d"]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def similarity(self) -> str:
+        return self.model.similarity_fn_name
+
+    def documents(self, part: str) -> Iterator[Document]:
+        return (document for document in self.source() if document.split == part)
+
+    def labels(self, part: str) -> list[str]:
+        return list(self.label_of.get(part, {}).values())
+
+    def labelled(self, part: str) -> Embeddings:
+        ids = list(self.label_of.get(part, {}))
+        vectors = self.vectors(ids)
+        return Embeddings(vectors, self.labels(part), self._predictions(vectors))
+
+    @functools.cached_property
+    def label_of(self) -> dict[str, dict[str, str]]:
+        """The label of each labelled document, by part and id."""
+        labels: dict[str, dict[str, str]] = {}
+        for document in self.source():
+            if document.label is not None:
+                labels.setdefault(document.split, {})[document.id] = document.label
+        return labels
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        return sorted(set(ids).difference(document.id for document in self.source()))
+
+    def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
+        new = [name for name in dict.fromkeys(ids) if name not in self.kept]
+        if new:
+            self.kept.update(self.read(new))
+        unknown = [name for name in new if name not in self.kept]
+        if unknown:
+            raise UserError(f"no document has the id {unknown[0]!r}")
+        rows = [self.kept[name] for name in ids]
+        return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+    def read(self, ids: list[str]) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        """The vectors of the documents with these ids, each encoded now."""
+        chosen = set(ids)
+        return self.encode(each for each in self.source() if each.id in chosen)
+
+    def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
+        return query_vectors(self.model, texts)
+
+    def encode(
+        self, documents: Iterable[Document]
+    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        counts: dict[str, Any] = {}
+        yield from encode_once(self.model, documents, counts)
+        self.model.warn(counts)
+
+    def _predictions(self, vectors: Float[np.ndarray, "c d"]) -> list[str] | None:
+        if not self.model.encoder.classifies or not len(vectors):
+            return None
+        numbers = self.model.inference().predictions(self.model.params, vectors)
+        return [self.model.labels[number] for number in numbers]
 
 
 def _with_splits(source: Source) -> Source:
     """The labelled documents; without any split, a fifth of each label for testing.
 
-    Says which are not used.
+    Warnings say which documents are not used.
     """
-    labelled = lambda: (one for one in source() if one.label is not None)
-    read = Counter((one.label is not None, one.split) for one in source())
-    found = {split: n for (has_label, split), n in read.items() if has_label}
-    others = read.total() - sum(found.values())
+    labelled = lambda: (each for each in source() if each.label is not None)
+    read = Counter((each.label is not None, each.split) for each in source())
+    counts = {split: n for (has_label, split), n in read.items() if has_label}
+    others = read.total() - sum(counts.values())
     if others:
         logging.warning("%d documents have no label: they are not used", others)
-    if set(found) == {None}:
+    if set(counts) == {None}:
         logging.warning("no document has a split: a fifth of each label is the test")
         return functools.partial(splits.holdout, labelled)
-    rest = {name: n for name, n in found.items() if name not in PARTS}
+    rest = {name: n for name, n in counts.items() if name not in PARTS}
     if rest:
         logging.warning("documents of these splits are not used: %s", rest)
     return labelled
 
 
-def _check_labels(task: str, source: Source, **keywords: Any) -> None:
-    """Raises UserError for labels that the task cannot be done with, before encoding."""
-    labels: dict[str, list[str]] = {name: [] for name in PARTS}
-    for document in source():
-        labels.get(document.split, []).append(document.label)
-    for name in PARTS:
-        check_part(name, Embeddings(np.zeros((len(labels[name]), 1)), labels[name]))
-    check_classes("train", labels["train"])
-    if task == "few_shot":
-        few_shot.rows_by_class(labels["train"], **keywords)
-
-
-def _labelled(model: DocumentModel, source: Source) -> dict[str, Embeddings]:
-    rows: dict[str, list[int]] = {name: [] for name in PARTS}
-    labels: list[str] = []
-
-    def chosen() -> Iterator[Document]:
-        for document in source():
-            if document.split in rows:
-                rows[document.split].append(len(labels))
-                labels.append(document.label)
-                yield document
-
-    vectors = np.array([vector for _, vector in _encoded(model, chosen())])
-    return {
-        name: Embeddings(vectors[some], [labels[row] for row in some])
-        for name, some in rows.items()
-    }
-
-
-def _retrieval(
-    model: DocumentModel, folder: Path, max_bad_fraction: float
-) -> dict[str, float]:
-    ir_measures()
-    found = collection.read(folder)
-    judged = {*found.test, *found.tuning}
-    queries = {name: text for name, text in found.queries.items() if name in judged}
-    _check_judged(found, max_bad_fraction)
-    by_words = bm25.search(found.documents(max_bad_fraction), queries)
-    counts: dict[str, Any] = {}
-    documents = found.documents(max_bad_fraction)
-    by_vectors = search(model, documents, queries, counts)
-    model.warn(counts)
-    return retrieval(by_vectors, by_words, found.test, found.tuning)
-
-
-def _check_judged(found: collection.Collection, max_bad_fraction: float) -> None:
-    """Raises UserError if no judged document is there; says how many are missing."""
-    gains = [*found.test.values(), *found.tuning.values()]
-    judged = set().union(*gains)
-    missing = judged.difference(one.id for one in found.documents(max_bad_fraction))
-    if missing:
-        text = f"{len(missing)} of {len(judged)} judged documents are not in the corpus"
-        if missing == judged:
-            raise UserError(f"{found.corpus}: {text}, {min(missing)!r} is one")
-        logging.warning("%s: nobody finds them", text)
-
-
-def _matching(
-    model: DocumentModel,
-    pairs: dict[str, list[Pair]],
-    source: Callable[[], Iterator[Document]],
-) -> dict[str, float]:
-    tuning = next((name for name in collection.TUNING if name in pairs), None)
-    if tuning is None or "test" not in pairs:
-        raise UserError(
-            f'pairs of the splits "test" and {" or ".join(collection.TUNING)} are '
-            f"needed; there are {', '.join(pairs) or 'none'}"
-        )
-    rest = {
-        name: len(some) for name, some in pairs.items() if name not in (tuning, "test")
-    }
-    if rest:
-        logging.warning("pairs of these splits are not used: %s", rest)
-    parts = [pairs[tuning], pairs["test"]]
-    needed = {name for part in parts for pair in part for name in pair[:2]}
-    missing = sorted(needed - {document.id for document in source()})
-    if missing:
-        raise UserError(
-            f"{len(missing)} of {len(needed)} documents of the pairs are not there, "
-            f"{missing[0]!r} is the first: give the file that holds them (--documents)"
-        )
-    chosen = (document for document in source() if document.id in needed)
-    vectors = dict(_encoded(model, chosen))
-    ends = [
-        [unit(np.stack([vectors[pair[end]] for pair in part])) for end in (0, 1)]
-        for part in parts
-    ]
-    cosines = [(sources * targets).sum(1) for sources, targets in ends]
-    similar = [np.array([pair.similar for pair in part]) for part in parts]
-    return matching(*zip(cosines, similar, strict=True))
-
-
-def _encoded(
-    model: DocumentModel, documents: Iterable[Document]
-) -> Iterator[tuple[str, np.ndarray]]:
-    counts: dict[str, Any] = {}
-    yield from encode_once(model, documents, counts)
-    model.warn(counts)
-
-
 def _beside(table: Path) -> str:
-    found = sorted(str(file) for file in table.parent.glob("*.jsonl*"))
-    if len(found) != 1:
+    files = sorted(str(file) for file in table.parent.glob("*.jsonl*"))
+    if len(files) != 1:
         raise UserError(
-            f"{table.parent}: {len(found)} files of JSON lines beside the pairs; name "
+            f"{table.parent}: {len(files)} files of JSON lines beside the pairs; name "
             "the one with the documents by --documents"
         )
-    return found[0]
+    return files[0]

@@ -101,7 +101,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         tokenizer=tokenizer,
         limits=config["limits"],
         labels=config.get("labels", ()),
-        similarity_fn_name=_similarity(config.get("objective")),
+        similarity_fn_name=similarity_of(config.get("objective")),
     )
 
 
@@ -149,12 +149,12 @@ def _try(parts: Mapping[str, Any]) -> None:
         parts["graph"](len(pieces), sections, np.zeros((0, 2), np.int32))
 
 
-def _similarity(objective: Any) -> str:
+def similarity_of(objective: Any) -> str:
     """The `similarity` of an objective, or of the contrastive one that it holds."""
     if not isinstance(objective, Mapping):
         return "cosine"
     if objective.get("contrastive"):
-        return _similarity(objective["contrastive"])
+        return similarity_of(objective["contrastive"])
     try:
         fn = config_lib.resolve(objective.get("fn"), ("docjax.objectives.",))
     except UserError:  # a user's own, which encoding does without

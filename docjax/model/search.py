@@ -24,13 +24,13 @@ def search(
 ) -> Run:
     """The `top` documents of each query, as the model compares vectors.
 
-    The documents are read once, whole, in flat memory. `counts` takes how many, and
-    what the model's cap left out.
+    The documents are read once, in flat memory. `counts` takes how many there are, and
+    what the model's cap leaves out.
     """
-    found = query_vectors(model, list(queries.values()))
-    pairs = encode_once(model, documents, counts)
+    asked = query_vectors(model, list(queries.values()))
+    vectors = encode_once(model, documents, counts)
     cosine = model.similarity_fn_name == "cosine"
-    return index.nearest(list(queries), found, pairs, top, cosine=cosine)
+    return index.nearest(list(queries), asked, vectors, top, cosine=cosine)
 
 
 def query_vectors(
@@ -42,9 +42,10 @@ def query_vectors(
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
     room = min(model.limits["query_tokens"], model.limits["segment_tokens"]) - special
     long = np.array([len(ids) > room for ids in model.tokenizer.encode(texts)])
-    out: list[Any] = [None] * len(texts)
+    vectors: list[Any] = [None] * len(texts)
     for which, encode in ((~long, model.encode_queries), (long, model.encode)):
         rows = np.flatnonzero(which)
-        for row, vector in zip(rows, encode([texts[row] for row in rows]), strict=True):
-            out[row] = vector
-    return np.stack(out)
+        some = encode([texts[row] for row in rows]) if len(rows) else ()
+        for row, vector in zip(rows, some, strict=True):
+            vectors[row] = vector
+    return np.stack(vectors)

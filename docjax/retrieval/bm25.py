@@ -21,13 +21,13 @@ def search(
     """The `top` documents of each query that share a word with it.
 
     Args:
-      k1, b: how soon a repeated word counts no more, and how much length is held
-        against a document.
+      k1: how many repetitions of a word count: of 0, none.
+      b: how much the length of a document lowers its score: between 0 and 1.
 
     Raises:
       UserError: if bm25s or PyStemmer is not installed, and if there is no word.
     """
-    bm25s, stemmer = _libraries()
+    bm25s, stemmer = libraries()
     split = lambda texts: bm25s.tokenize(
         texts, stopwords="en", stemmer=stemmer.Stemmer("english"), show_progress=False
     )
@@ -51,7 +51,8 @@ def search(
     }
 
 
-def _libraries() -> tuple[ModuleType, ModuleType]:
+def libraries() -> tuple[ModuleType, ModuleType]:
+    """bm25s and PyStemmer. Raises UserError if one is not installed."""
     try:
         import bm25s
         import Stemmer
@@ -59,5 +60,5 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
         raise UserError(
             f"BM25 needs {error.name}: pip install 'docjax[retrieval]'"
         ) from None
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step
     return bm25s, Stemmer

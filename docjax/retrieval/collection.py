@@ -1,11 +1,13 @@
-"""A retrieval collection in BEIR's layout: corpus, queries, and who answers what.
+"""A retrieval collection: documents, queries, and which document answers which query.
+
+It is a folder in BEIR's layout, or made of documents that have queries of their own.
 
 corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
 qrels/SPLIT.tsv               query-id, corpus-id, score, perhaps under a header
 qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +25,7 @@ Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 
 
 class Collection(NamedTuple):
-    """`test` and `tuning` hold queries with an answer only, each in one of them."""
+    """`test` and `tuning` hold the queries with an answer; no query is in both."""
 
     corpus: Path
     queries: dict[str, str]
@@ -41,9 +43,8 @@ def read(folder: Path) -> Collection:
       UserError: for a missing file, a line that is no judgement, and a judged query
         without text.
     """
-    queries = {one.id: full_text(one) for one in jsonl(str(_file(folder, "queries")))}
-    judged = sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}"))
-    files = {file.stem: file for file in judged}
+    queries = _queries(folder)
+    files = _qrels_files(folder)
     if "test" not in files and len(files) != 1:
         raise UserError(
             f"{folder}/qrels: needs test.tsv or test.qrels, or one other file; it has "
@@ -53,27 +54,74 @@ def read(folder: Path) -> Collection:
     test = _judgements(files[name], queries)
     if not test:
         raise UserError(f"{files[name]}: no query has a document with score 1 or more")
-    others = [files[one] for one in TUNING if one in files and one != name]
+    others = [files[split] for split in TUNING if split in files and split != name]
     tuning = _judgements(others[0], queries) if others else {}
     tuning = {query: gains for query, gains in tuning.items() if query not in test}
     return Collection(_file(folder, "corpus"), queries, test, tuning)
 
 
+def read_judged(folder: Path) -> Collection:
+    """The same with the judgements of all splits in `test`.
+
+    Raises:
+      UserError: as `read`; a folder needs one split, of any name.
+    """
+    queries, test = _queries(folder), {}
+    for file in _qrels_files(folder).values():
+        for query, gains in _judgements(file, queries).items():
+            test[query] = test.get(query, {}) | gains
+    if not test:
+        raise UserError(f"{folder}/qrels: no query has a document with score 1 or more")
+    return Collection(_file(folder, "corpus"), queries, test, {})
+
+
+def of_documents(
+    documents: Iterable[Document],
+) -> tuple[list[str], dict[str, str], Qrels]:
+    """The documents' ids, the queries of those that have one, and their judgements.
+
+    A query has its document's id. The document itself has the gain 2, those of
+    `documents` that it links to have 1.
+    """
+    ids, queries, links = [], {}, {}
+    for document in documents:
+        ids.append(document.id)
+        if document.query:
+            queries[document.id], links[document.id] = document.query, document.links
+    there = set(ids)
+    qrels = {
+        name: {link: 1 for link in linked if link in there} | {name: 2}
+        for name, linked in links.items()
+    }
+    return ids, queries, qrels
+
+
+def _queries(folder: Path) -> dict[str, str]:
+    queries = jsonl(str(_file(folder, "queries")))
+    return {query.id: full_text(query) for query in queries}
+
+
+def _qrels_files(folder: Path) -> dict[str, Path]:
+    """The files of judgements by split."""
+    files = sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}"))
+    return {file.stem: file for file in files}
+
+
 def _file(folder: Path, name: str) -> Path:
     files = [folder / f"{name}.jsonl{suffix}" for suffix in SUFFIXES]
-    found = [file for file in files if file.is_file()]
-    if len(found) != 1:
+    there = [file for file in files if file.is_file()]
+    if len(there) != 1:
         raise UserError(
-            f"{folder}: {len(found)} files are called {name}.jsonl (also .gz, .xz, "
+            f"{folder}: {len(there)} files are called {name}.jsonl (also .gz, .xz, "
             ".zst), one is needed: corpus.jsonl, queries.jsonl and qrels/test.tsv make "
             "a collection"
         )
-    return found[0]
+    return there[0]
 
 
 def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
-    """The gains of a file, of queries that have any."""
-    found: Qrels = {}
+    """The judgements of a file, for queries with a score of 1 or more."""
+    qrels: Qrels = {}
     separator, form = "\t", "query-id, corpus-id and a whole score, with tabs between"
     if file.suffix == ".qrels":
         separator, form = None, "query-id, 0, corpus-id and a whole score"
@@ -93,5 +141,5 @@ def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
             raise UserError(f"{file}, line {number}: {line!r} is not {form}") from None
         if query not in queries:
             raise UserError(f"{file}, line {number}: no query has the id {query!r}")
-        found.setdefault(query, {})[document] = gain
-    return {query: gains for query, gains in found.items() if max(gains.values()) > 0}
+        qrels.setdefault(query, {})[document] = gain
+    return {query: gains for query, gains in qrels.items() if max(gains.values()) > 0}

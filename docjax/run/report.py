@@ -29,7 +29,9 @@ from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.run import metrics
 from docjax.run.prepare import initial_params
-from docjax.run.scoring import Evaluation
+from docjax.run.scoring import Scoring
+from docjax.tasks import runner
+from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Document, Embeddings, Section
 
 CURVES = (
@@ -43,7 +45,7 @@ WORDS, NEAREST = 12, 8  # shown with their nearest words
 NODES = 30  # segments of the document whose attention is shown
 
 
-def write(evaluation: Evaluation, params: Any) -> Path:
+def write(evaluation: Scoring, params: Any) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`."""
     prepared = evaluation.prepared
     figures_dir = prepared.run / "figures"
@@ -81,7 +83,7 @@ def _command() -> list[str]:
     return ["-m", "docjax.main", *sys.argv[1:]]
 
 
-def _sample(evaluation: Evaluation) -> np.ndarray:
+def _sample(evaluation: Scoring) -> np.ndarray:
     """The labelled test documents (or training ones) that the map shows."""
     prepared = evaluation.prepared
     rows = prepared.rows("test")
@@ -93,7 +95,7 @@ def _sample(evaluation: Evaluation) -> np.ndarray:
 
 
 def _texts(
-    evaluation: Evaluation, sample: np.ndarray
+    evaluation: Scoring, sample: np.ndarray
 ) -> tuple[dict[int, str], Document | None]:
     """The texts of all labelled documents by number, and a document to explain.
 
@@ -114,7 +116,7 @@ def _texts(
     return texts, shown
 
 
-def _tfidf(evaluation: Evaluation, texts: dict[int, str], rows) -> np.ndarray:
+def _tfidf(evaluation: Scoring, texts: dict[int, str], rows) -> np.ndarray:
     """Reduced TF-IDF vectors, fitted on the training documents."""
     prepared = evaluation.prepared
     train = [texts[r] for r in prepared.rows("train") if r in texts]
@@ -128,7 +130,7 @@ def _tfidf(evaluation: Evaluation, texts: dict[int, str], rows) -> np.ndarray:
     return reduce.transform(counts.transform([texts[r] for r in rows])).astype("f4")
 
 
-def _scores(evaluation: Evaluation, lines, texts) -> dict[str, dict[str, float]]:
+def _scores(evaluation: Scoring, lines, texts) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and those of TF-IDF."""
     found = [
         (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
@@ -146,7 +148,7 @@ def _scores(evaluation: Evaluation, lines, texts) -> dict[str, dict[str, float]]
     return scores
 
 
-def _tfidf_scores(evaluation: Evaluation, texts: dict[int, str]) -> dict[str, float]:
+def _tfidf_scores(evaluation: Scoring, texts: dict[int, str]) -> dict[str, float]:
     prepared = evaluation.prepared
     parts = {}
     for part in ("train", "test"):
@@ -154,10 +156,13 @@ def _tfidf_scores(evaluation: Evaluation, texts: dict[int, str]) -> dict[str, fl
         vectors = _tfidf(evaluation, texts, rows)
         labels = [prepared.corpus.labels[r] for r in rows]
         parts[part] = Embeddings(vectors, labels)
-    return evaluation.scores(parts, "eval")
+    data, found = LabelledVectors(parts), {}
+    for name, task in evaluation.tasks.items():
+        found |= _or_none(runner.scores, {name: task}, data, "test") or {}
+    return found
 
 
-def _data(evaluation: Evaluation, lines) -> dict[str, dict[str, Any]]:
+def _data(evaluation: Scoring, lines) -> dict[str, dict[str, Any]]:
     """What was read, and what caps cut, for the training and test documents."""
     prepared = evaluation.prepared
     limits = prepared.config["limits"]
@@ -179,7 +184,7 @@ def _data(evaluation: Evaluation, lines) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def _curves(evaluation: Evaluation, path: Path, lines) -> Path:
+def _curves(evaluation: Scoring, path: Path, lines) -> Path:
     """This run's curves, and those of the runs it is compared with."""
     prepared = evaluation.prepared
     runs = {prepared.run.name: lines}
@@ -188,20 +193,20 @@ def _curves(evaluation: Evaluation, path: Path, lines) -> Path:
     return figures.curves(path, runs, CURVES)
 
 
-def _map(evaluation: Evaluation, path: Path, params, sample, texts) -> Path:
+def _map(evaluation: Scoring, path: Path, params, sample, texts) -> Path:
     """t-SNE before and after training; without `init` at hand only after it."""
     prepared = evaluation.prepared
     if not len(sample):
         raise UserError("no labelled documents to draw a map of")
     before = _or_none(initial_params, prepared)
+    ids = [prepared.corpus.ids[row] for row in sample]
     panels = {
-        name: evaluation.vectors(one, sample)
+        name: evaluation.data(one).vectors(ids)
         for name, one in (("before training", before), ("after training", params))
         if one is not None
     }
     panels["TF-IDF"] = _tfidf(evaluation, texts, sample)
     labels = [prepared.corpus.labels[row] for row in sample]
-    ids = [prepared.corpus.ids[row] for row in sample]
     return figures.tsne_panels(path, panels, labels, ids=ids)
 
 
@@ -224,7 +229,7 @@ def _export(run: Path) -> report.Export | None:
     )
 
 
-def _words(evaluation: Evaluation, params) -> dict[str, list[str]]:
+def _words(evaluation: Scoring, params) -> dict[str, list[str]]:
     """Of a model of words, some with their nearest ones."""
     prepared = evaluation.prepared
     if not isinstance(prepared.encoder.segment, WordAverage):
@@ -257,7 +262,7 @@ def nearest_words(
 
 
 def _attention(
-    evaluation: Evaluation, folder: Path, params, document: Document | None
+    evaluation: Scoring, folder: Path, params, document: Document | None
 ) -> report.Attention:
     """Attention over one document with the full and the section graph."""
     prepared = evaluation.prepared

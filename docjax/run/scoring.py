@@ -1,97 +1,133 @@
-"""Runs the tasks that a config names on a model's vectors."""
+"""Runs the tasks that a config names on the documents of its run."""
 
 import dataclasses
 import functools
-import inspect
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
 from absl import logging
+from jaxtyping import Float
 
 from docjax import config as config_lib
 from docjax.data.segments import segments
-from docjax.model.inference import Inference
+from docjax.model.document_model import DocumentModel
+from docjax.model.evaluate import FileData
+from docjax.model.load import similarity_of
 from docjax.run.prepare import Prepared
-from docjax.types import Embeddings
+from docjax.tasks.embeddings import NoLabels
+from docjax.tasks.runner import scores
+from docjax.types import Document, Segments, Task
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evaluation:
-    """The tasks of a run, on its labelled documents."""
+class Scoring:
+    """The tasks of a run's config.
+
+    `ready` holds, for each part that was looked at, the tasks that have their data.
+    """
 
     prepared: Prepared
     mesh: jax.sharding.Mesh
+    ready: dict[str, dict[str, Task]] = dataclasses.field(default_factory=dict)
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
-        """Metrics named `eval/<task>/<metric>`; of validation, `validation/...`.
+        """Metrics named `eval/TASK/METRIC`; of validation, `validation/TASK/METRIC`.
 
-        None without tasks, or without labelled documents.
+        The first call looks at the test part too, which every run ends with. A task is
+        left out with a warning if it reads labels and no document of a part has one.
+
+        Raises:
+          UserError: if other data of a task are missing, before anything is encoded.
         """
-        tasks = self._tasks()
-        if not tasks:
-            return {}
-        parts = {"test": part}
-        if any(
-            "train" in inspect.signature(task).parameters for task in tasks.values()
-        ):
-            parts["train"] = "train"
-        found = {name: self._embeddings(params, one) for name, one in parts.items()}
-        empty = [parts[name] for name, one in found.items() if not one.labels]
-        if empty:
-            which = " and ".join(empty)
-            logging.warning("no labelled %s documents: the tasks are left out", which)
-            return {}
-        return self.scores(found, "eval" if part == "test" else part)
+        data = self.data(params)
+        for name in (part, "test"):
+            if name not in self.ready:
+                self.ready[name] = self._with_data(data, name)
+        return scores(self.ready[part], data, part)
 
-    def scores(self, parts: dict[str, Embeddings], prefix: str) -> dict[str, float]:
-        """The tasks' metrics on the vectors "test" and, where it is read, "train"."""
-        found = {}
-        for name, task in self._tasks().items():
-            asked = inspect.signature(task).parameters
-            given = {part: parts[part] for part in parts if part in asked}
-            for key, value in task(**given).items():
-                found[f"{prefix}/{name}/{key}"] = value
-        return found
+    def data(self, params: Any) -> "RunData":
+        """The run's documents as tasks read them, encoded with `params`."""
+        documents = self.prepared.documents
+        return RunData(self.model(params), documents, prepared=self.prepared)
 
-    def _tasks(self) -> dict[str, Any]:
-        return config_lib.build(self.prepared.config["tasks"] or {})
-
-    def vectors(self, params: Any, rows: np.ndarray) -> np.ndarray:
-        """Vectors of the corpus's documents at `rows`."""
-        prepared, limits = self.prepared, self.prepared.config["limits"]
-        frame = prepared.tokenizer.frame(limits["segment_tokens"])
-        documents = (
-            segments(prepared.corpus[int(row)], prepared.cutter, frame).first(
-                limits["inference_segments"]
-            )
-            for row in rows
+    def model(self, params: Any) -> DocumentModel:
+        """The run's model with `params`."""
+        config = self.prepared.config
+        return DocumentModel(
+            encoder=self.prepared.encoder,
+            params=params,
+            tokenizer=self.prepared.tokenizer,
+            units=config_lib.build(config["units"]),
+            segments=self.prepared.cutter,
+            graph=self.prepared.graph,
+            limits=config["limits"],
+            labels=config.get("labels", ()),
+            similarity_fn_name=similarity_of(config["objective"]),
+            mesh=self.mesh,
         )
-        return np.stack(list(self._inference.encode(params, documents)))
 
     @functools.cached_property
-    def _inference(self) -> Inference:
-        prepared = self.prepared
-        limit = prepared.config["limits"]["segment_tokens"]
-        return Inference(prepared.encoder, prepared.graph, self.mesh, limit)
+    def tasks(self) -> dict[str, Task]:
+        """The tasks of the config by name."""
+        return config_lib.build(self.prepared.config["tasks"] or {})
 
-    def _embeddings(self, params: Any, part: str) -> Embeddings:
-        corpus, rows = self.prepared.corpus, self.prepared.rows(part)
-        labelled = np.array([r for r in rows if corpus.labels[r] is not None], int)
-        if len(labelled) < len(rows):
-            left = len(rows) - len(labelled)
-            logging.info("%d %s documents have no label: left out", left, part)
-        if not len(labelled):
-            return Embeddings(np.zeros((0, 0), np.float32), [])
-        vectors = self.vectors(params, labelled)
-        return Embeddings(
-            vectors,
-            [corpus.labels[row] for row in labelled],
-            self._predictions(params, vectors),
-        )
+    def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
+        ready = {}
+        for name, task in self.tasks.items():
+            try:
+                task.check(data, part)
+                ready[name] = task
+            except NoLabels as error:
+                logging.warning("task %s is left out: %s", name, error)
+        unlabelled = len(self.prepared.rows(part)) - len(data.labels(part))
+        if ready and unlabelled:
+            logging.info("%d %s documents have no label", unlabelled, part)
+        return ready
 
-    def _predictions(self, params: Any, vectors: np.ndarray) -> list[str] | None:
-        if not self.prepared.encoder.classifies:
-            return None
-        numbers = self._inference.predictions(params, vectors)
-        return [self.prepared.config["labels"][i] for i in numbers]
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunData(FileData):
+    """The documents of a run, in the parts that `config.splits` names.
+
+    They are read from the run's corpus, where their tokens are.
+    """
+
+    prepared: Prepared = dataclasses.field(kw_only=True)
+
+    def documents(self, part: str) -> Iterator[Document]:
+        rows = set(self.prepared.rows(part).tolist())
+        return (each for row, each in enumerate(self.source()) if row in rows)
+
+    @functools.cached_property
+    def label_of(self) -> dict[str, dict[str, str]]:
+        corpus = self.prepared.corpus
+        return {
+            part: {
+                corpus.ids[row]: corpus.labels[row]
+                for row in self.prepared.rows(part)
+                if corpus.labels[row] is not None
+            }
+            for part in ("train", "validation", "test")
+        }
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        return sorted(set(ids).difference(self.prepared.corpus.ids))
+
+    def read(self, ids: list[str]) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        known = [name for name in ids if name in self._rows]
+        documents = (self._document(self._rows[name]) for name in known)
+        vectors = self.model.inference().encode(self.model.params, documents)
+        return zip(known, vectors, strict=True)
+
+    @functools.cached_property
+    def _rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.prepared.corpus.ids)}
+
+    def _document(self, row: int) -> Segments:
+        """A document's tokens, as many as the run's model reads."""
+        prepared, limits = self.prepared, self.prepared.config["limits"]
+        frame = prepared.tokenizer.frame(limits["segment_tokens"])
+        own = segments(prepared.corpus[row], prepared.cutter, frame)
+        return own.first(limits["inference_segments"])

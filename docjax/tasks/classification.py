@@ -4,6 +4,7 @@ Accuracy and macro-F1 are fractions in [0, 1]. Macro-F1 is the plain mean over t
 classes that occur in the test documents, as label or as prediction.
 """
 
+import dataclasses
 import logging
 import warnings
 from collections.abc import Sequence
@@ -15,10 +16,38 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import check, check_classes, check_part
-from docjax.types import Embeddings
+from docjax.tasks.embeddings import check, check_classes, check_labels, check_part
+from docjax.types import Embeddings, TaskData
 
 logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """`linear`, fitted on the labelled training documents."""
+
+    iterations: int = 2000
+    standardize: bool = True
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing labels, and for a single training class."""
+        check_labels(data, "train", part)
+        check_classes("train", data.labels("train"))
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        return linear(data.labelled("train"), data.labelled(part), **vars(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class EndToEnd:
+    """`end_to_end`: the labels that a trained classification head gives."""
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing labels."""
+        check_labels(data, part)
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        return end_to_end(data.labelled(part))
 
 
 def linear(
@@ -31,9 +60,8 @@ def linear(
     """`accuracy` and `macro_f1` of logistic regression on the frozen vectors.
 
     Args:
-      iterations: the most that L-BFGS may take; not converging is logged.
-      standardize: features by the train vectors' mean and deviation; False takes them
-        as they are.
+      iterations: the most steps of L-BFGS. A warning says if it has not converged.
+      standardize: scales features by the mean and deviation of the train vectors.
 
     Raises:
       UserError: for a single train class, or vectors that are not finite or differ in
@@ -57,25 +85,28 @@ def end_to_end(test: Embeddings) -> dict[str, float]:
     """`accuracy` and `macro_f1` of `test.predictions`, a trained head's labels.
 
     Raises:
-      UserError: if there are no predictions, or not one a test document.
+      UserError: if there are no predictions, or not as many as test documents.
     """
     check_part("test", test)
     if test.predictions is None:
         raise UserError(
             "this model has no classification head, so there are no predictions: "
             "train it with objective docjax.objectives.cross_entropy, or use the "
-            "task docjax.tasks.classification.linear"
+            "task docjax.tasks.classification.Linear"
         )
     if len(test.predictions) != len(test.labels):
         raise UserError(
             f"{len(test.predictions)} predictions for {len(test.labels)} test "
-            "documents: give one a document"
+            "documents: give each document one"
         )
     return score(test.labels, test.predictions)
 
 
 def score(labels: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-    """`accuracy` and `macro_f1` of predicted labels; a class never met scores 0."""
+    """`accuracy` and `macro_f1` of predicted labels.
+
+    A class that is never predicted right has an F1 of 0.
+    """
     f1 = f1_score(labels, predictions, average="macro", zero_division=0)
     accuracy = accuracy_score(labels, predictions)
     return {"accuracy": float(accuracy), "macro_f1": float(f1)}

@@ -1,8 +1,9 @@
 """Do documents of one class lie together? k-means against the labels.
 
-The labels are read twice only: to count the classes, and to score the clusters.
+The labels only count the classes and score the clusters.
 """
 
+import dataclasses
 import logging
 import warnings
 from typing import Any
@@ -16,10 +17,34 @@ from sklearn.preprocessing import normalize as unit
 from threadpoolctl import threadpool_limits
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import check, check_classes
-from docjax.types import Embeddings
+from docjax.tasks.embeddings import check, check_classes, check_labels
+from docjax.types import Embeddings, TaskData
 
 logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Clustering:
+    """`clustering` of the labelled documents, fitted on the training part."""
+
+    clusters: int | None = None
+    restarts: int = 10
+    seed: int = 0
+    all_documents: bool = False
+    normalize: bool = False
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing labels, and for a single class."""
+        check_labels(data, "train", part)
+        labels = data.labels(part)
+        if self.all_documents:
+            labels = data.labels("train") + labels
+        check_classes(f"train and {part}" if self.all_documents else part, labels)
+        if self.clusters is None and not self.all_documents:
+            check_classes("train", data.labels("train"))
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        return clustering(data.labelled("train"), data.labelled(part), **vars(self))
 
 
 def clustering(
@@ -38,9 +63,9 @@ def clustering(
     With `all_documents` both parts are clustered together, and both are scored (DECA).
 
     Args:
-      clusters: how many; the number of classes it is fitted on when None.
-      restarts: initialisations tried; the one with the least inertia is kept.
-      normalize: vectors of length 1 first, so that documents are near by their cosine.
+      clusters: their number; None takes the number of classes of the fitted documents.
+      restarts: initialisations tried; k-means keeps the one with the least inertia.
+      normalize: scales vectors to length 1, so that k-means compares cosines.
 
     Raises:
       UserError: for a single class, fewer train documents than clusters, or vectors
@@ -79,11 +104,11 @@ def assign(
     kmeans = KMeans(clusters, n_init=restarts, random_state=seed)
     # With several threads the order of float sums, and so the result, would vary.
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # told below, with numbers
-        found = len(set(kmeans.fit(train).labels_))
+        warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
+        made = len(set(kmeans.fit(train).labels_))
         assigned = kmeans.predict(test)
-    if found < clusters:
-        logger.warning("%d clusters asked, %d found: vectors repeat", clusters, found)
+    if made < clusters:
+        logger.warning("%d clusters asked, %d found: vectors repeat", clusters, made)
     return assigned
 
 

@@ -1,9 +1,44 @@
-"""What every task asks of the vectors and labels it is given."""
+"""Checks of vectors and labels that several tasks share, and vectors made elsewhere."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.types import Embeddings
+from docjax.types import Embeddings, TaskData
+
+
+class NoLabels(UserError):
+    """A part has no labelled document. A run goes on without the task."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelledVectors:
+    """The data of tasks that read labels alone: vectors that were made elsewhere."""
+
+    parts: Mapping[str, Embeddings]
+    similarity: str = "cosine"
+
+    def labels(self, part: str) -> list[str]:
+        return self.parts[part].labels
+
+    def labelled(self, part: str) -> Embeddings:
+        return self.parts[part]
+
+    def documents(self, part: Any) -> NoReturn:
+        """Raises UserError: there are vectors and labels, and nothing to encode."""
+        raise UserError("the task reads documents, here are vectors and labels alone")
+
+    missing = vectors = queries = encode = documents
+
+
+def check_labels(data: TaskData, *parts: str) -> None:
+    """Raises NoLabels for a part without labelled documents; nothing is encoded."""
+    for part in parts:
+        if not data.labels(part):
+            _refuse(part)
 
 
 def check(train: Embeddings, test: Embeddings) -> None:
@@ -28,17 +63,14 @@ def check_classes(part: str, labels: list[str]) -> None:
 
 
 def check_part(part: str, embeddings: Embeddings) -> None:
-    """Raises UserError unless the vectors are finite, and one a label."""
+    """Raises UserError unless the vectors are finite, and as many as the labels."""
     documents = len(embeddings.vectors)
     if documents == 0:
-        raise UserError(
-            f"there is no labelled {part} document: give the source documents with "
-            f'"label" and "split": "{part}", or leave the task out'
-        )
+        _refuse(part)
     if len(embeddings.labels) != documents:
         raise UserError(
             f"{documents} {part} vectors but {len(embeddings.labels)} labels: "
-            "give one label a document"
+            "give each document one label"
         )
     broken = np.flatnonzero(~np.isfinite(embeddings.vectors).all(axis=1))
     if len(broken):
@@ -47,3 +79,10 @@ def check_part(part: str, embeddings: Embeddings) -> None:
             f"{broken[0]}): the model has diverged; lower optimizer.learning_rate or "
             "load an earlier checkpoint"
         )
+
+
+def _refuse(part: str) -> NoReturn:
+    raise NoLabels(
+        f"there is no labelled {part} document: give the source documents with "
+        f'"label" and "split": "{part}", or leave the task out'
+    )

@@ -1,20 +1,38 @@
 """How well is a label read off the vector when few documents have one?"""
 
+import dataclasses
+
 import numpy as np
 
 from docjax.errors import UserError
 from docjax.tasks import classification
-from docjax.tasks.embeddings import check, check_classes
-from docjax.types import Embeddings
+from docjax.tasks.embeddings import check, check_classes, check_labels
+from docjax.types import Embeddings, TaskData
 
-SHOTS = 10
+
+@dataclasses.dataclass(frozen=True)
+class FewShot:
+    """`few_shot`, drawn from the labelled training documents."""
+
+    shots: int = 10
+    repeats: int = 10
+    seed: int = 0
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing labels, and for a class that is too small."""
+        check_labels(data, "train", part)
+        check_classes("train", data.labels("train"))
+        rows_by_class(data.labels("train"), self.shots, self.repeats)
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        return few_shot(data.labelled("train"), data.labelled(part), **vars(self))
 
 
 def few_shot(
     train: Embeddings,
     test: Embeddings,
     *,
-    shots: int = SHOTS,
+    shots: int = 10,
     repeats: int = 10,
     seed: int = 0,
 ) -> dict[str, float]:
@@ -30,25 +48,23 @@ def few_shot(
     check(train, test)
     check_classes("train", train.labels)
     rows = rows_by_class(train.labels, shots, repeats)
-    found = []
+    draws = []
     for repeat in range(repeats):
         generator = np.random.default_rng((seed, repeat))
-        drawn = [generator.choice(one, shots, replace=False) for one in rows]
+        drawn = [generator.choice(of_class, shots, replace=False) for of_class in rows]
         few = [int(row) for row in np.concatenate(drawn)]
         part = Embeddings(train.vectors[few], [train.labels[row] for row in few])
-        found.append(classification.linear(part, test))
-    scores = {name: [one[name] for one in found] for name in found[0]}
+        draws.append(classification.linear(part, test))
+    scores = {name: [draw[name] for draw in draws] for name in draws[0]}
     means = {name: float(np.mean(values)) for name, values in scores.items()}
     return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
 
 
-def rows_by_class(
-    labels: list[str], shots: int = SHOTS, repeats: int = 1
-) -> list[np.ndarray]:
+def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarray]:
     """The rows of each class.
 
     Raises:
-      UserError: if one has fewer than `shots`.
+      UserError: if a class has fewer than `shots`.
     """
     names = np.array(labels)
     rows = [np.flatnonzero(names == name) for name in sorted(set(labels))]

@@ -1,12 +1,107 @@
 """Are two documents similar? By their cosine, against a threshold."""
 
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.metrics import accuracy_score, f1_score
+from sklearn.preprocessing import normalize
 
+from docjax.data.pairs import Pair, linked_pairs, read_pairs
 from docjax.errors import UserError
+from docjax.retrieval.collection import TUNING
+from docjax.types import TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Matching:
+    """`matching` of the pairs in a table, or of documents with a link between them.
+
+    Attributes:
+      path: a table of `split, source, target, label` (`docjax.data.pairs`), of ids of
+        the documents. For the part "test", the pairs of the split "test" are scored,
+        and the threshold comes from the first of dev, validation, valid, val and train
+        that is there. For "validation", the first of these but train is scored, and
+        the threshold comes from train. None: pairs are made as `linked_pairs` says,
+        from links within the scored part; the threshold comes from links within the
+        validation part, or within the training part if there are none.
+      seed: of the random pairs that are made beside the linked ones.
+    """
+
+    path: str | None = None
+    seed: int = 0
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing pairs or documents."""
+        parts = self._pairs(data, part)
+        for name, pairs in zip(("tuning", part), parts, strict=True):
+            _check_kinds(name, np.array([pair.similar for pair in pairs], bool))
+        needed = {name for pairs in parts for pair in pairs for name in pair[:2]}
+        missing = data.missing(needed)
+        if missing:
+            raise UserError(
+                f"{len(missing)} of {len(needed)} documents of the pairs are not there,"
+                f" {missing[0]!r} is the first: give the source that holds them "
+                "(docjax evaluate: --documents)"
+            )
+        if self.path is not None:
+            _warn_of_unused(read_pairs(Path(self.path)), part)
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        tuning, scored = self._pairs(data, part)
+        return matching(_cosines(data, tuning), _cosines(data, scored))
+
+    def _pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
+        """The pairs that the threshold is chosen on, and those that are scored."""
+        if self.path is not None:
+            pairs = read_pairs(Path(self.path))
+            tuning, scored = splits_of(pairs, part)
+            return pairs[tuning], pairs[scored]
+        others = [name for name in ("validation", "train") if name != part]
+        tuning = next(filter(None, (self._linked(data, name) for name in others)), [])
+        scored = self._linked(data, part)
+        for name, some in ((part, scored), (" or ".join(others), tuning)):
+            if not some:
+                raise UserError(
+                    f"no two {name} documents have a link between them: give the "
+                    'source documents "links", or the task a table of pairs (path)'
+                )
+        return tuning, scored
+
+    def _linked(self, data: TaskData, part: str) -> list[Pair]:
+        return linked_pairs(data.documents(part), self.seed)
+
+
+def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
+    """The split of a table that the threshold is chosen on, and the one scored.
+
+    Raises:
+      UserError: if one of the two is not there.
+    """
+    tuning, scored = TUNING, ("test",)
+    if part != "test":
+        tuning, scored = ("train",), [name for name in TUNING if name != "train"]
+    first = [next(filter(pairs.__contains__, names), "") for names in (tuning, scored)]
+    if "" in first:
+        raise UserError(
+            f'pairs of the splits "{" or ".join(scored)}" and {" or ".join(tuning)} '
+            f"are needed; there are {', '.join(pairs) or 'none'}"
+        )
+    return first[0], first[1]
+
+
+def _warn_of_unused(pairs: Mapping[str, list[Pair]], part: str) -> None:
+    used = splits_of(pairs, part)
+    unused = {name: len(some) for name, some in pairs.items() if name not in used}
+    if unused:
+        logger.warning("pairs of these splits are not used: %s", unused)
 
 
 def matching(
@@ -15,7 +110,7 @@ def matching(
 ) -> dict[str, float]:
     """`f1` and `accuracy` of the test pairs, in [0, 1], and the `threshold`.
 
-    Pairs above the threshold count as similar. It is the one with the best F1 on the
+    Pairs above the threshold count as similar. The threshold has the best F1 on the
     tuning pairs (CoLDE, section 4).
 
     Args:
@@ -25,23 +120,36 @@ def matching(
       UserError: if a part is empty or all its pairs have one label.
     """
     for name, (_, similar) in (("tuning", tuning), ("test", test)):
-        if similar.all() or not similar.any():
-            raise UserError(
-                f"{len(similar)} {name} pairs, {int(similar.sum())} of them similar: "
-                "both kinds are needed"
-            )
+        _check_kinds(name, similar)
     cosines, similar = tuning
     scores = [_f1(similar, cosines > threshold) for threshold in THRESHOLDS]
     best = np.flatnonzero(np.array(scores) == max(scores))
     threshold = float(THRESHOLDS[best[len(best) // 2]])  # the middle of a plateau
     cosines, similar = test
-    found = cosines > threshold
+    predicted = cosines > threshold
     return {
-        "f1": _f1(similar, found),
-        "accuracy": float(accuracy_score(similar, found)),
+        "f1": _f1(similar, predicted),
+        "accuracy": float(accuracy_score(similar, predicted)),
         "threshold": threshold,
     }
 
 
-def _f1(similar: Bool[np.ndarray, " e"], found: Bool[np.ndarray, " e"]) -> float:
-    return float(f1_score(similar, found, zero_division=0))
+def _cosines(
+    data: TaskData, pairs: Sequence[Pair]
+) -> tuple[Float[np.ndarray, " e"], Bool[np.ndarray, " e"]]:
+    """The cosine of each pair, and whether it is similar."""
+    sources = normalize(data.vectors([pair.source for pair in pairs]))
+    targets = normalize(data.vectors([pair.target for pair in pairs]))
+    return (sources * targets).sum(1), np.array([pair.similar for pair in pairs])
+
+
+def _check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
+    if similar.all() or not similar.any():
+        raise UserError(
+            f"{len(similar)} {name} pairs, {int(similar.sum())} of them similar: "
+            "both kinds are needed"
+        )
+
+
+def _f1(similar: Bool[np.ndarray, " e"], predicted: Bool[np.ndarray, " e"]) -> float:
+    return float(f1_score(similar, predicted, zero_division=0))

@@ -4,16 +4,118 @@ Metrics are those of trec_eval, by ir-measures: means over the queries that have
 answer, all in [0, 1].
 """
 
+import dataclasses
 import functools
-from collections.abc import Mapping
+import itertools
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
 from docjax.errors import UserError
-from docjax.retrieval import fusion
-from docjax.retrieval.collection import Qrels, Run
+from docjax.retrieval import bm25, collection, fusion, index
+from docjax.retrieval.collection import Collection, Qrels, Run
+from docjax.types import Document, TaskData
 
 METRICS = {"ndcg@10": "nDCG@10", "mrr@10": "RR@10", "recall@100": "R@100", "map": "AP"}
 TUNED = "ndcg@10"  # what the weight of the fusion is chosen by
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Retrieval:
+    """`retrieval` from a collection, or from the documents of a part.
+
+    Attributes:
+      path: a folder in BEIR's layout (`docjax.retrieval.collection`). For the part
+        "test" its test queries are scored, for "validation" those of another split.
+        None: every document of the part with a `query` gives one query. The candidates
+        are all documents of the part. The document itself is relevant with grade 2,
+        the candidates that it links to with grade 1.
+      max_bad_fraction: bad documents of the folder that may be left out, as a share of
+        all.
+    """
+
+    path: str | None = None
+    max_bad_fraction: float = 0.0
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for a missing library, for too few queries or no answers."""
+        ir_measures()
+        bm25.libraries()
+        if self.path is not None:
+            judged = collection.read(Path(self.path))
+            _check_judged(judged, *_judgements(judged, part), self.max_bad_fraction)
+            return
+        asked = (document for document in data.documents(part) if document.query)
+        count = len(list(itertools.islice(asked, 2)))
+        if count < 2:
+            raise UserError(
+                f'{count} {part} documents have a "query", retrieval needs 2 or more: '
+                "give the source documents one, or the task a BEIR folder (path)"
+            )
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        if self.path is not None:
+            return self._of_folder(data, part)
+        ids, queries, qrels = collection.of_documents(data.documents(part))
+        vectors = zip(ids, data.vectors(ids), strict=True)
+        return _scores(data, queries, data.documents(part), vectors, qrels)
+
+    def _of_folder(self, data: TaskData, part: str) -> dict[str, float]:
+        judged = collection.read(Path(self.path))
+        test, tuning = _judgements(judged, part)
+        asked = {*test, *tuning}
+        queries = {name: text for name, text in judged.queries.items() if name in asked}
+        documents = functools.partial(judged.documents, self.max_bad_fraction)
+        vectors = data.encode(documents())
+        return _scores(data, queries, documents(), vectors, test, tuning)
+
+
+def _scores(
+    data: TaskData,
+    queries: Mapping[str, str],
+    documents: Iterable[Document],
+    vectors: Iterable[tuple[str, np.ndarray]],
+    test: Qrels,
+    tuning: Qrels | None = None,
+) -> dict[str, float]:
+    """Ranks documents, and their vectors, for each query, and scores both rankings."""
+    by_words = bm25.search(documents, queries)
+    asked = data.queries(list(queries.values()))
+    cosine = data.similarity == "cosine"
+    by_vectors = index.nearest(list(queries), asked, vectors, fusion.TOP, cosine=cosine)
+    return retrieval(by_vectors, by_words, test, tuning)
+
+
+def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
+    """The judgements to score, and those to choose the weight of the fusion by."""
+    if part == "test":
+        return judged.test, judged.tuning
+    if not judged.tuning:
+        raise UserError(
+            f"{judged.corpus.parent}/qrels has the test queries alone: a {part} metric "
+            "needs another split (dev.tsv), or leave splits.validation out"
+        )
+    return judged.tuning, {}
+
+
+def _check_judged(
+    judged: Collection, test: Qrels, tuning: Qrels, max_bad_fraction: float
+) -> None:
+    """Raises UserError if no judged document is there; warns of missing ones."""
+    names = set().union(*test.values(), *tuning.values())
+    missing = names.difference(
+        document.id for document in judged.documents(max_bad_fraction)
+    )
+    if missing:
+        text = f"{len(missing)} of {len(names)} judged documents are not in the corpus"
+        if missing == names:
+            raise UserError(f"{judged.corpus}: {text}, {min(missing)!r} is one")
+        logger.warning("%s: no system can find them", text)
 
 
 def retrieval(
@@ -38,28 +140,28 @@ def retrieval(
             dense, bm25, list(test), functools.partial(score, test)
         )
     fused = fusion.fuse(dense, bm25, weights)
-    found = {}
+    means = {}
     for system, run in (("bm25", bm25), ("dense", dense), ("fused", fused)):
         for metric in METRICS:
-            scores = of_queries(test, run, metric)
-            found[f"{system}/{metric}"] = sum(scores.values()) / len(scores)
-    return {**found, "fused/weight": sum(weights.values()) / len(weights)}
+            values = of_queries(test, run, metric)
+            means[f"{system}/{metric}"] = sum(values.values()) / len(values)
+    return {**means, "fused/weight": sum(weights.values()) / len(weights)}
 
 
 def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
-    """The metric of each query of `qrels`; a query that found nothing has 0."""
+    """The metric of each query of `qrels`; 0 for a query without ranked documents."""
     library = ir_measures()
     measure = library.parse_measure(METRICS[metric])
-    found = library.iter_calc([measure], qrels, {q: run.get(q, {}) for q in qrels})
-    return dict.fromkeys(qrels, 0.0) | {one.query_id: one.value for one in found}
+    values = library.iter_calc([measure], qrels, {q: run.get(q, {}) for q in qrels})
+    return dict.fromkeys(qrels, 0.0) | {each.query_id: each.value for each in values}
 
 
 def ir_measures() -> ModuleType:
-    """The library; a UserError says how to get it."""
+    """The library ir-measures. Raises UserError if it is not installed."""
     try:
-        import ir_measures as found
+        import ir_measures as library
     except ImportError:
         raise UserError(
             "retrieval needs ir-measures: pip install 'docjax[retrieval]'"
         ) from None
-    return found
+    return library

@@ -1,7 +1,11 @@
+from collections import Counter
+
 import pytest
 
-from docjax.data.pairs import Pair, read_pairs
+from docjax.data import pairs
+from docjax.data.pairs import Pair, linked_pairs, read_pairs
 from docjax.errors import UserError
+from docjax.types import Document
 
 HEADER = "split\tsource\ttarget\tlabel\n"
 
@@ -34,3 +38,45 @@ def test_a_table_that_is_none_is_an_error_with_its_line(tmp_path, text, message)
 def test_a_missing_table_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no\.tsv: cannot be read"):
         read_pairs(tmp_path / "no.tsv")
+
+
+def documents(**links: str) -> list[Document]:
+    """Documents called by one letter, each with the letters that it links to."""
+    return [Document(name, (), links=tuple(some)) for name, some in links.items()]
+
+
+def test_documents_with_a_link_between_them_are_a_pair_once():
+    found = linked_pairs(documents(a="bcx", b="a", c="c", d="b"), seed=0)
+    linked = [pair[:2] for pair in found if pair.similar]
+    assert linked == [("a", "b"), ("a", "c"), ("d", "b")]  # x is not there
+
+
+def test_there_are_as_many_random_pairs_with_the_same_targets():
+    names = [chr(ord("A") + i) for i in range(26)]
+    links = {name: names[i - 3 : i] for i, name in enumerate(names)}
+    found = linked_pairs(documents(**links), seed=0)
+    linked, others = ([p for p in found if p.similar is kind] for kind in (True, False))
+    assert len(linked) == len(others) == 3 * 23
+    targets = [Counter(pair.target for pair in some) for some in (linked, others)]
+    assert targets[0] == targets[1]
+    assert len(set(map(frozenset, (pair[:2] for pair in found)))) == len(found)
+    assert {pair.source for pair in others} <= {pair.source for pair in linked}
+    assert all(len({*pair[:2]}) == 2 for pair in found)
+
+
+def test_the_seed_decides_which_pairs_are_drawn():
+    names = [chr(ord("A") + i) for i in range(26)]
+    links = documents(**{name: names[i - 2 : i] for i, name in enumerate(names)})
+    assert linked_pairs(links, seed=1) == linked_pairs(links, seed=1)
+    assert linked_pairs(links, seed=1) != linked_pairs(links, seed=2)
+
+
+@pytest.mark.parametrize("draws", [0, 100])
+def test_the_only_unlinked_source_is_found(monkeypatch, draws):
+    monkeypatch.setattr(pairs, "DRAWS", draws)
+    found = linked_pairs(documents(a="xy", b="xy", c="y", x="", y=""), seed=0)
+    assert [pair for pair in found if not pair.similar] == [Pair("c", "x", False)]
+
+
+def test_documents_without_links_make_no_pairs():
+    assert linked_pairs(documents(a="", b="x"), seed=0) == []

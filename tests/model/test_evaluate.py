@@ -11,7 +11,8 @@ from docjax import cli
 from docjax.errors import UserError
 from docjax.model import evaluate as module
 from docjax.model.document_model import DocumentModel
-from docjax.model.evaluate import LABELLED, evaluate_model
+from docjax.model.evaluate import evaluate_model
+from docjax.tasks import classification
 
 TOPICS = {
     "cooking": "soup bread oven butter onion garlic recipe flour kitchen sauce".split(),
@@ -104,11 +105,8 @@ def test_without_splits_a_fifth_of_each_label_is_the_test(
     path = tmp_path / "all.jsonl"
     write(path, [{k: v for k, v in one.items() if k != "split"} for one in records])
     judged = []
-    monkeypatch.setitem(
-        LABELLED,
-        "classification",
-        lambda train, test: judged.append((train, test)) or {},
-    )
+    linear = lambda train, test, **_: judged.append((train, test)) or {}
+    monkeypatch.setattr(classification, "linear", linear)
     assert evaluate_model(model, "classification", str(path)) == {}
     ((train, test),) = judged
     assert sorted(test.labels) == sorted(list(TOPICS) * 2) and len(train.labels) == 21

@@ -13,6 +13,7 @@ from docjax import main
 from docjax.model import inference
 from docjax.run import frozen
 from docjax.run.prepare import initial_params, prepare
+from docjax.run.scoring import Scoring
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -45,7 +46,7 @@ def config(corpus: Path, seed: int = 0):
     found.seed = seed
     found.encoder.frozen = True
     found.encoder.segment.normalize = True
-    found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.clustering"))
+    found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
     return found
 
 
@@ -84,9 +85,9 @@ def test_the_vectors_are_those_of_the_segments(corpus, trained):
 def test_a_text_has_the_vector_that_the_tasks_saw(corpus, trained):
     prepared = frozen.with_vectors(prepare(config(corpus), trained))
     model = docjax.load(trained)
-    seen = main.Evaluation(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
+    seen = Scoring(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
     np.testing.assert_allclose(
-        seen.vectors(model.params, np.arange(24)),
+        seen.data(model.params).vectors([str(number) for number in range(24)]),
         model.encode(list(prepared.documents())),
         atol=1e-5,
     )

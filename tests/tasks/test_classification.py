@@ -107,7 +107,7 @@ def test_a_user_is_told_what_is_wrong():
         linear(one_class, good)
     with pytest.raises(UserError, match="20 of 20 test vectors are not finite"):
         linear(good, broken)
-    with pytest.raises(UserError, match="no classification head.*linear"):
+    with pytest.raises(UserError, match="no classification head.*Linear"):
         end_to_end(good)
     with pytest.raises(UserError, match="2 predictions for 20 test documents"):
         end_to_end(good._replace(predictions=["a", "b"]))

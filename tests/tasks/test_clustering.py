@@ -9,6 +9,7 @@ import pytest
 from docjax.config import build
 from docjax.errors import UserError
 from docjax.tasks.clustering import clustering, purity
+from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Embeddings
 
 
@@ -75,8 +76,9 @@ def test_equal_vectors_score_zero_and_say_so(caplog):
 
 
 def test_a_config_names_it():
-    task = build(dict(fn="docjax.tasks.clustering.clustering", restarts=2))
-    assert set(task(blobs("aabb"), blobs("ab"), seed=1)) == {"nmi", "purity"}
+    task = build(dict(fn="docjax.tasks.clustering.Clustering", restarts=2, seed=1))
+    data = LabelledVectors({"train": blobs("aabb"), "validation": blobs("ab")})
+    assert set(task(data, "validation")) == {"nmi", "purity"}
 
 
 def test_a_user_is_told_what_is_wrong():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.tasks.matching import matching
+from docjax.tasks.matching import Matching, matching, splits_of
 
 TUNING = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, True, False, False])
 
@@ -29,3 +29,111 @@ def test_pairs_of_one_kind_are_refused(labels):
     for parts in ((part, TUNING), (TUNING, part)):
         with pytest.raises(UserError, match=f"{len(labels)} .* pairs, .* both kinds"):
             matching(*parts)
+
+
+@pytest.fixture
+def linked(given, document):
+    """Makes data whose linked documents have the same vector, in each of some parts."""
+
+    def make(*parts: str):
+        documents, vectors = [], []
+        for part in parts:
+            for number in range(6):
+                link = f"{part}{number // 2 * 2}"
+                name = f"{part}{number}"
+                documents.append(document(name, split=part, links=(link,)))
+                vectors.append(np.eye(3)[number // 2])
+        return given(documents, np.array(vectors, np.float32))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "parts, part, read",
+    [
+        (("train", "validation", "test"), "test", {"validation", "test"}),
+        (("train", "test"), "test", {"train", "test"}),
+        (("train", "validation", "test"), "validation", {"train", "validation"}),
+    ],
+)
+def test_links_within_a_part_are_pairs_and_another_part_has_the_threshold(
+    linked, parts, part, read
+):
+    data, task = linked(*parts), Matching(seed=1)
+    task.check(data, part)
+    assert data.encoded == []
+    assert task(data, part) == {"f1": 1, "accuracy": 1, "threshold": pytest.approx(0.5)}
+    assert {name[:-1] for name in data.encoded} == read
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        (("train",), "no two test documents have a link"),
+        (("test",), "no two validation or train documents have a link"),
+        ((), 'no two test documents .* "links", or the task a table'),
+    ],
+)
+def test_documents_without_links_are_one_line(linked, parts, message):
+    with pytest.raises(UserError, match=message):
+        Matching().check(linked(*parts), "test")
+
+
+def test_random_pairs_that_cannot_be_drawn_are_told(given, document):
+    some = [document(x, split=s, links=(y,)) for x, y, s in LINKS]
+    data = given(some, np.eye(len(some), dtype=np.float32))
+    with pytest.raises(UserError, match="1 tuning pairs, 1 of them similar"):
+        Matching().check(data, "test")
+
+
+LINKS = [
+    ("a", "b", "train"),
+    ("b", "a", "train"),
+    ("c", "d", "test"),
+    ("d", "c", "test"),
+]
+
+
+def test_a_table_names_documents_of_any_part(linked, tmp_path, caplog):
+    rows = [
+        f"{split}\ttrain{a}\ttest{b}\t{int(a // 2 == b // 2)}"
+        for split in ("train", "dev", "test")
+        for a in range(6)
+        for b in range(6)
+    ]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(["split\tsource\ttarget\tlabel", *rows]) + "\n")
+    data, task = linked("train", "test"), Matching(str(path))
+    for part in ("test", "validation"):
+        task.check(data, part)
+        assert data.encoded == []
+    assert "not used: {'train': 36}" in caplog.text
+    assert task(data, "test")["f1"] == task(data, "validation")["accuracy"] == 1
+    with pytest.raises(UserError, match="6 of 12 documents .* 'train0' is the first"):
+        task.check(linked("test"), "test")
+
+
+@pytest.mark.parametrize(
+    "splits, part, expected",
+    [
+        (("train", "dev", "test"), "test", ("dev", "test")),
+        (("train", "test"), "test", ("train", "test")),
+        (("train", "val", "test"), "validation", ("train", "val")),
+    ],
+)
+def test_the_splits_of_a_table_have_their_parts(splits, part, expected):
+    assert splits_of({name: [] for name in splits}, part) == expected
+
+
+@pytest.mark.parametrize(
+    "splits, part, message",
+    [
+        (("train",), "test", 'splits "test" and dev or .* there are train'),
+        (("test",), "test", 'splits "test" and dev or .* there are test'),
+        (("train", "test"), "validation", 'splits "dev or .*" and train are needed'),
+        ((), "validation", "there are none"),
+    ],
+)
+def test_a_missing_split_of_a_table_is_named(splits, part, message):
+    with pytest.raises(UserError, match=message):
+        splits_of({name: [] for name in splits}, part)

@@ -1,11 +1,14 @@
 """Metrics by hand, and where the weight of the fusion comes from."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 
+from docjax.errors import UserError
 from docjax.retrieval import fusion
-from docjax.tasks.retrieval import of_queries, retrieval
+from docjax.tasks.retrieval import Retrieval, of_queries, retrieval
 
 QRELS = {"q": {"a": 2, "b": 1, "z": 0}, "r": {"c": 1}}
 RUN = {"q": {"z": 3.0, "a": 2.0, "y": 1.0}}
@@ -43,3 +46,96 @@ def test_the_weight_is_chosen_on_the_tuning_queries_where_there_are_any(monkeypa
     found = retrieval(dense, bm25, test, tuning)
     assert asked == [["r"]] and found["fused/weight"] < 0.5
     assert found["fused/mrr@10"] == 0.5  # it suits the other query
+
+
+@pytest.fixture
+def data(given, document):
+    """Documents that words find in one order and vectors in another.
+
+    "cat" is the query of a, which links to b and to one of another part; "dog" is that
+    of c.
+    """
+    documents = [
+        document("a", "cats", query="cat", links=("b", "t")),
+        document("b", "fish"),
+        document("c", "a dog and a cat", query="dog"),
+        document("t", "cats", split="train", query="cat"),
+    ]
+    vectors = np.array([[2, 0], [3, 1], [0, 2], [9, 9]], np.float32)
+    return given(documents, vectors, cat=[1, 0], dog=[0, 1])
+
+
+def test_own_queries_are_answered_by_their_documents_and_by_linked_ones(data):
+    Retrieval().check(data, "test")
+    assert data.encoded == []
+    found = Retrieval()(data, "test")
+    assert data.encoded == ["a", "b", "c"]  # the candidates: no other part
+    ideal = 2 + 1 / math.log2(3)
+    dense = ((1 + 2 / math.log2(3)) / ideal + 1) / 2  # b, a for the cat; c for the dog
+    assert found["dense/ndcg@10"] == pytest.approx(dense)
+    assert found["dense/mrr@10"] == 1
+    words = (2 / ideal + 1) / 2  # nothing says cat in b
+    assert found["bm25/ndcg@10"] == pytest.approx(words)
+    assert found["bm25/recall@100"] == pytest.approx((0.5 + 1) / 2)
+    assert set(found) >= {"fused/ndcg@10", "fused/weight"}
+
+
+def test_vectors_are_compared_as_the_model_was_trained(data):
+    assert Retrieval()(data, "test")["dense/ndcg@10"] < 1
+    data.similarity = "cosine"  # b is longer than a, and not as near
+    assert Retrieval()(data, "test")["dense/ndcg@10"] == 1
+
+
+def test_documents_without_queries_are_one_line(data):
+    with pytest.raises(UserError, match='0 validation documents have a "query"'):
+        Retrieval().check(data, "validation")
+    with pytest.raises(UserError, match='1 train documents have a "query".*BEIR'):
+        Retrieval().check(data, "train")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The same documents as a collection of their own, with other judgements."""
+    write(tmp_path / "corpus.jsonl", a="cats", b="fish", c="a dog and a cat")
+    write(tmp_path / "queries.jsonl", x="cat", y="dog", z="cat")
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/test.tsv").write_text("x\tb\t1\ny\tc\t1\n")
+    return tmp_path
+
+
+def write(path, **texts):
+    lines = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
+    path.write_text("\n".join(lines))
+
+
+def test_a_folder_brings_its_own_documents_and_judgements(data, folder):
+    task = Retrieval(str(folder))
+    task.check(data, "test")
+    found = task(data, "test")
+    assert data.encoded == []  # the run's own vectors are not asked for
+    assert found["dense/ndcg@10"] == 1 and found["bm25/ndcg@10"] == 0.5
+
+
+def test_validation_has_the_other_split_of_a_folder(data, folder):
+    task = Retrieval(str(folder))
+    with pytest.raises(UserError, match="a validation metric needs another split"):
+        task.check(data, "validation")
+    (folder / "qrels/dev.tsv").write_text("z\ta\t1\ny\tc\t1\nx\ta\t1\n")
+    (folder / "qrels/test.tsv").write_text("y\tc\t1\n")
+    task.check(data, "validation")
+    found = task(data, "validation")
+    assert found["dense/mrr@10"] == 0.5  # b is first for both cats
+    assert found["bm25/mrr@10"] == 1
+    assert task(data, "test")["bm25/mrr@10"] == 1
+
+
+def test_missing_answers_of_a_folder_are_told_before_anything_is_encoded(
+    data, folder, caplog
+):
+    task = Retrieval(str(folder))
+    write(folder / "corpus.jsonl", a="cats", b="fish")
+    task.check(data, "test")
+    assert "1 of 2 judged documents are not in the corpus" in caplog.text
+    write(folder / "corpus.jsonl", a="cats")
+    with pytest.raises(UserError, match="2 of 2 judged .* 'b' is one"):
+        task.check(data, "test")

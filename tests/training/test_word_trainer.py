@@ -19,7 +19,7 @@ from docjax import config as config_lib
 from docjax import main
 from docjax.errors import UserError
 from docjax.run.prepare import initial_params, prepare
-from docjax.run.scoring import Evaluation
+from docjax.run.scoring import Scoring
 from docjax.storage.checkpoint import Checkpointer
 from docjax.training import loop, sharding
 from docjax.training.word_trainer import WordTrainer
@@ -57,7 +57,7 @@ def config(corpus, variant="smoke", **changes):
 def trained(run, asked):
     """The parameters that a run ends with."""
     prepared, mesh = prepare(asked, run), sharding.mesh()
-    state = loop.train(prepared, mesh, Evaluation(prepared, mesh))
+    state = loop.train(prepared, mesh, Scoring(prepared, mesh))
     return jax.tree.map(np.asarray, state.params)
 
 
@@ -469,7 +469,7 @@ def test_a_corpus_without_test_documents_is_trained_on_and_told(
     asked = config(path, tasks=deca.get_config("smoke").tasks)
     with caplog.at_level(logging.WARNING):
         main.run(asked, tmp_path / "run", "train")
-    assert "no labelled test documents: the tasks are left out" in caplog.text
+    assert "there is no labelled test document" in caplog.text
     assert docjax.load(tmp_path / "run").encode(["wa wb"]).any()
 
 

@@ -1,0 +1,131 @@
+"""`docjax mine`: hard negatives for training, ranked by a model or by BM25.
+
+--data is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv), whose
+judged queries of all splits are read; or a run, whose training documents are read: their
+"query" fields are the queries, and a document answers its own query and those of the
+documents that link to it. What answers a query is never among its negatives. The output
+is JSON lines, {"query": ID, "negatives": [document ids, best first]}, sealed by the last
+line. The counts are printed as one line of JSON.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import docjax
+from docjax import config as config_lib
+from docjax.errors import UserError
+from docjax.model.encode_file import check_output
+from docjax.model.search import search
+from docjax.retrieval import bm25, collection, negatives
+from docjax.retrieval.collection import Qrels, Run
+from docjax.types import Document
+
+HELP = "hard negatives for training, in a sealed file"
+EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
+WORDS = "bm25"
+
+
+class Judged(NamedTuple):
+    """What negatives are mined from; `documents` gives the corpus at every call."""
+
+    documents: Callable[[], Iterator[Document]]
+    queries: dict[str, str]
+    qrels: Qrels
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model", help=f"a run, a Hugging Face folder or name, or the word {WORDS}"
+    )
+    parser.add_argument(
+        "--data", help="a BEIR folder or a run; left out, MODEL is a run and gives it"
+    )
+    parser.add_argument("--output", required=True, metavar="NEGATIVES.jsonl")
+    parser.add_argument("--top", type=int, default=100, help="negatives a query")
+    parser.add_argument(
+        "--max-bad-fraction",
+        type=float,
+        default=0.0,
+        help="bad documents of a BEIR folder that may be left out, as a share of all",
+    )
+
+
+def run(flags: argparse.Namespace) -> None:
+    _check(flags)
+    data = Path(flags.data or flags.model)
+    judged = _of_run(data) if _is_run(data) else _of_folder(data, flags)
+    counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
+    if flags.model == WORDS:
+        made_by = WORDS
+        rank = lambda top: _by_words(judged, counts, top)
+    else:
+        model = docjax.load(flags.model)
+        made_by = f"{flags.model} {model.fingerprint()}"
+        rank = lambda top: search(
+            model, judged.documents(), judged.queries, counts, top
+        )
+    mined = negatives.mine(rank, judged.qrels, flags.top)
+    documents = counts["documents"]
+    negatives.write(mined, Path(flags.output), documents=documents, made_by=made_by)
+    print(json.dumps(counts | {"negatives": sum(map(len, mined.values()))}))
+
+
+def _check(flags: argparse.Namespace) -> None:
+    """Raises UserError for flags that cannot be, before anything is read."""
+    if flags.top < 1:
+        raise UserError(f"--top {flags.top}: at least 1 is needed")
+    check_output("--output", flags.output)
+    if not Path(flags.output).parent.is_dir():
+        raise UserError(f"{flags.output}: cannot be written (there is no such folder)")
+    if not flags.data and not _is_run(Path(flags.model)):
+        raise UserError(
+            f"--data is missing: {flags.model} is no run, so it has no documents of "
+            "its own; give a BEIR folder or a run"
+        )
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "checkpoints").is_dir()
+
+
+def _of_folder(folder: Path, flags: argparse.Namespace) -> Judged:
+    given = collection.read_judged(folder)
+    queries = {name: given.queries[name] for name in given.test}
+    documents = lambda: given.documents(flags.max_bad_fraction)
+    return Judged(documents, queries, given.test)
+
+
+def _of_run(run: Path) -> Judged:
+    """The documents that a run trains on."""
+    config = config_lib.load(run / "config.json")
+    source, holdout = (config_lib.build(config[name]) for name in ("source", "holdout"))
+    trained = (config["splits"]["train"], None)
+
+    def documents() -> Iterator[Document]:
+        for document in holdout(source) if holdout else source():
+            if config["transductive"] or document.split in trained:
+                yield document
+
+    _, queries, qrels = collection.of_documents(documents())
+    if not queries:
+        raise UserError(
+            f'{run}: none of its training documents has a "query": give --data a BEIR '
+            "folder, or a run whose documents have one"
+        )
+    return Judged(documents, queries, qrels)
+
+
+def _by_words(judged: Judged, counts: dict[str, Any], top: int) -> Run:
+    documents = _counted(judged.documents(), counts)
+    return bm25.search(documents, judged.queries, top=top)
+
+
+def _counted(
+    documents: Iterable[Document], counts: dict[str, Any]
+) -> Iterator[Document]:
+    for document in documents:
+        counts["documents"] += 1
+        yield document

@@ -1,0 +1,115 @@
+"""Hard negatives: documents that a ranking puts high and nobody judged relevant.
+
+A file of them has a JSON object a line, and is sealed by the last line:
+
+    {"query": ID, "negatives": [document ids, best first]}
+    {"seal": sha256 of the lines before, "documents": COUNT, "made_by": NAME,
+     "queries": COUNT}
+
+`documents` counts those that were ranked.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Container, Mapping
+from pathlib import Path
+
+from docjax.errors import UserError
+from docjax.retrieval.collection import Qrels, Run
+
+Negatives = Mapping[str, list[str]]  # query id -> document ids, best first
+AGAIN = "write it again with docjax mine"
+
+
+def mine(rank: Callable[[int], Run], qrels: Qrels, top: int) -> dict[str, list[str]]:
+    """The `top` best documents of each query of `qrels` that are not relevant to it.
+
+    Args:
+      rank: gives a run with that many documents a query. It is asked for so many more
+        than `top` that relevant documents among them leave enough others.
+      qrels: a document with a gain above 0 is relevant.
+    """
+    relevant = {
+        query: {name for name, gain in gains.items() if gain > 0}
+        for query, gains in qrels.items()
+    }
+    run = rank(top + max(map(len, relevant.values()), default=0))
+    ranked = {query: list(run.get(query, {})) for query in relevant}
+    return {
+        query: [name for name in names if name not in relevant[query]][:top]
+        for query, names in ranked.items()
+    }
+
+
+def write(negatives: Negatives, file: Path, *, documents: int, made_by: str) -> None:
+    """Writes a sealed file, or leaves what was there.
+
+    Raises:
+      UserError: if the file cannot be written.
+    """
+    partial = file.with_name(file.name + ".partial")
+    digest = hashlib.sha256()
+    try:
+        with partial.open("wb") as stream:
+            for query, names in negatives.items():
+                line = _line({"query": query, "negatives": names})
+                digest.update(line)
+                stream.write(line)
+            facts = {"documents": documents, "made_by": made_by}
+            seal = {"seal": digest.hexdigest(), **facts, "queries": len(negatives)}
+            stream.write(_line(seal))
+        partial.rename(file)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written ({error})") from None
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+
+
+def read(file: Path, known: Container[str] | None = None) -> dict[str, list[str]]:
+    """The negatives of each query, from a file whose seal is intact.
+
+    Args:
+      known: the ids of the corpus; None: any id will do.
+
+    Raises:
+      UserError: for a file that is missing, cut short or changed, and for one of other
+        documents than the `known` ones.
+    """
+    try:
+        lines = file.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+    _check_seal(file, lines)
+    records = map(json.loads, lines[:-1])
+    negatives = {record["query"]: record["negatives"] for record in records}
+    if known is not None:
+        _check_known(file, negatives, known)
+    return negatives
+
+
+def _check_seal(file: Path, lines: list[bytes]) -> None:
+    try:
+        seal = json.loads(lines[-1])["seal"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise UserError(
+            f"{file}: the last line is no seal, so the file is cut short or no file of "
+            f"negatives: {AGAIN}"
+        ) from None
+    if seal != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
+        raise UserError(f"{file}: was changed after it was written: {AGAIN}")
+
+
+def _check_known(file: Path, negatives: Negatives, known: Container[str]) -> None:
+    names = {name for some in negatives.values() for name in some}
+    unknown = sorted(name for name in names if name not in known)
+    if unknown:
+        raise UserError(
+            f"{file}: {len(unknown)} of {len(names)} documents are not in the corpus, "
+            f"{unknown[0]!r} is the first: {AGAIN}, with the documents of this corpus"
+        )
+
+
+def _line(record: Mapping) -> bytes:
+    return json.dumps(record).encode() + b"\n"

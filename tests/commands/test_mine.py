@@ -1,0 +1,140 @@
+"""`docjax mine` by words and by a model, on a folder and on a run."""
+
+import json
+
+import numpy as np
+import pytest
+
+import docjax
+from configs import graph_roberta
+from docjax import cli
+from docjax.retrieval import negatives
+from docjax.run.prepare import initial_params, prepare
+from docjax.storage.checkpoint import Checkpointer
+
+TEXTS = {
+    "a": "The river floods the valley each spring and autumn.",
+    "b": "A river in the valley carries silver and old letters.",
+    "c": "The doctor reads old letters by the window in winter.",
+    "d": "An engine of the old market hall, painted in silver.",
+    "e": "Winter market by the river, with a doctor and an engine.",
+    "f": "The garden gate closes at night in the spring.",
+}
+QUERIES = {"x": "river valley", "y": "old silver", "z": "spring", "w": "never judged"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A BEIR folder of three judged queries, in two splits."""
+    folder = tmp_path_factory.mktemp("beir")
+    for name, texts in (("corpus", TEXTS), ("queries", QUERIES)):
+        rows = [json.dumps({"_id": i, "text": text}) for i, text in texts.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(rows))
+    (folder / "qrels").mkdir()
+    (folder / "qrels/train.tsv").write_text("x\ta\t1\ny\td\t0\ny\tb\t1\n")
+    (folder / "qrels/test.tsv").write_text("z\tf\t2\nx\tb\t1\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of first parameters, on the same texts with queries and links of their own."""
+    folder = tmp_path_factory.mktemp("mine")
+    rows = [
+        {"id": name, "text": text, "query": text[:20], "split": "train"}
+        for name, text in TEXTS.items()
+    ]
+    rows[0]["links"] = ["b", "f"]
+    rows[1].pop("query")
+    rows[5]["split"] = "test"
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = graph_roberta.get_config("smoke")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
+    config.tokenizer.train.vocabulary = 270
+    config.encoder.segment.vocabulary = 270
+    prepared = prepare(config, folder / "run")
+    saved = Checkpointer(folder / "run" / "checkpoints")
+    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.close()
+    return folder / "run"
+
+
+def mine(capsys, output, *arguments):
+    code = cli.main(["mine", *map(str, arguments), "--output", str(output)])
+    return code, *capsys.readouterr()
+
+
+def seal(file) -> dict:
+    return json.loads(file.read_text().splitlines()[-1])
+
+
+def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path):
+    output = tmp_path / "out.jsonl"
+    code, out, _ = mine(capsys, output, "bm25", "--data", folder)
+    found = negatives.read(output, known=set(TEXTS))
+    assert code == 0 and set(found) == {"x", "y", "z"}
+    assert found["x"] == ["e"]  # a and b answer it, in one split or the other
+    assert set(found["y"]) == {"c", "d"} and found["z"] == ["a"]
+    counts = json.loads(out.splitlines()[-1])
+    assert counts == {"queries": 3, "documents": 6, "negatives": 4}
+    facts = seal(output)
+    assert (facts["made_by"], facts["documents"], facts["queries"]) == ("bm25", 6, 3)
+
+
+def test_a_model_ranks_by_its_vectors(capsys, folder, tiny, tmp_path):
+    output = tmp_path / "out.jsonl"
+    _, out, _ = mine(capsys, output, tiny, "--data", folder, "--top", 2)
+    found = negatives.read(output, known=set(TEXTS))
+    model = docjax.load(tiny)
+    vectors = model.encode([{"id": i, "text": text} for i, text in TEXTS.items()])
+    for query, relevant in (("x", "ab"), ("y", "b"), ("z", "f")):
+        scores = model.similarity(model.encode_queries([QUERIES[query]]), vectors)[0]
+        best = [list(TEXTS)[row] for row in np.argsort(-scores)]
+        assert found[query] == [name for name in best if name not in relevant][:2]
+    assert json.loads(out.splitlines()[-1])["documents"] == 6
+    assert seal(output)["made_by"] == f"{tiny} {model.fingerprint()}"
+
+
+@pytest.mark.parametrize("model", ["bm25", "run"])
+def test_a_run_gives_its_training_documents_with_their_queries(
+    capsys, run, tmp_path, model
+):
+    output = tmp_path / "out.jsonl"
+    options = [run] if model == "run" else ["bm25", "--data", run]
+    code, out, _ = mine(capsys, output, *options)
+    found = negatives.read(output, known=set("abcde"))  # f is a test document
+    assert code == 0 and set(found) == set("acde")
+    for query, names in found.items():
+        assert query not in names
+    assert "b" not in found["a"]
+    if model == "run":  # vectors rank all documents
+        assert sorted(found["a"]) == list("cde") and sorted(found["c"]) == list("abde")
+    assert json.loads(out.splitlines()[-1])["documents"] == 5
+
+
+def test_mistakes_are_one_line(capsys, folder, run, tiny, tmp_path, begun):
+    bare = begun(["a text without a query", "and another one of those"])
+    for arguments, message in (
+        (("bm25",), "--data is missing: bm25 is no run"),
+        ((tiny,), "is no run, so it has no documents"),
+        (("bm25", "--data", tmp_path), "0 files are called queries.jsonl"),
+        (("no", "--data", folder), "no"),
+        (("bm25", "--data", folder, "--top", 0), "--top 0: at least 1"),
+        ((bare,), 'none of its training documents has a "query"'),
+    ):
+        code, out, err = mine(capsys, tmp_path / "out.jsonl", *arguments)
+        assert (code, out) == (2, "") and not (tmp_path / "out.jsonl").exists()
+        assert message in err and err.count("\n") == 1, err
+    for output, message in ((tmp_path, "no file can be"), ("no/x", "no such folder")):
+        code, _, err = mine(capsys, output, "bm25", "--data", folder)
+        assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_a_collection_needs_an_answer(capsys, folder, tmp_path):
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        (beir / name).write_text((folder / name).read_text())
+    code, _, err = mine(capsys, tmp_path / "out", "bm25", "--data", beir)
+    assert code == 2 and "qrels: no query has a document with score 1" in err

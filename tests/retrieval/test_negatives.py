@@ -1,0 +1,110 @@
+"""What may be a negative, and every way in which a file of them can be wrong."""
+
+import hashlib
+import json
+
+import pytest
+
+from docjax.errors import UserError
+from docjax.retrieval import negatives
+from docjax.retrieval.negatives import mine, read, write
+
+FOUND = {"q": ["c", "é"], "r": [], "s": ["a"]}
+
+
+def ranking(asked: list[int]):
+    """a, b, c, ... for every query, as many as are asked for."""
+
+    def rank(top: int):
+        asked.append(top)
+        return {query: dict.fromkeys("abcdefgh"[:top], 1.0) for query in "qr"}
+
+    return rank
+
+
+def test_relevant_documents_are_no_negatives_and_the_rest_stays_in_order():
+    asked = []
+    qrels = {"q": {"a": 2, "c": 1, "d": 0}, "r": {"x": 1}, "s": {"a": 1}}
+    found = mine(ranking(asked), qrels, top=3)
+    assert found == {"q": ["b", "d", "e"], "r": ["a", "b", "c"], "s": []}
+    assert asked == [5]  # the most relevant documents of a query are 2
+
+
+def test_a_query_without_judgement_has_no_negatives():
+    assert mine(ranking([]), {"q": {"a": 1}}, top=1) == {"q": ["b"]}
+
+
+@pytest.fixture
+def file(tmp_path):
+    write(FOUND, tmp_path / "found.jsonl", documents=9, made_by="bm25")
+    return tmp_path / "found.jsonl"
+
+
+def test_a_file_is_read_back_and_says_where_it_is_from(file):
+    assert read(file) == read(file, known={"a", "c", "é"}) == FOUND
+    *lines, last = file.read_bytes().splitlines(keepends=True)
+    assert json.loads(lines[0]) == {"query": "q", "negatives": ["c", "é"]}
+    assert json.loads(last) == {
+        "seal": hashlib.sha256(b"".join(lines)).hexdigest(),
+        "documents": 9,
+        "made_by": "bm25",
+        "queries": 3,
+    }
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_no_queries_make_a_file_that_can_be_read(tmp_path):
+    write({}, tmp_path / "none.jsonl", documents=0, made_by="bm25")
+    assert read(tmp_path / "none.jsonl") == {}
+
+
+def test_a_file_that_is_cut_anywhere_is_refused(file):
+    whole = file.read_bytes()
+    for size in range(len(whole) - 2):  # the last line may lack its end
+        file.write_bytes(whole[:size])
+        with pytest.raises(UserError, match=r"found\.jsonl: .* docjax mine"):
+            read(file)
+
+
+def test_a_changed_file_is_refused(file):
+    whole = file.read_bytes()
+    end = whole.rindex(b'"documents"')
+    for place in range(end):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        file.write_bytes(changed)
+        with pytest.raises(UserError, match=r"found\.jsonl: .* docjax mine"):
+            read(file)
+    file.write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
+    with pytest.raises(UserError, match="was changed after it was written"):
+        read(file)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 10**5, '"seal"', "{}", "a\tb"])
+def test_another_kind_of_file_is_one_line(tmp_path, text):
+    (tmp_path / "other").write_text(text)
+    with pytest.raises(UserError, match="the last line is no seal"):
+        read(tmp_path / "other")
+    with pytest.raises(UserError, match="no: cannot be read .No such file"):
+        read(tmp_path / "no")
+
+
+def test_negatives_of_other_documents_are_refused(file):
+    with pytest.raises(UserError, match="2 of 3 documents are not in the .* 'a' is"):
+        read(file, known={"c", "x"})
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path, file, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match="folder: cannot be written"):
+        write(FOUND, tmp_path / "folder", documents=9, made_by="bm25")
+    before = file.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(negatives, "_line", full)
+    with pytest.raises(UserError, match="No space left"):
+        write({"other": []}, file, documents=1, made_by="bm25")
+    assert file.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", file.name]

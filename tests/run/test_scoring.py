@@ -1,0 +1,194 @@
+"""The tasks of a run on its own documents: what they read, and what is told."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from configs import graph_roberta
+from docjax import main
+from docjax.errors import UserError
+from docjax.model import inference
+from docjax.run.prepare import initial_params, prepare
+from docjax.run.scoring import Scoring
+from docjax.training import loop, sharding
+from docjax.types import TaskData
+
+pytestmark = pytest.mark.usefixtures("one_device")
+
+WORDS = "graph node passage vector batch token the of and loss seed view".split()
+SPLITS = ("train", "train", "validation", "test")
+TASKS = {
+    "retrieval": dict(fn="docjax.tasks.retrieval.Retrieval"),
+    "matching": dict(fn="docjax.tasks.matching.Matching"),
+    "clustering": dict(fn="docjax.tasks.clustering.Clustering"),
+    "few_shot": dict(fn="docjax.tasks.few_shot.FewShot", shots=2, repeats=2),
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict]:
+    """32 documents of two labels; neighbours of the same split are linked."""
+    generator = np.random.default_rng(0)
+    return [
+        {
+            "id": f"d{i}",
+            "text": ". ".join(
+                " ".join(generator.choice(WORDS[i % 2 :: 2], 9)) for _ in range(3)
+            ),
+            "label": "ab"[i % 2],
+            "split": SPLITS[i // 2 % 4],
+            "query": " ".join(generator.choice(WORDS[i % 2 :: 2], 3)),
+            "links": [f"d{i - 8}"],
+        }
+        for i in range(32)
+    ]
+
+
+@pytest.fixture(scope="module")
+def config(rows, tmp_path_factory):
+    """Makes a config with some tasks, on the documents after a change."""
+
+    def make(*names: str, change=lambda row: row, **fields):
+        path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+        path.write_text("".join(json.dumps(change(row)) + "\n" for row in rows))
+        found = graph_roberta.get_config("smoke")
+        found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
+        found.tokenizer.train.vocabulary = 270
+        found.segments.words = 10
+        found.splits.validation = "validation"
+        found.tasks = {name: TASKS[name] for name in names or TASKS}
+        rest = dict(batch=8, steps=3, evaluate_every=1, checkpoint_every=3)
+        found.update(rest | fields)
+        return found
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def scoring(config, tmp_path_factory):
+    """Makes the scoring of such a config, and first parameters."""
+
+    def make(*names, **keywords):
+        folder = tmp_path_factory.mktemp("runs")
+        prepared = prepare(config(*names, **keywords), folder / "run")
+        mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
+        return Scoring(prepared, mesh), initial_params(prepared)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def plain(scoring):
+    return scoring()
+
+
+def test_tasks_of_all_kinds_are_scored_on_a_part_of_the_run(plain):
+    run, params = plain
+    for part, prefix in (("test", "eval"), ("validation", "validation")):
+        found = run(params, part)
+        kinds = {name.split("/")[1] for name in found}
+        assert kinds == set(TASKS) and all(x.startswith(f"{prefix}/") for x in found)
+        assert f"{prefix}/retrieval/dense/ndcg@10" in found
+        assert f"{prefix}/matching/f1" in found and len(found) == 13 + 3 + 2 + 4
+
+
+def test_every_document_is_encoded_once_for_all_tasks(plain, monkeypatch):
+    run, params = plain
+    counts = []
+    whole = inference.Inference.encode
+
+    def counted(self, params, documents):
+        given = list(documents)
+        counts.append(len(given))
+        return whole(self, params, given)
+
+    monkeypatch.setattr(inference.Inference, "encode", counted)
+    assert run(params)
+    assert sum(counts) == 16 + 8 + 8  # train, validation (for a threshold) and test
+
+
+def test_vectors_and_queries_are_those_of_the_model(plain, rows):
+    run, params = plain
+    data, model = run.data(params), run.model(params)
+    assert isinstance(data, TaskData) and data.similarity == "cosine"
+    texts = [
+        rows[7]["query"],
+        " ".join(WORDS * 30),
+    ]  # the second is a document's length
+    expected = [model.encode_queries(texts[:1])[0], model.encode(texts[1:])[0]]
+    np.testing.assert_allclose(data.queries(texts), expected, atol=1e-5)
+    named = data.vectors(["d9", "d3", "d9"])
+    expected = model.encode([rows[9], rows[3], rows[9]])
+    np.testing.assert_allclose(named, expected, atol=1e-5)
+    with pytest.raises(UserError, match="no document has the id 'x'"):
+        data.vectors(["d1", "x"])
+    assert data.missing({"x", "d1", "a"}) == ["a", "x"]
+
+
+def test_parts_are_those_that_the_config_names(scoring):
+    run, params = scoring(change=lambda row: row | {"split": row["split"] + "!"})
+    run.prepared.config["splits"].update(train="train!", test="test!", validation=None)
+    data = run.data(params)
+    assert [one.split for one in data.documents("test")] == ["test!"] * 8
+    assert len(data.labels("train")) == 16 and data.labels("validation") == []
+    assert data.labelled("test").labels == data.labels("test") == ["a", "b"] * 4
+    assert data.labelled("validation").vectors.shape == (0, 0)
+
+
+def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
+    unlabelled = lambda row: row | {"label": None} if row["split"] == "test" else row
+    run, params = scoring(change=unlabelled)
+    with caplog.at_level("WARNING"):
+        found = run(params)
+    assert {name.split("/")[1] for name in found} == {"retrieval", "matching"}
+    said = "task clustering is left out: there is no labelled test document"
+    assert said in caplog.text
+    run(params)
+    assert caplog.text.count(said) == 1
+    assert "validation/clustering/nmi" in run(params, "validation")
+
+
+@pytest.mark.parametrize(
+    "task, drop, message",
+    [
+        ("retrieval", "query", '0 test documents have a "query"'),
+        ("matching", "links", "no two test documents have a link"),
+    ],
+)
+def test_missing_data_end_a_run_before_anything_is_encoded(
+    config, tmp_path, monkeypatch, task, drop, message
+):
+    """Also those of the test part, though validation comes first."""
+    monkeypatch.setattr(inference.Inference, "encode", None)
+
+    def without(row):
+        return row | {drop: None} if row["split"] == "test" else row
+
+    asked = config(task, "clustering", change=without)
+    with pytest.raises(UserError, match=message) as error:
+        main.run(asked, tmp_path / "run", "train")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["retrieval/dense/ndcg@10", "retrieval/ndcg@10"])
+def test_any_metric_of_any_task_selects_the_parameters(config, tmp_path, name):
+    asked = config("retrieval", select=name, steps=2)
+    prepared, mesh = prepare(asked, tmp_path), sharding.mesh()
+    score, values = Scoring(prepared, mesh), iter([0.1, 0.3, 0.2])
+
+    def evaluate(params, part):
+        found = score(params, part)
+        if part == "validation":
+            found["validation/retrieval/dense/ndcg@10"] = next(values)
+        return found
+
+    if name == "retrieval/ndcg@10":
+        with pytest.raises(UserError, match=f"select '{name}' is .*dense/ndcg@10"):
+            loop.train(prepared, mesh, evaluate)
+        return
+    loop.train(prepared, mesh, evaluate)
+    assert [path.name for path in (tmp_path / "best").glob("[0-9]*")] == ["1"]
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert f"eval/{name}" in json.loads(lines[-1])

@@ -1,0 +1,57 @@
+"""Data of tasks without a model: documents with given vectors."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from docjax.types import Document, Embeddings, Section
+
+
+class Given:
+    """Documents with a vector each; a query has the vector of the word it is."""
+
+    similarity = "dot"
+
+    def __init__(self, documents: Sequence[Document], vectors: np.ndarray, **words):
+        self.all, self.words = list(documents), words
+        self.by_id = {one.id: row for one, row in zip(documents, vectors, strict=True)}
+        self.encoded: list[str] = []
+
+    def documents(self, part: str) -> Iterator[Document]:
+        return (one for one in self.all if one.split == part)
+
+    def labels(self, part: str) -> list[str]:
+        return [one.label for one in self.documents(part) if one.label is not None]
+
+    def labelled(self, part: str) -> Embeddings:
+        ids = [one.id for one in self.documents(part) if one.label is not None]
+        return Embeddings(self.vectors(ids), self.labels(part))
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        return sorted(set(ids).difference(self.by_id))
+
+    def vectors(self, ids: Sequence[str]) -> np.ndarray:
+        self.encoded += ids
+        return np.stack([self.by_id[name] for name in ids])
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([np.array(self.words[text], np.float32) for text in texts])
+
+    def encode(self, documents: Iterable[Document]) -> Iterator[tuple[str, np.ndarray]]:
+        return ((one.id, self.by_id[one.id]) for one in documents)
+
+
+@pytest.fixture(scope="session")
+def given() -> type[Given]:
+    return Given
+
+
+@pytest.fixture(scope="session")
+def document():
+    """Makes a document of an id, a text, and whatever else is given."""
+
+    def make(name: str, text: str = "words", split: str = "test", **others) -> Document:
+        return Document(name, (Section("", text),), split=split, **others)
+
+    return make

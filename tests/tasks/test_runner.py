@@ -1,0 +1,111 @@
+"""Every task: its name in the metrics, its defaults, and what it asks of the data."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from docjax.errors import UserError
+from docjax.tasks.classification import EndToEnd, Linear, linear
+from docjax.tasks.clustering import Clustering, clustering
+from docjax.tasks.embeddings import LabelledVectors, NoLabels
+from docjax.tasks.few_shot import FewShot, few_shot
+from docjax.tasks.matching import Matching
+from docjax.tasks.retrieval import Retrieval
+from docjax.tasks.runner import scores
+from docjax.types import Embeddings, Task, TaskData
+
+TASKS = Clustering, Linear, EndToEnd, FewShot, Matching, Retrieval
+VECTORS = np.repeat(np.eye(2, dtype=np.float32), 20, axis=0)
+PART = Embeddings(VECTORS, ["a"] * 20 + ["b"] * 20, ["a"] * 40)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_task_has_what_the_runner_calls(kind, given):
+    assert isinstance(kind(), Task)
+    assert isinstance(given([], []), TaskData)
+    assert isinstance(LabelledVectors({}), TaskData)
+
+
+@pytest.mark.parametrize(
+    "kind, function",
+    [(Clustering, clustering), (Linear, linear), (FewShot, few_shot)],
+)
+def test_a_task_has_the_defaults_of_its_function(kind, function):
+    """Both stand in the code; a difference would change results unseen."""
+    parameters = inspect.signature(function).parameters.values()
+    expected = {p.name: p.default for p in parameters if p.default is not p.empty}
+    assert vars(kind()) == expected and expected
+
+
+def test_metrics_have_the_name_of_the_part_and_of_the_task():
+    data = LabelledVectors({"train": PART, "test": PART, "validation": PART})
+    tasks = {"some": Clustering(restarts=1), "other": EndToEnd()}
+    expected = {"some/nmi", "some/purity", "other/accuracy", "other/macro_f1"}
+    assert set(scores(tasks, data, "test")) == {f"eval/{x}" for x in expected}
+    named = scores(tasks, data, "validation")
+    assert set(named) == {f"validation/{x}" for x in expected}
+    assert (
+        named["validation/some/nmi"] == 1 and named["validation/other/accuracy"] == 0.5
+    )
+
+
+def test_keywords_of_a_task_reach_its_function():
+    data = LabelledVectors({"train": PART, "test": PART})
+    draws = FewShot(shots=21)
+    with pytest.raises(UserError, match="shots=21"):
+        draws(data, "test")
+    clusters = Clustering(clusters=41, restarts=1)
+    with pytest.raises(UserError, match="cannot make 41 clusters"):
+        clusters(data, "test")
+
+
+@pytest.mark.parametrize(
+    "task, train, test, error, message",
+    [
+        (Clustering(), "", "ab", NoLabels, "no labelled train document"),
+        (Linear(), "ab", "", NoLabels, "no labelled validation document"),
+        (EndToEnd(), "ab", "", NoLabels, "no labelled validation document"),
+        (FewShot(), "", "ab", NoLabels, "no labelled train document"),
+        (Clustering(), "ab", "aa", UserError, "all 2 validation documents"),
+        (Clustering(), "aa", "ab", UserError, "all 2 train documents"),
+        (
+            Clustering(all_documents=True),
+            "aa",
+            "aa",
+            UserError,
+            "all 4 train and validation documents",
+        ),
+        (Linear(), "aa", "ab", UserError, "all 2 train documents"),
+        (FewShot(shots=2), "aab", "ab", UserError, "'b' has 1 train documents"),
+    ],
+)
+def test_labels_are_checked_before_anything_is_encoded(
+    task, train, test, error, message
+):
+    class Labels(LabelledVectors):
+        def labelled(self, part):
+            raise AssertionError("encoded")
+
+    empty = np.zeros((0, 1), np.float32)
+    parts = {"train": Embeddings(empty, list(train))}
+    parts["validation"] = Embeddings(empty, list(test))
+    with pytest.raises(error, match=message):
+        task.check(Labels(parts), "validation")
+
+
+def test_labels_that_do_are_no_mistake():
+    data = LabelledVectors({"train": PART, "test": PART})
+    for task in (Clustering(), Linear(), EndToEnd(), FewShot()):
+        task.check(data, "test")
+    one_class = LabelledVectors(
+        {"train": PART._replace(labels=["a"] * 40), "test": PART}
+    )
+    Clustering(clusters=2).check(one_class, "test")
+    Clustering(all_documents=True).check(one_class, "test")
+
+
+@pytest.mark.parametrize("task", [Retrieval(), Matching()])
+def test_vectors_and_labels_alone_have_no_documents(task):
+    with pytest.raises(UserError, match="vectors and labels alone"):
+        task.check(LabelledVectors({"test": PART, "train": PART}), "test")
