@@ -6,6 +6,7 @@ config or the data; 3 the loss was not finite; 75 stopped by SIGTERM with everyt
 saved.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -23,6 +24,8 @@ from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.prepare import prepare, trained_params
 from docjax.run.scoring import Evaluation
+from docjax.storage import disk_errors
+from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 
@@ -54,10 +57,13 @@ def main(argv: list[str]) -> int:
             sharding.use_cores((FLAGS.config.get("objective") or {}).get("replicas", 1))
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
     except tuple(CODES) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # standard error may lie on the full disk
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         code = next(code for kind, code in CODES.items() if isinstance(error, kind))
-        if code != 75 and jax.distributed.is_initialized():
-            os._exit(code)  # the others would be waited for, who wait for this one
+        if code != 75:
+            # Not sys.exit: JAX would wait for peers that wait for this process, and
+            # Orbax for threads that a full disk has stopped.
+            os._exit(code)
         return code
     if jax.process_index() == 0:
         print(json.dumps(metrics))
@@ -70,7 +76,17 @@ def _stop(*_: Any) -> None:
 
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     """Trains and evaluates, or evaluates or exports a trained run; gives the final
-    metrics. An export goes to `workdir/export`."""
+    metrics. An export goes to `workdir/export`.
+
+    Raises:
+      UserError: for a mistake in the config or the data, for a full or read-only disk,
+        and if another process is at work in `workdir`.
+    """
+    with disk_errors.in_one_line(workdir), locked(workdir):
+        return _run(config, workdir, mode)
+
+
+def _run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
     if mode == "train":
@@ -123,7 +139,10 @@ def read_flags(argv: list[str]) -> None:
 
 
 def _ours(record: LogRecord) -> bool:
-    """Leaves out what other libraries log of every step they take."""
+    """Leaves out what other libraries log of every step they take, and of a full disk,
+    which `run` reports."""
+    if record.exc_info and disk_errors.cause(record.exc_info[1]):
+        return False
     return record.levelno >= WARNING or "docjax" in Path(record.pathname).parts
 
 

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from docjax.data import corpus_files
 from docjax.data.tokenizer import Tokenizer
 from docjax.errors import UserError
-from docjax.storage import manifest
+from docjax.storage import atomic, manifest
 from docjax.types import Document, Segment, Segments
 
 Cut = Callable[[Document], list[Segment]]
@@ -167,7 +167,7 @@ class Corpus:
                 )
                 logging.info("corpus: %s", summary)
                 shutil.rmtree(folder, ignore_errors=True)
-                partial.rename(folder)
+                atomic.rename(partial, folder)
             elif facts["fingerprint"] != fingerprint:
                 corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
                 logging.info("corpus kept: the same contents in files of other times")

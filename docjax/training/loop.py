@@ -106,6 +106,7 @@ class _Loop:
         config = self.prepared.config
         found = {name: float(value) for name, value in jax.device_get(found).items()}
         self._check(step, found, documents)
+        self.checkpointer.raise_if_failed()
         tokens, padding = measured
         self._add(documents=len(documents), tokens=tokens, steps=1)
         self.log.tick(step)
