@@ -45,6 +45,7 @@ CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 def main(argv: list[str]) -> int:
     """Runs one mode; returns the exit code. Errors are one line each."""
     signal.signal(signal.SIGTERM, _stop)
+    sys.unraisablehook = _print_unraisable
     try:
         read_flags(argv)
         if FLAGS.coordinator:
@@ -72,6 +73,13 @@ def main(argv: list[str]) -> int:
 
 def _stop(*_: Any) -> None:
     raise loop.Stopped("stopped; the same command goes on from what is saved")
+
+
+def _print_unraisable(unraisable: Any) -> None:
+    """Prints what Python cannot raise, but not the traceback that TensorStore leaves of
+    each array when a full disk has failed a save: `run` reports the disk."""
+    if str(unraisable.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(unraisable)
 
 
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:

@@ -44,7 +44,9 @@ def _take(run: Path) -> IO[str]:
     run.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         # Neither truncated nor replaced: it may be the file that another process holds.
-        file = stack.enter_context(open(run / NAME, "a+", encoding="utf-8"))
+        file = stack.enter_context(
+            open(run / NAME, "a+", encoding="utf-8", errors="replace")
+        )
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):  # POSIX lets a system choose
