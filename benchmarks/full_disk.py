@@ -6,12 +6,14 @@ Trains configs/graph_roberta.py:smoke once undisturbed, and then on file systems
 memory that are too small by more or less, and on a read-only one. A run must print one
 line beside its progress, no traceback, and end with exit code 2 within a minute of the
 undisturbed run's time. Then the file system grows: the same command must end with the
-parameters of the undisturbed run. The exit code is 1 if a bar is missed.
+parameters of the undisturbed run. The exit code is 1 if a bar is missed. The runs share
+what XLA compiles.
 """
 
 import argparse
 import contextlib
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +47,8 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, default=20, help="file systems to fill")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/compiled"
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
         whole = Path(folder) / "whole"
         undisturbed = train(whole)
         assert undisturbed.code == 0, undisturbed.errors

@@ -57,6 +57,9 @@ def main(argv: list[str]) -> int:
         elif FLAGS.mode == "train":
             sharding.use_cores((FLAGS.config.get("objective") or {}).get("replicas", 1))
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
+        if jax.process_index() == 0:
+            with disk_errors.in_one_line(Path("standard output")):
+                print(json.dumps(metrics), flush=True)
     except tuple(CODES) as error:
         with contextlib.suppress(OSError):  # standard error may lie on the full disk
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -66,8 +69,6 @@ def main(argv: list[str]) -> int:
             # Orbax for threads that a full disk has stopped.
             os._exit(code)
         return code
-    if jax.process_index() == 0:
-        print(json.dumps(metrics))
     return 0
 
 
