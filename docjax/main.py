@@ -2,8 +2,8 @@
 
 Flags -> config -> train, evaluate or export. The same command on the same workdir
 goes on where it was stopped. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
-config or the data; 3 the loss was not finite; 75 stopped by SIGTERM with everything
-saved.
+config or the data, a full or read-only disk, or a workdir in use; 3 the loss was not
+finite; 75 stopped by SIGTERM with everything saved.
 """
 
 import contextlib
