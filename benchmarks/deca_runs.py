@@ -29,6 +29,7 @@ from docjax.data.units import whole
 from docjax.data.vocabulary import vocabulary
 from docjax.huggingface import weights as huggingface
 from docjax.run.prepare import Prepared, prepare
+from docjax.storage import atomic
 from docjax.types import Document, Section
 from docjax.views.side_by_side import all_words
 
@@ -130,9 +131,7 @@ def measured(
         return None
     found = measure()
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps([plain, found]))
-    temporary.rename(path)
+    atomic.write_text(path, json.dumps([plain, found]))
     logging.info("%s: %s", run, found)
     return found
 

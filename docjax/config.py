@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 import ml_collections
 
 from docjax.errors import UserError
-
-MOST = 1 << 24  # bytes of a JSON file; an index of shards has some hundred thousand
+from docjax.storage import json_file
 
 
 def plain(node: Any) -> Any:
@@ -143,33 +141,10 @@ def vary(
 
 def save(config: Any, path: Path) -> None:
     """Writes the fully resolved config as JSON."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(plain(config), indent=2) + "\n", encoding="utf-8")
-    temporary.rename(path)
+    json_file.write(path, plain(config))
 
 
-def load(path: Path, kind: type = dict) -> Any:
-    """The JSON object in a file of a run or model folder, or with `kind` list the array.
-
-    Raises:
-      UserError: for a missing file, or one with something else in it.
-    """
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST + 1)
-    except FileNotFoundError:
-        raise UserError(
-            f"{path}: no such file; is {path.parent} a run or a model folder?"
-        ) from None
-    if len(raw) > MOST:
-        raise UserError(f"{path}: longer than {MOST:,} bytes: no config")
-    try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error})") from None
-    if not isinstance(found, kind):
-        raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
-    return found
+load = json_file.read
 
 
 def _name(fn: Any) -> str:

@@ -2,10 +2,11 @@
 
 Flags -> config -> train, evaluate or export. The same command on the same workdir
 goes on where it was stopped. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
-config or the data; 3 the loss was not finite; 75 stopped by SIGTERM with everything
-saved.
+config or the data, a full or read-only disk, or a workdir in use; 3 the loss was not
+finite; 75 stopped by SIGTERM with everything saved.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -22,6 +23,8 @@ from docjax.errors import UserError
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.prepare import prepare, trained_params
+from docjax.storage import disk_errors
+from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
 
@@ -41,6 +44,7 @@ CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 def main(argv: list[str]) -> int:
     """Runs one mode; returns the exit code. Errors are one line each."""
     signal.signal(signal.SIGTERM, _stop)
+    sys.unraisablehook = _print_unraisable
     try:
         read_flags(argv)
         if FLAGS.coordinator:
@@ -52,14 +56,18 @@ def main(argv: list[str]) -> int:
         elif FLAGS.mode == "train":
             sharding.use_cores((FLAGS.config.get("objective") or {}).get("replicas", 1))
         metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
+        if jax.process_index() == 0:
+            with disk_errors.in_one_line(Path("standard output")):
+                print(json.dumps(metrics), flush=True)
     except tuple(CODES) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # standard error may lie on the full disk
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         code = next(code for kind, code in CODES.items() if isinstance(error, kind))
-        if code != 75 and jax.distributed.is_initialized():
-            os._exit(code)  # the others would be waited for, who wait for this one
+        if code != 75:
+            # Not sys.exit: JAX would wait for peers that wait for this process, and
+            # Orbax for threads that a full disk has stopped.
+            os._exit(code)
         return code
-    if jax.process_index() == 0:
-        print(json.dumps(metrics))
     return 0
 
 
@@ -67,9 +75,26 @@ def _stop(*_: Any) -> None:
     raise loop.Stopped("stopped; the same command goes on from what is saved")
 
 
+def _print_unraisable(unraisable: Any) -> None:
+    """Prints what Python cannot raise, but not the traceback that TensorStore leaves of
+    each array when a full disk has failed a save: `run` reports the disk."""
+    if str(unraisable.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(unraisable)
+
+
 def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     """Trains and evaluates, or evaluates or exports a trained run; gives the final
-    metrics. An export goes to `workdir/export`."""
+    metrics. An export goes to `workdir/export`.
+
+    Raises:
+      UserError: for a mistake in the config or the data, for a full or read-only disk,
+        and if another process is at work in `workdir`.
+    """
+    with disk_errors.in_one_line(workdir), locked(workdir):
+        return _run(config, workdir, mode)
+
+
+def _run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
     # Imported here: scikit-learn takes longer than all the rest, and a mistake in a
@@ -126,7 +151,10 @@ def read_flags(argv: list[str]) -> None:
 
 
 def _ours(record: LogRecord) -> bool:
-    """Leaves out what other libraries log of every step they take."""
+    """Leaves out what other libraries log of every step they take, and of a full disk,
+    which `run` reports."""
+    if record.exc_info and disk_errors.cause(record.exc_info[1]):
+        return False
     return record.levelno >= WARNING or "docjax" in Path(record.pathname).parts
 
 

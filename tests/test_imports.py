@@ -23,7 +23,7 @@ PARTS = {"data", "encoders", "objectives", "views"}
 MODELS = {"export", "huggingface", "model", "retrieval", "tasks"}
 MAY_IMPORT = {
     "docjax": {"model"},
-    "config": set(),
+    "config": {"storage"},
     "errors": set(),
     "kernels": set(),
     "types": set(),
@@ -33,10 +33,10 @@ MAY_IMPORT = {
     "encoders": set(),
     "objectives": set(),
     "huggingface": {"encoders", "storage"},
-    "retrieval": {"data"},
+    "retrieval": {"data", "storage"},
     "tasks": {"data", "retrieval"},
     "model": PARTS | {"huggingface", "retrieval", "storage", "tasks"},
-    "explain": {"model"},
+    "explain": {"model", "storage"},
     "run": PARTS | MODELS | {"explain", "storage"} - {"export"},
     "training": PARTS | {"run", "storage"},
     "export": {"data", "huggingface", "model", "run", "storage"},

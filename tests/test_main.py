@@ -1,5 +1,6 @@
 """`python -m docjax.main` as a user runs it: real processes, real files."""
 
+import errno
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ import docjax
 from configs import graph_roberta
 from docjax import main
 from docjax.errors import UserError
+from docjax.storage import lock
 from docjax.storage.manifest import MANIFEST
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -366,6 +368,47 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_documents(corpus, tmp_pat
         command(corpus, tmp_path / "run", **{"objective.temperature": 1e-45}), code=3
     )
     assert "step 1" in line and "documents: d" in line
+
+
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
+    corpus, trained, tmp_path
+):
+    """A limit of file sizes stands for the disk: the first checkpoint is too large."""
+    run = tmp_path / "full"
+    limited = ["bash", "-c", 'ulimit -f 40 && exec "$@"', "bash"]
+    done = call([*limited, *command(corpus, run)])
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.splitlines()
+    (line,) = [x for x in lines if not re.match(r"step \d+/8: |[IW]\d{4} ", x)]
+    assert "File too large" in line and "ulimit -f" in line and lines[-1] == line
+    assert steps(run) == []
+    done = call(command(corpus, run))
+    assert done.returncode == 0, done.stderr
+    assert parameters(run) == parameters(trained)
+    assert losses(run) == losses(trained)
+
+
+def test_a_read_only_workdir_is_one_line(tmp_path, monkeypatch):
+    def read_only(path, *_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(lock, "open", read_only, raising=False)
+    with pytest.raises(UserError, match="Read-only file system.*make it writable"):
+        main.run(graph_roberta.get_config("smoke"), tmp_path, "train")
+
+
+def test_a_full_standard_output_is_one_line(corpus, trained):
+    arguments = [*command(corpus, trained), "--mode=evaluate"]
+    done = call(["bash", "-c", '"$@" > /dev/full', "bash", *arguments])
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("UserError: standard output: cannot be written (No space")
+
+
+def test_a_second_command_on_a_workdir_is_told_who_is_at_work_there(corpus, tmp_path):
+    with lock.locked(tmp_path / "run"):
+        line = fails(command(corpus, tmp_path / "run"))
+    assert f"process {os.getpid()}, since" in line and "another --workdir" in line
 
 
 def test_missing_flags_are_named():

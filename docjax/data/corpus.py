@@ -22,7 +22,7 @@ from docjax.data.segments import spread
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import tokenize
 from docjax.errors import UserError
-from docjax.storage import manifest
+from docjax.storage import atomic, manifest
 from docjax.types import Document, UnitCutter, Units
 
 DOCUMENTS_AT_ONCE = 256
@@ -101,7 +101,7 @@ class Corpus:
                 )
                 logging.info("corpus: %s", summary)
                 shutil.rmtree(folder, ignore_errors=True)
-                partial.rename(folder)
+                atomic.rename(partial, folder)
             elif facts["fingerprint"] != fingerprint:
                 corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
                 logging.info("corpus kept: the same contents in files of other times")

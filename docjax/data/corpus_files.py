@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from docjax.data.records import full_text
+from docjax.storage import atomic
 from docjax.storage.arrays import growing_array
 from docjax.types import Document, Units
 
@@ -108,10 +109,8 @@ class Tally:
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     """Writes corpus.json, or leaves the old one as it was."""
-    temporary = folder / "corpus.json.tmp"
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(folder / "corpus.json")
+    atomic.write_text(folder / "corpus.json", text)
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from tokenizers import (
 )
 
 from docjax.errors import UserError
+from docjax.storage import atomic
 from docjax.types import Frame
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
@@ -79,9 +80,8 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Writes one file, conventionally called tokenizer.json."""
-        temporary = path.with_suffix(".tmp")
-        self.backend.save(str(temporary))
-        temporary.rename(path)
+        with atomic.partial(path) as partial:
+            self.backend.save(str(partial))
 
 
 def load_tokenizer(path_or_name: str | Path, lowercase: bool = False) -> Tokenizer:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 import docjax
 from docjax.explain import page
 from docjax.model.compare import Comparison, Side
+from docjax.storage import atomic
 
 STYLE = Path(__file__).with_name("compare_page.css").read_text("utf-8")
 SCRIPT = Path(__file__).with_name("compare_page.js").read_text("utf-8")
@@ -33,9 +34,9 @@ def write(path: Path, found: Comparison) -> Path:
         f"</header>\n<main>{parts(found)}</main>"
         f"<footer>Written by docjax {docjax.__version__}.</footer>"
     )
-    path.write_text(
+    atomic.write_text(
+        path,
         page.page(f"{title} · docjax", body, style=STYLE, script=SCRIPT),
-        encoding="utf-8",
     )
     return path
 

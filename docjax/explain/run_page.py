@@ -20,6 +20,7 @@ import docjax
 from docjax.config import plain
 from docjax.explain import page
 from docjax.explain.page import Number
+from docjax.storage import atomic
 from docjax.types import Section
 
 PARTS = "source units examples segments views encoder objective batch steps epochs seed".split()
@@ -106,9 +107,9 @@ def write(run_dir: Path, report: Report) -> Path:
     footer = f"Written by docjax {docjax.__version__}."
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
-    path.write_text(
+    atomic.write_text(
+        path,
         page.sectioned("docjax report", report.name, chips, sections, footer),
-        encoding="utf-8",
     )
     return path
 

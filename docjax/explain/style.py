@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from docjax.storage import atomic
+
 # Chosen by search: any two differ by at least 25 in CIELAB, for normal vision and for
 # simulated protanopia, deuteranopia and tritanopia. Further classes repeat the colours
 # with another marker.
@@ -88,8 +90,12 @@ def save(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     png, table = (path.parent / f"{path.name}{end}" for end in (".png", ".csv"))
-    figure.savefig(png, format="png", facecolor="white")
-    with table.open("w", newline="", encoding="utf-8") as file:
+    with atomic.partial(png) as partial:
+        figure.savefig(partial, format="png", facecolor="white")
+    with (
+        atomic.partial(table) as partial,
+        partial.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows([_exact(value) for value in row] for row in rows)

@@ -31,7 +31,7 @@ from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.run import metrics
-from docjax.storage import manifest
+from docjax.storage import atomic, manifest
 from docjax.types import Document, Section
 
 MOST = 1e-4  # the largest difference of a number that an export may have
@@ -61,7 +61,7 @@ def export(
         raise UserError(f"{out} exists: remove it, or export to another folder")
     with _beside(out) as partial:
         _fill(partial, out.name, model, documents)
-        partial.rename(out)
+        atomic.rename(partial, out)
     return out
 
 
@@ -74,7 +74,7 @@ def export_run(run: Path) -> Path:
     with _beside(out) as partial:
         _fill(partial, out.name, run, None)
         shutil.rmtree(out, ignore_errors=True)
-        partial.rename(out)
+        atomic.rename(partial, out)
     return out
 
 

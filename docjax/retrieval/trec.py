@@ -1,11 +1,11 @@
 """Runs as TREC's tools read them: query, Q0, document, rank, score, system."""
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from docjax.errors import UserError
 from docjax.retrieval.collection import Run
+from docjax.storage import atomic
 
 
 def lines(run: Run, system: str) -> Iterator[str]:
@@ -27,13 +27,8 @@ def write(run: Run, file: Path, system: str) -> None:
     Raises:
       UserError: if the file cannot be written.
     """
-    partial = file.with_name(file.name + ".partial")
     text = "".join(lines(run, system))
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.rename(file)
+        atomic.write_text(file, text)
     except OSError as error:
         raise UserError(f"{file}: cannot be written ({error})") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()

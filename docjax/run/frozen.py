@@ -22,6 +22,7 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, windows
 from docjax.run.prepare import Prepared, initial_params, trained_params
+from docjax.storage import atomic
 from docjax.storage.arrays import growing_array
 from docjax.storage.checkpoint import digest, newest_good
 from docjax.storage.processes import wait
@@ -112,10 +113,9 @@ def _write(path: Path, corpus: Corpus, reader: _Reader) -> None:
         for number, window in enumerate(windows(corpus[int(i)] for i in mine)):
             part = folder / f"{process:06}-{number:09}.npy"
             if not part.exists():
-                partial = part.with_suffix(".partial")
-                with partial.open("wb") as stream:
-                    np.save(stream, _vectors(reader, window))
-                partial.rename(part)
+                vectors = _vectors(reader, window)
+                with atomic.partial(part) as partial, partial.open("wb") as stream:
+                    np.save(stream, vectors)
             bar.update(sum(min(len(one), reader.most or len(one)) for one in window))
     wait("segment vectors")
     if process == 0:
@@ -138,18 +138,17 @@ def _join(folder: Path, path: Path, segments: int) -> None:
     """All windows as one array of `segments` rows."""
     parts = sorted(folder.glob("*.npy"))
     rows, width = 0, np.load(parts[0], mmap_mode="r", allow_pickle=False).shape[1:]
-    partial = path.with_suffix(".partial")
-    with growing_array(partial, np.float32, width) as write:
-        for part in parts:
-            vectors = np.load(part, allow_pickle=False)
-            write(vectors)
-            rows += len(vectors)
-    if rows != segments:
-        raise UserError(
-            f"{folder} holds vectors of {rows} segments, the corpus has {segments}: "
-            "delete that folder, and run the same command again"
-        )
-    partial.rename(path)
+    with atomic.partial(path) as partial:
+        with growing_array(partial, np.float32, width) as write:
+            for part in parts:
+                vectors = np.load(part, allow_pickle=False)
+                write(vectors)
+                rows += len(vectors)
+        if rows != segments:
+            raise UserError(
+                f"{folder} holds vectors of {rows} segments, the corpus has {segments}: "
+                "delete that folder, and run the same command again"
+            )
     # Also what a run of another number of processes left.
     for rest in path.parent.glob(f"{path.stem}.*-*"):
         shutil.rmtree(rest)

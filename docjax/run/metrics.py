@@ -11,6 +11,7 @@ import jax
 from tqdm import tqdm
 
 from docjax.errors import UserError
+from docjax.storage import atomic
 
 
 class Metrics:
@@ -32,9 +33,7 @@ class Metrics:
                 or (0 < step == line["step"] and ("train/loss" in line or not last))
             ]
             text = "".join(json.dumps(line) + "\n" for line in keep)
-            temporary = self._path.with_suffix(".tmp")
-            temporary.write_text(text, encoding="utf-8")
-            temporary.rename(self._path)
+            atomic.write_text(self._path, text)
         self._bar = tqdm(
             total=steps,
             initial=step,

@@ -19,7 +19,7 @@ import orbax.checkpoint as ocp
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.storage import manifest
+from docjax.storage import disk_errors, manifest
 from docjax.storage.manifest import MANIFEST
 from docjax.storage.processes import wait
 
@@ -30,7 +30,10 @@ class Checkpointer:
     def __init__(self, folder: Path, keep: int = 2):
         self.folder = folder.absolute()
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep, cleanup_tmp_directories=True
+            max_to_keep=keep,
+            cleanup_tmp_directories=True,
+            # Otherwise a save whose folder cannot be made waits minutes for the folder.
+            async_options=ocp.AsyncOptions(create_directories_asynchronously=False),
         )
         self._manager = ocp.CheckpointManager(self.folder, options=options)
         self._sealer = ThreadPoolExecutor(1)
@@ -65,14 +68,14 @@ class Checkpointer:
         """
         if self._sealing is not None:
             sealing, self._sealing = self._sealing, None
-            try:
+            with disk_errors.in_one_line(self.folder):
                 sealing.result()
-            except OSError as error:
-                raise UserError(
-                    f"{self.folder}: a checkpoint could not be saved ({error}); the one "
-                    "before is kept: make room, and run the same command again"
-                ) from None
             wait("checkpoint sealed")
+
+    def raise_if_failed(self) -> None:
+        """Raises UserError if the save in the background has failed by now."""
+        if self._sealing and self._sealing.done() and self._sealing.exception():
+            self.wait()
 
     def restore(self, params: Any, rest: Any) -> tuple[Any, Any, dict] | None:
         """The newest good checkpoint as (params, rest, progress), or None.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from docjax import config
+from docjax.storage import atomic, json_file
 
 MANIFEST = "manifest.json"
 
@@ -22,9 +22,7 @@ class Comparison(NamedTuple):
 def seal(folder: Path) -> None:
     """Writes the manifest."""
     text = json.dumps(_hashes(folder), indent=1, sort_keys=True)
-    temporary = folder / (MANIFEST + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.rename(folder / MANIFEST)
+    atomic.write_text(folder / MANIFEST, text)
 
 
 def compare(folder: Path) -> Comparison:
@@ -37,7 +35,7 @@ def compare(folder: Path) -> Comparison:
     path = folder / MANIFEST
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    expected = config.load(path)
+    expected = json_file.read(path)
     found = _hashes(folder)
     return Comparison(
         sorted(
@@ -62,7 +60,7 @@ def agrees(
 
 def _hashes(folder: Path) -> dict[str, str]:
     names = [p.relative_to(folder) for p in sorted(folder.rglob("*")) if p.is_file()]
-    own = (MANIFEST, MANIFEST + ".tmp")
+    own = (MANIFEST, MANIFEST + ".partial")
     return {
         name.as_posix(): _sha256(folder / name)
         for name in names

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import shutil
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ import numpy as np
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.storage import manifest
+from docjax.storage import atomic, manifest
 from docjax.storage.arrays import growing_array
 
 FORMAT = 1
@@ -110,7 +111,7 @@ class Shards:
             rest.unlink()
         made = (FORMAT, self._model, self._fingerprint(), self._contents())
         plan = dict(zip(PRINTS, made, strict=True)) | survey()
-        _replace(self.folder / "plan.json", json.dumps(plan).encode())
+        _write(self.folder / "plan.json", json.dumps(plan).encode())
         return plan
 
     def write(
@@ -121,8 +122,8 @@ class Shards:
         np.save(raw, vectors)
         seal = {"ids": ids, "counts": counts}
         seal = {"sha256": _sha256(raw.getvalue(), seal), **seal}
-        _replace(self._path(number, "npy"), raw.getvalue())
-        _replace(self._path(number, "json"), json.dumps(seal).encode())
+        _write(self._path(number, "npy"), raw.getvalue())
+        _write(self._path(number, "json"), json.dumps(seal).encode())
 
     def read(self, number: int) -> tuple[np.ndarray, dict[str, Any]] | None:
         """A shard's vectors and its seal; None if it is not there as it was written."""
@@ -164,7 +165,7 @@ class Shards:
                 counts.update(seal["counts"])
             found = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in PRINTS} | {"counts": found}
-            _replace(self.facts, json.dumps(facts).encode())
+            _write(self.facts, json.dumps(facts).encode())
         shutil.rmtree(self.folder, ignore_errors=True)  # another may wait for the lock
         return found
 
@@ -218,24 +219,19 @@ def rows_and_ids(
     Both files appear at the end, or nothing is left of them.
     """
     ids = beside(output, "ids.jsonl")
-    partial, partial_ids = beside(output, "partial"), beside(ids, "partial")
-    try:
-        with (
-            growing_array(partial, np.float32, (width,)) as append,
-            open(partial_ids, "w", encoding="utf-8") as lines,
-        ):
+    with (
+        atomic.partial(output) as partial,
+        atomic.partial(ids) as partial_ids,
+        growing_array(partial, np.float32, (width,)) as append,
+        open(partial_ids, "w", encoding="utf-8") as lines,
+    ):
 
-            def both(vectors: np.ndarray, names: Iterable[str]) -> None:
-                append(vectors)
-                records = ({"id": name} for name in names)
-                lines.writelines(json.dumps(record) + "\n" for record in records)
+        def both(vectors: np.ndarray, names: Iterable[str]) -> None:
+            append(vectors)
+            records = ({"id": name} for name in names)
+            lines.writelines(json.dumps(record) + "\n" for record in records)
 
-            yield both
-        _name(partial_ids, ids)
-        _name(partial, output)
-    finally:
-        for rest in (partial, partial_ids):
-            rest.unlink(missing_ok=True)
+        yield both
 
 
 def beside(output: Path, end: str) -> Path:
@@ -252,17 +248,11 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _replace(path: Path, raw: bytes) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_bytes(raw)
-    _name(partial, path)
-
-
-def _name(partial: Path, path: Path) -> None:
-    """Gives a file its name, when all of it is on the disk."""
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    partial.replace(path)
+def _write(path: Path, raw: bytes) -> None:
+    """Writes a file that another process may write at the same time."""
+    writer = f"{socket.gethostname()}-{os.getpid()}"
+    with atomic.partial(path, writer) as partial:
+        partial.write_bytes(raw)
 
 
 def _sha256(raw: bytes, seal: dict[str, Any]) -> str:

@@ -146,6 +146,7 @@ class _Loop:
         logged = last or step % self.prepared.config["log_every"] == 0
         evaluated = self._due("evaluate_every", step) and not last
         saved = self._due("checkpoint_every", step) or last or stop
+        self.checkpointer.raise_if_failed()
         if logged or evaluated or saved:
             self._check(metrics)
         if logged:

@@ -192,7 +192,7 @@ def test_a_corpus_of_the_same_contents_takes_the_new_fingerprint(tokenizer, tmp_
     assert found("two", "same", []) == 5
     facts = corpus_files.read_facts(tmp_path / "corpus")
     assert (facts["fingerprint"], facts["contents"]) == ("two", "same")
-    assert not (tmp_path / "corpus/corpus.json.tmp").exists()
+    assert not list((tmp_path / "corpus").glob("*.partial"))
     assert found("three", "other", DOCUMENTS[:6]) == 6
 
 

@@ -1,0 +1,143 @@
+"""Does a run on a full disk end with one line, and go on when there is room?
+
+    python -m benchmarks.full_disk [--sizes 20]     (as root: it mounts file systems)
+
+Trains configs/graph_roberta.py:smoke once undisturbed, and then on file systems in
+memory that are too small by more or less, and on a read-only one. A run must print one
+line beside its progress, no traceback, and end with exit code 2 within a minute of the
+undisturbed run's time. Then the file system grows: the same command must end with the
+parameters of the undisturbed run. The exit code is 1 if a bar is missed. The runs share
+what XLA compiles.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+import docjax
+
+ROOT = Path(__file__).resolve().parents[1]
+LATE = 60.0  # seconds more than the undisturbed run
+SMALLEST, LARGEST = 0.002, 0.98  # of what the undisturbed run leaves on the disk
+PROGRESS = re.compile(r"step \d+/\d+: |[IW]\d{4} ")  # lines that are no error
+
+
+class Outcome(NamedTuple):
+    """How one run ended."""
+
+    code: int
+    seconds: float
+    errors: list[str]  # lines of standard error beside the progress
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, default=20, help="file systems to fill")
+    flags = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/compiled"
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        whole = Path(folder) / "whole"
+        undisturbed = train(whole)
+        assert undisturbed.code == 0, undisturbed.errors
+        expected = sha256(whole)
+        print(f"undisturbed: {undisturbed.seconds:.0f} s, {used(whole):,} bytes")
+        print("| KiB | exit | seconds | lines | again | error |\n" + "|---" * 6 + "|")
+        sizes = np.geomspace(SMALLEST, LARGEST, flags.sizes) * used(whole)
+        good = [full(int(size), expected, undisturbed.seconds + LATE) for size in sizes]
+        good.append(read_only(undisturbed.seconds + LATE))
+    print(f"{sum(good)} of {len(good)} as they should be")
+    return 0 if all(good) else 1
+
+
+def full(size: int, expected: str, limit: float) -> bool:
+    """Trains in `size` bytes, gives room, and trains on; whether all is well."""
+    with mounted(f"size={size}") as folder:
+        outcome = train(folder / "run")
+        mount("-o", "remount,size=1g", str(folder))
+        again = train(folder / "run")
+        same = again.code == 0 and sha256(folder / "run") == expected
+        show(f"{size / 1024:.0f}", outcome, "same parameters" if same else again.errors)
+        return is_one_line(outcome, limit) and same
+
+
+def read_only(limit: float) -> bool:
+    """Trains on a read-only file system; whether that ends as it should."""
+    with mounted("size=1m,ro") as folder:
+        outcome = train(folder / "run")
+        show("read-only", outcome, "")
+        return is_one_line(outcome, limit)
+
+
+def is_one_line(outcome: Outcome, limit: float) -> bool:
+    return outcome.code == 2 and len(outcome.errors) == 1 and outcome.seconds <= limit
+
+
+def show(name: str, outcome: Outcome, again: object) -> None:
+    lines = len(outcome.errors)
+    last = outcome.errors[-1] if lines else ""
+    cells = (name, outcome.code, f"{outcome.seconds:.0f}", lines, again, last)
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def train(run: Path) -> Outcome:
+    """Runs the training command."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "docjax.main"),
+            *("--config=configs/graph_roberta.py:smoke", f"--workdir={run}"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stderr.splitlines()
+    errors = [line for line in lines if not PROGRESS.match(line)]
+    return Outcome(done.returncode, time.perf_counter() - started, errors)
+
+
+@contextlib.contextmanager
+def mounted(options: str) -> Iterator[Path]:
+    """A file system in memory."""
+    with tempfile.TemporaryDirectory() as name:
+        mount("-t", "tmpfs", "-o", options, "docjax", name)
+        try:
+            yield Path(name)
+        finally:
+            subprocess.run(["umount", name], check=True)
+
+
+def mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)
+
+
+def used(folder: Path) -> int:
+    """Bytes on the disk."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
+
+
+def sha256(run: Path) -> str:
+    """Of all parameters of a run, and their names."""
+    digest = hashlib.sha256()
+    for path, leaf in jax.tree.leaves_with_path(docjax.load(run).params):
+        digest.update(jax.tree_util.keystr(path).encode())
+        digest.update(np.asarray(leaf).tobytes())
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Files that appear whole or not at all.
+
+New contents are written beside their place, synced to the disk, and renamed. Neither a
+kill, nor a power cut, nor a full disk leaves half a file under the final name.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` as UTF-8, or leaves the file as it was.
+
+    Raises:
+      OSError: if the file cannot be written.
+    """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, raw: bytes) -> None:
+    """Writes `raw`, or leaves the file as it was.
+
+    Raises:
+      OSError: if the file cannot be written.
+    """
+    with partial(path) as beside:
+        beside.write_bytes(raw)
+
+
+@contextlib.contextmanager
+def partial(path: Path, writer: str = "") -> Iterator[Path]:
+    """Gives a path beside `path`; the file written there is renamed to `path` at the end.
+
+    If the block raises, `path` stays as it was and the partial file is removed. A
+    killed process leaves its partial file; the next writer of `path` overwrites it.
+
+    Args:
+      writer: a name for this process, where several may write `path` at one time.
+
+    Raises:
+      OSError: if the file cannot be synced or renamed.
+    """
+    beside = path.with_name(".".join(filter(None, [path.name, writer, "partial"])))
+    try:
+        yield beside
+        rename(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def rename(partial: Path, path: Path) -> None:
+    """Syncs a file, or all files of a folder, and renames it to `path`.
+
+    Raises:
+      OSError: if that fails, or if `path` is a folder that holds files.
+    """
+    files = partial.rglob("*") if partial.is_dir() else [partial]
+    for file in files:
+        if file.is_file():
+            with file.open("rb") as stream:
+                os.fsync(stream.fileno())
+    partial.replace(path)

@@ -1,0 +1,43 @@
+"""JSON files of runs and model folders."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from docjax.errors import UserError
+from docjax.storage import atomic
+
+MAX_BYTES = 1 << 24  # an index of shards has some hundred thousand
+
+
+def write(path: Path, value: Any) -> None:
+    """Writes plain data as indented JSON, or leaves the file as it was.
+
+    Raises:
+      OSError: if the file cannot be written.
+    """
+    atomic.write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def read(path: Path, kind: type = dict) -> Any:
+    """The JSON object in a file, or with `kind` list the array.
+
+    Raises:
+      UserError: for a missing file, or one with something else in it.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: no such file; is {path.parent} a run or a model folder?"
+        ) from None
+    if len(raw) > MAX_BYTES:
+        raise UserError(f"{path}: longer than {MAX_BYTES:,} bytes: no config")
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON ({error})") from None
+    if not isinstance(value, kind):
+        raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
+    return value
