@@ -7,6 +7,7 @@ the dotted name of a function or class and its keyword arguments.
 import dataclasses
 import functools
 import importlib
+import importlib.util
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -148,7 +149,7 @@ def save(config: Any, path: Path) -> None:
     temporary.rename(path)
 
 
-def load(path: Path, kind: type = dict) -> Any:
+def read_json(path: Path, kind: type = dict) -> Any:
     """The JSON object in a file of a run or model folder, or with `kind` list the array.
 
     Raises:
@@ -184,3 +185,78 @@ def _public(module: Any) -> list[str]:
         and not name.startswith("_")
         and getattr(value, "__module__", None) == module.__name__
     )
+
+
+def load(name: str | Path, variant: str = "") -> ml_collections.ConfigDict:
+    """A shipped config, or the one that a file of Python gives.
+
+    `load("graph_roberta", variant="small")` is what the command takes as
+    `--config=graph_roberta:small`; both spellings work here.
+
+    Args:
+      name: a shipped name, or the path of a file with `get_config(variant="")`.
+      variant: the config's own variants, with commas between.
+
+    Raises:
+      UserError: for an unknown name or variant, and for a file that fails.
+    """
+    path, own = find(name)
+    module = _module(path)
+    variant = variant or own
+    config = module.get_config(variant) if variant else module.get_config()
+    if not isinstance(config, ml_collections.ConfigDict):
+        raise UserError(
+            f"{path}: get_config gives a {type(config).__name__}, not a ConfigDict"
+        )
+    return config
+
+
+def find(name: str | Path) -> tuple[Path, str]:
+    """The file of a config, and the variant behind a colon ("" without).
+
+    `NAME`, `configs/NAME.py` and the path of any Python file; a file that exists goes
+    before a shipped config.
+
+    Raises:
+      UserError: if there is no such file and no such name; lists the names.
+    """
+    text, _, variant = str(name).partition(":")
+    path, names = Path(text), shipped()
+    if path.suffix == ".py" and path.is_file():
+        return path, variant
+    if path in (Path(path.stem), Path("configs", f"{path.stem}.py")):
+        path = names.get(path.stem, path)
+    if path not in names.values():
+        raise UserError(
+            f"config {text!r} is no Python file and no shipped config: give the path of "
+            f"a file, or one of {', '.join(names)}"
+        )
+    return path, variant
+
+
+def shipped() -> dict[str, Path]:
+    """The files of `configs/` by name: in the installed package, or beside it."""
+    installed = Path(__file__).with_name("configs")
+    checkout = Path(__file__).parents[1] / "configs"
+    folder = installed if installed.is_dir() else checkout
+    return {path.stem: path for path in sorted(folder.glob("*.py"))}
+
+
+def _module(path: Path) -> Any:
+    """The module in a config's file; it is not kept in `sys.modules`.
+
+    Raises:
+      UserError: if it cannot be read, or has no `get_config`.
+    """
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_config", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except UserError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"{path}: {type(error).__name__}: {reason}") from error
+    if not callable(getattr(module, "get_config", None)):
+        raise UserError(f"{path}: has no function get_config")
+    return module

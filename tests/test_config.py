@@ -142,7 +142,7 @@ def test_a_name_outside_docjax_is_refused_without_import(name):
         "docjax.config.Path",  # imported there, from elsewhere
         "docjax.config.json",
         "docjax.storage.checkpoint.os.system",
-        "docjax.config.load.__globals__",
+        "docjax.config.save.__globals__",
         "docjax.config.__builtins__",
         "docjax.config._public",
     ],
@@ -183,17 +183,17 @@ def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
 def test_a_saved_config_comes_back(tmp_path):
     node = ConfigDict(dict(a=dict(fn=INFONCE, text="é"), b=(1, 2.5), c=None))
     config.save(node, tmp_path / "config.json")
-    assert config.load(tmp_path / "config.json") == config.plain(node)
+    assert config.read_json(tmp_path / "config.json") == config.plain(node)
 
 
 def test_a_missing_or_broken_config_is_said_with_its_path(tmp_path):
     with pytest.raises(UserError) as error:
-        config.load(tmp_path / "config.json")
+        config.read_json(tmp_path / "config.json")
     assert f"is {tmp_path} a run or a model folder?" in one_line(error)
     for broken in (b'{"a": ', b"\xff\xfe"):
         (tmp_path / "config.json").write_bytes(broken)
         with pytest.raises(UserError, match="config.json: not JSON"):
-            config.load(tmp_path / "config.json")
+            config.read_json(tmp_path / "config.json")
     (tmp_path / "config.json").write_bytes(b" " * 2**25)
     with pytest.raises(UserError, match="config.json: longer than 16,777,216 bytes"):
-        config.load(tmp_path / "config.json")
+        config.read_json(tmp_path / "config.json")

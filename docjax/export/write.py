@@ -124,7 +124,7 @@ def _base(model: DocumentModel | str | Path) -> str | None:
         return None
     found = model
     while found and _run(found):
-        found = config_lib.load(Path(found) / "config.json").get("init")
+        found = config_lib.read_json(Path(found) / "config.json").get("init")
     if found == model:
         found = files.pinned(model)
     return found if found and re.fullmatch(COMMIT, str(found)) else None
@@ -212,7 +212,7 @@ def _about(run: Path | None) -> dict[str, Any]:
         return {}
     corpus = run / "corpus"
     return {
-        "config": config_lib.load(run / "config.json"),
+        "config": config_lib.read_json(run / "config.json"),
         "metrics": (metrics.read(run) or [{}])[-1],
         "corpus": Corpus.open(corpus).summary() if corpus.is_dir() else {},
     }

@@ -80,7 +80,7 @@ def read(folder: Path) -> dict[str, Any]:
     files.refuse_code(folder)
     _check_modules(folder / "modules.json")
     path = folder / FACTS
-    facts = config_lib.load(path)
+    facts = config_lib.read_json(path)
     if facts.get("format") != FORMAT:
         raise UserError(
             f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
@@ -173,7 +173,7 @@ def _verify(folder: Path) -> None:
 
 def _check_modules(path: Path) -> None:
     """Raises UserError for modules that no export has; docjax itself reads none."""
-    for module in config_lib.load(path, list):
+    for module in config_lib.read_json(path, list):
         kind = module.get("type") if isinstance(module, dict) else module
         if not str(kind).startswith((MODULE, STOCK)):
             raise UserError(f"{path}: module {kind} is not of an export")

@@ -68,7 +68,9 @@ def refuse_code(folder: Path) -> None:
     """Raises UserError for a model with code of its own: without it, it is another one."""
     code = sorted(path.name for path in folder.glob("modeling_*.py"))
     for name in ("config.json", "tokenizer_config.json"):
-        if (folder / name).exists() and "auto_map" in config_lib.load(folder / name):
+        if (folder / name).exists() and "auto_map" in config_lib.read_json(
+            folder / name
+        ):
             code.append(f"auto_map of {name}")
     if code:
         raise UserError(
@@ -101,7 +103,7 @@ def weights(folder: Path) -> list[Path]:
     if whole.exists():
         return [whole]
     if index.exists():
-        names = config_lib.load(index).get("weight_map")
+        names = config_lib.read_json(index).get("weight_map")
         names = list(names.values()) if isinstance(names, dict) else [None]
         if not all(isinstance(n, str) and Path(n).name == n for n in names):
             raise UserError(f"{index}: weight_map does not name files of this folder")

@@ -58,7 +58,7 @@ def load(name_or_folder: str | Path, revision: str | None = None) -> Checkpoint:
     files.refuse_code(inner)
     compared, named = _comparing(folder)
     source = str(inner / "config.json")
-    keywords = configs.keywords(config_lib.load(inner / "config.json"), source)
+    keywords = configs.keywords(config_lib.read_json(inner / "config.json"), source)
     asked = next(filter(None, map(_optional, map(inner.joinpath, ASKED))), {})
     return Checkpoint(
         keywords=keywords,
@@ -91,12 +91,12 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
     path = folder / "modules.json"
     if not path.exists():
         return folder, "mean", False
-    found = configs.modules(config_lib.load(path, list), str(path))
+    found = configs.modules(config_lib.read_json(path, list), str(path))
     inner = folder / found.get("Transformer", "")
     pooling = "mean"
     if "Pooling" in found:
         path = folder / found["Pooling"] / "config.json"
-        pooling = configs.pooling(config_lib.load(path), str(path))
+        pooling = configs.pooling(config_lib.read_json(path), str(path))
     return inner, pooling, "Normalize" in found
 
 
@@ -120,7 +120,7 @@ def _max_tokens(
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    return config_lib.load(path) if path.exists() else {}
+    return config_lib.read_json(path) if path.exists() else {}
 
 
 def _params(folder: Path, keywords: Mapping[str, Any]) -> dict[str, Any]:

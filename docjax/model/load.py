@@ -23,7 +23,8 @@ from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.errors import UserError
 from docjax.huggingface import exported, files
 from docjax.huggingface import weights as huggingface
-from docjax.model.document_model import DocumentModel, as_document
+from docjax.model.document_model import DocumentModel
+from docjax.model.inputs import as_document
 from docjax.storage import checkpoint
 
 HOMES = {  # of the functions that a run or folder may name for the parts of a model
@@ -82,7 +83,7 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
 
 def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     source = run / "config.json"
-    config = config_lib.load(source)
+    config = config_lib.read_json(source)
     built = _built(config, allow, source)
     exported.check_limits(config.get("limits"), source)
     shapes = exported.shapes(built["encoder"], source)

@@ -97,7 +97,7 @@ def check_same(config: dict[str, Any], run: Path) -> None:
     path = run / "config.json"
     if not path.exists() or not begun(run):
         return
-    before, now = config_lib.load(path), dict(config)
+    before, now = config_lib.read_json(path), dict(config)
     head = config["encoder"].get("head")
     if head and head.get("classes") == 0:  # filled in later, from the same documents
         had = before["encoder"].get("head") or {}
@@ -123,7 +123,7 @@ def fill_vocabulary(config: dict[str, Any], trained: int) -> None:
     path, init = config["tokenizer"]["path"], config["init"]
     segment = config["encoder"]["segment"]
     if init and is_run(init):
-        other = config_lib.load(Path(init) / "config.json")["encoder"]["segment"]
+        other = config_lib.read_json(Path(init) / "config.json")["encoder"]["segment"]
         segment["vocabulary"] = other["vocabulary"]
     elif not path and not init:
         segment["vocabulary"] = trained

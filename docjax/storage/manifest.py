@@ -37,7 +37,7 @@ def compare(folder: Path) -> Comparison:
     path = folder / MANIFEST
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    expected = config.load(path)
+    expected = config.read_json(path)
     found = _hashes(folder)
     return Comparison(
         sorted(

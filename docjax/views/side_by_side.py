@@ -66,7 +66,7 @@ def augmented(
         corpus, documents = own, None
         if run:
             corpus = Corpus.open(run / "corpus")
-            documents = trained_on(config_lib.load(run / "config.json"), corpus)
+            documents = trained_on(config_lib.read_json(run / "config.json"), corpus)
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}
         for name, kind in _kinds(run, lexicons, paraphrases).items():
@@ -103,7 +103,7 @@ def _kinds(
     found.append(views.Dropped())
     if run:
         found.append(views.Uninformative(lexicons=lexicons))
-        own = dict(config_lib.load(run / "config.json")["views"])
+        own = dict(config_lib.read_json(run / "config.json")["views"])
         if lexicons and "lexicons" in own:
             own["lexicons"] = lexicons
         if own["fn"].startswith(f"{views.__name__}."):
