@@ -7,8 +7,8 @@ no padding is computed and a run compiles few shapes. Documents point into them.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
-import grain
 import numpy as np
 from absl import logging
 from jaxtyping import Int
@@ -220,8 +220,10 @@ class TrainingBatches:
         training = np.repeat(chosen, self.corpus.counts)
         return bucket_widths(self.corpus.lengths[training], shapes)
 
-    def dataset(self, steps: int) -> grain.MapDataset:
-        """`(Batch, documents)` for each step."""
+    def dataset(self, steps: int) -> Any:
+        """`(Batch, documents)` for each step, as a `grain.MapDataset`."""
+        import grain  # encoding does without it
+
         make: Callable = _Maker(self, self.widths())
         epochs = -(-steps // self.epoch_steps)
         shuffled = grain.MapDataset.source(self.documents).seed(self.seed).shuffle()

@@ -5,6 +5,7 @@ The way back is in `exported.py`.
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -137,17 +138,24 @@ def _params(folder: Path, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
-    tensor = tensors[name][:].astype(np.float32)
+    tensor = tensors[name][:].astype(np.float32, copy=False)
     return np.ascontiguousarray(names.swap(path, tensor))
 
 
 def _shapes(keywords: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    shape = (
-        jax.ShapeDtypeStruct((1, 1), jnp.int32),
-        jax.ShapeDtypeStruct((1,), jnp.int32),
+    """The shape of every parameter, by its path.
+
+    Only one layer is traced, since a trace of twelve takes longer than the weights.
+    """
+    model = Transformer(**{**keywords, "layers": 1})
+    tree = jax.eval_shape(
+        lambda: model.init(jax.random.key(0), jnp.zeros((1, 1), int), jnp.ones(1, int))
     )
-    tree = jax.eval_shape(Transformer(**keywords).init, jax.random.key(0), *shape)
-    return {path: leaf.shape for path, leaf in names.flatten(tree["params"]).items()}
+    first = {path: leaf.shape for path, leaf in names.flatten(tree["params"]).items()}
+    return {
+        path: first[re.sub(r"^layer_\d+/", "layer_0/", path)]
+        for path in names.table(keywords["layers"])
+    }
 
 
 def _check_names(folder: Path, found: Mapping[str, str], layers: int) -> None:

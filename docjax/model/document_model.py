@@ -26,7 +26,7 @@ from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
 from docjax.model.inference import Inference
 from docjax.model.inputs import Item, as_document, as_list, check_list
-from docjax.storage import checkpoint
+from docjax.storage.arrays import digest
 from docjax.types import SIMILARITIES, Document, Segment, Segments
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
@@ -313,7 +313,7 @@ class DocumentModel:
         limit = self.limits["segment_tokens"]
         cut = tokens.fingerprint(self.graph, self.segments, self.tokenizer, limit)
         facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
-        return checkpoint.digest(facts, self.params)
+        return digest(facts, self.params)
 
     def _tokenize(
         self, items: Iterable, cut: Callable | None = None

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from docjax import config as config_lib
@@ -25,7 +24,6 @@ from docjax.huggingface import exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
-from docjax.storage import checkpoint
 
 HOMES = {  # of the functions that a run or folder may name for the parts of a model
     "encoder": "docjax.encoders.",
@@ -82,6 +80,8 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
 
 
 def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
+    from docjax.storage.checkpoint import restore_params  # Orbax: a second to import
+
     source = run / "config.json"
     config = config_lib.read_json(source)
     built = _built(config, allow, source)
@@ -91,7 +91,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     check_fits(tokenizer, built["encoder"].segment.vocabulary)
     return DocumentModel(
         **built,
-        params=checkpoint.restore_params(run, shapes),
+        params=restore_params(run, shapes),
         tokenizer=tokenizer,
         limits=config["limits"],
         labels=config.get("labels", ()),
@@ -107,7 +107,7 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     check_fits(tokenizer, built["encoder"].segment.vocabulary)
     return DocumentModel(
         **built,
-        params=jax.tree.map(jnp.asarray, params),
+        params=jax.device_put(params),
         tokenizer=tokenizer,
         limits=facts["limits"],
         labels=facts["labels"],
@@ -169,7 +169,7 @@ def _load_huggingface(folder: Path) -> DocumentModel:
     }
     return DocumentModel(
         encoder=DocumentEncoder(segment, Mean(normalize=found.normalize)),
-        params={"segment": jax.tree.map(jnp.asarray, found.params)},
+        params={"segment": jax.device_put(found.params)},
         tokenizer=tokenizer,
         segments=segments.whole,
         graph=None,
