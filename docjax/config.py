@@ -7,9 +7,9 @@ the dotted name of a function or class and its keyword arguments.
 import dataclasses
 import functools
 import importlib
-import importlib.util
 import inspect
 import json
+import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -242,16 +242,17 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.py"))}
 
 
-def _module(path: Path) -> Any:
+def _module(path: Path) -> types.ModuleType:
     """The module in a config's file; it is not kept in `sys.modules`.
 
     Raises:
       UserError: if it cannot be read, or has no `get_config`.
     """
-    spec = importlib.util.spec_from_file_location(f"{path.stem}_config", path)
-    module = importlib.util.module_from_spec(spec)
+    module = types.ModuleType(f"{path.stem}_config")
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        code = compile(path.read_bytes(), path, "exec")
+        exec(code, vars(module))  # noqa: S102  a config file is a program
     except UserError:
         raise
     except Exception as error:

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from logging import WARNING, LogRecord
+from logging import WARNING, LogRecord, root
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +90,21 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
         config = config_lib.load(config)
     run_directory = Path(workdir)
     _use_cores(config)
-    with _handlers_restored():
+    with _process_unchanged():
         run(config, run_directory, "train", "docjax.train(config, workdir)")
     return load(run_directory)
 
 
 @contextlib.contextmanager
-def _handlers_restored() -> Iterator[None]:
-    """Leaves SIGTERM's handler as it was, also after an error."""
-    before = signal.getsignal(signal.SIGTERM)
+def _process_unchanged() -> Iterator[None]:
+    """Leaves SIGTERM's handler and the logging handlers as they were."""
+    stop, handlers = signal.getsignal(signal.SIGTERM), list(root.handlers)
     try:
         yield
     finally:
+        root.handlers[:] = handlers  # absl adds one when it first logs
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGTERM, stop)
 
 
 def _use_cores(config: ConfigDict) -> None:
@@ -193,7 +194,7 @@ def _workdir() -> Path:
     """`--workdir`, or else runs/NAME[_VARIANT], which is printed."""
     if FLAGS.workdir is not None:
         return Path(FLAGS.workdir)
-    path, variant = config_lib.find(FLAGS["config"].config_filename)
+    path, variant = config_lib.find(config_flags.get_config_filename(FLAGS["config"]))
     name = "_".join([path.stem, *filter(None, variant.split(","))])
     if FLAGS.process == 0:
         print(f"--workdir={Path('runs', name)}", file=sys.stderr, flush=True)

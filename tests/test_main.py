@@ -404,8 +404,8 @@ def state():
     return (
         signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT),
         root.level, list(root.handlers), list(absl.logging.get_absl_logger().filters),
-        absl.logging.get_verbosity(), sorted(absl.flags.FLAGS),
-        absl.flags.FLAGS.is_parsed(),
+        absl.logging.get_verbosity(), absl.flags.FLAGS.is_parsed(),
+        "config" in absl.flags.FLAGS, "workdir" in absl.flags.FLAGS,
     )
 
 config = docjax.config.load("graph_roberta", variant="small")
