@@ -92,7 +92,7 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
     _use_cores(config)
     with _process_unchanged():
         run(config, run_directory, "train", "docjax.train(config, workdir)")
-    return load(run_directory)
+        return load(run_directory)
 
 
 @contextlib.contextmanager
