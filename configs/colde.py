@@ -23,14 +23,13 @@ everything in seconds.
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs import graph_roberta
-from docjax.config import vary
+from docjax.config import load, vary
 
 VARIANTS = ("", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = graph_roberta.get_config()
+    config = load("graph_roberta")
     config.units = dict(fn="docjax.data.units.Sentences")
     config.segments = dict(fn="docjax.data.segments.Chunks")
     config.examples = dict(fn="docjax.data.examples.Documents", related="links")
@@ -79,7 +78,7 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch; from random weights, means of tokens learn sooner."""
-    own = graph_roberta.get_config("small")
+    own = load("graph_roberta", variant="small")
     config.encoder.segment.update(own.encoder.segment)
     config.encoder.segment.update(positions=514, position_offset=2, types=1)
     config.encoder.document.update(width=128, hidden=128)
@@ -92,7 +91,7 @@ def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
     small(config)
     config.encoder.segment.layers = 1
-    config.source = graph_roberta.get_config("demo").source
+    config.source = load("graph_roberta", variant="demo").source
     config.limits.segment_tokens = 128
     config.batch = 64
     config.microbatch = 8
@@ -102,7 +101,7 @@ def demo(config: ConfigDict) -> None:
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     demo(config)
-    own = graph_roberta.get_config("smoke")
+    own = load("graph_roberta", variant="smoke")
     for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
         config[name] = own[name]
     config.checkpoint_every = own.checkpoint_every

@@ -22,15 +22,15 @@ scratch on the built-in corpus, everything in seconds.
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs import deca, graph_roberta
-from docjax.config import vary
+from docjax.config import load, vary
 
-VARIANTS = ("", *deca.DATASETS, "simsiam", "smoke")
+DATASETS = ("r8", "r52", "mr", "ohsumed", "20news", "imdb")
+VARIANTS = ("", *DATASETS, "simsiam", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = graph_roberta.get_config()
-    words = deca.get_config()
+    config = load("graph_roberta")
+    words = load("deca")
     config.transductive = True
     config.units = dict(fn="docjax.data.units.Whole")
     config.limits.update(
@@ -60,11 +60,11 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def r8(config: ConfigDict) -> None:
-    deca.antonyms(config)
+    config.views = load("deca", "r8").views
 
 
 def r52(config: ConfigDict) -> None:
-    deca.antonyms(config)
+    r8(config)
 
 
 def mr(config: ConfigDict) -> None:
@@ -94,7 +94,7 @@ def simsiam(config: ConfigDict) -> None:
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus; words are left out at random."""
-    small = graph_roberta.get_config("smoke")
+    small = load("graph_roberta", "smoke")
     for name in ("source", "steps", "epochs", "log_every", "checkpoint_every"):
         config[name] = small[name]
     config.tokenizer = small.tokenizer

@@ -25,14 +25,13 @@ docstrings of the installed Python packages, whose summary lines are the queries
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs import graph_roberta
-from docjax.config import vary
+from docjax.config import load, vary
 
 VARIANTS = ("", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = graph_roberta.get_config()
+    config = load("graph_roberta")
     config.examples = dict(
         fn="docjax.retrieval.judged_queries.JudgedQueries",
         path=placeholder(str),
@@ -50,7 +49,7 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch, compared by cosine."""
-    own = graph_roberta.get_config("small")
+    own = load("graph_roberta", variant="small")
     config.encoder.update(own.encoder)
     config.objective.update(similarity="cosine", temperature=0.05)
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
@@ -62,7 +61,7 @@ def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
     small(config)
     config.encoder.segment.layers = 1
-    config.source = graph_roberta.get_config("demo").source
+    config.source = load("graph_roberta", variant="demo").source
     config.batch = 64
     config.microbatch = 8
     config.epochs = 1
@@ -71,7 +70,7 @@ def demo(config: ConfigDict) -> None:
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     demo(config)
-    own = graph_roberta.get_config("smoke")
+    own = load("graph_roberta", variant="smoke")
     for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
         config[name] = own[name]
     config.checkpoint_every = own.checkpoint_every

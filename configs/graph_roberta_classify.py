@@ -15,7 +15,7 @@ Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan` with the paper's values;
 
 from ml_collections import ConfigDict
 
-from configs import graph_roberta
+from docjax.config import load
 from docjax.errors import UserError
 
 # Learning rate, epochs, and the share of the training documents for validation
@@ -33,7 +33,7 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     if variant not in VARIANTS:
         raise UserError(f"variant {variant!r} is none of {', '.join(VARIANTS)}")
     small = variant not in DATASETS
-    config = graph_roberta.get_config(variant if small else "")
+    config = load("graph_roberta", variant if small else "")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.encoder.head = dict(fn="docjax.encoders.pooling.Classifier", classes=0)
     config.objective = dict(fn="docjax.objectives.cross_entropy.cross_entropy")

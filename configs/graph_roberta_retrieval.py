@@ -12,13 +12,13 @@ Variants: `small`, `demo` and `smoke` as in `graph_roberta.py`.
 
 from ml_collections import ConfigDict
 
-from configs import graph_roberta
+from docjax.config import load
 
-VARIANTS = graph_roberta.VARIANTS
+VARIANTS = ("", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = graph_roberta.get_config(variant)
+    config = load("graph_roberta", variant)
     config.views = dict(fn="docjax.views.one_against_rest.OneAgainstRest", first=0.5)
     config.objective.symmetric = False
     if not variant:

@@ -1,7 +1,7 @@
 """The `docjax` command.
 
-Exit codes: 0 done; 2 a mistake in a flag, a model or the data, told in one line; 130
-stopped by Ctrl-C.
+Exit codes: 0 done; 2 a mistake in a flag, a model or the data, one line says which;
+130 stopped by Ctrl-C. A command imports what it needs when it runs: help is instant.
 """
 
 import argparse
@@ -28,7 +28,7 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    flags = _parser(argv[:1]).parse_args(argv)
+    flags = _parser().parse_args(argv)
     try:
         flags.run_command(flags)
         sys.stdout.flush()
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("docjax: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read the output wants no more of it
+    except BrokenPipeError:  # the reader of the output has closed it
         _leave_output()
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -50,17 +50,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _leave_output() -> None:
-    """What is still to be written goes nowhere."""
+    """Drops what is still to be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser(asked: list[str]) -> argparse.ArgumentParser:
-    """Knows the command that is asked for, or all: what the others import is not read."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="docjax", description="Embeddings of long documents."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name in asked if asked and asked[0] in COMMANDS else COMMANDS:
+    for name in COMMANDS:
         command = importlib.import_module(f"docjax.commands.{name}")
         own = commands.add_parser(
             name,

@@ -1,7 +1,7 @@
-"""`python -m docjax.main --config=configs/NAME.py[:VARIANT] --workdir=DIR`.
+"""`python -m docjax.main --config=NAME[:VARIANT] [--workdir=DIR]`, and `docjax.train`.
 
-Flags -> config -> train, evaluate or export. The same command on the same workdir
-goes on where it was stopped. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
+Flags -> config -> train, evaluate or export. NAME is a shipped config or the path of
+a config file. The same command on the same workdir continues a stopped run. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
 config or the data, a full or read-only disk, or a workdir in use; 3 the loss was not
 finite; 75 stopped by SIGTERM with everything saved.
 """
@@ -9,9 +9,12 @@ finite; 75 stopped by SIGTERM with everything saved.
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
-from logging import WARNING, LogRecord
+import threading
+from collections.abc import Iterator
+from logging import WARNING, LogRecord, root
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,10 @@ import jax
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
+from docjax import config as config_lib
 from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.model.load import load
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.prepare import prepare, trained_params
@@ -30,14 +36,6 @@ from docjax.training import loop, memory, sharding
 
 MODES = ["train", "evaluate", "export"]
 FLAGS = flags.FLAGS
-config_flags.DEFINE_config_file("config", None, "A file of configs/, with :VARIANT.")
-flags.DEFINE_string("workdir", None, "The run directory.")
-flags.DEFINE_enum("mode", "train", MODES, "What to do.")
-flags.DEFINE_bool("distributed", False, "Find the cluster and join it.")
-flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, to join by hand.")
-flags.DEFINE_integer("processes", 1, "How many processes, with --coordinator.")
-flags.DEFINE_integer("process", 0, "The number of this one, with --coordinator.")
-
 CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 
@@ -47,6 +45,7 @@ def main(argv: list[str]) -> int:
     sys.unraisablehook = _print_unraisable
     try:
         read_flags(argv)
+        workdir = _workdir()
         if FLAGS.coordinator:
             jax.distributed.initialize(
                 FLAGS.coordinator, FLAGS.processes, FLAGS.process
@@ -54,8 +53,9 @@ def main(argv: list[str]) -> int:
         elif FLAGS.distributed:
             join_cluster()
         elif FLAGS.mode == "train":
-            sharding.use_cores((FLAGS.config.get("objective") or {}).get("replicas", 1))
-        metrics = run(FLAGS.config, Path(FLAGS.workdir), FLAGS.mode)
+            _use_cores(FLAGS.config)
+        made_with = shlex.join(["python", "-m", "docjax.main", *sys.argv[1:]])
+        metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with)
         if jax.process_index() == 0:
             with disk_errors.in_one_line(Path("standard output")):
                 print(json.dumps(metrics), flush=True)
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
 
 
 def _stop(*_: Any) -> None:
-    raise loop.Stopped("stopped; the same command goes on from what is saved")
+    raise loop.Stopped("stopped; the same command continues from what is saved")
 
 
 def _print_unraisable(unraisable: Any) -> None:
@@ -82,19 +82,71 @@ def _print_unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
-    """Trains and evaluates, or evaluates or exports a trained run; gives the final
-    metrics. An export goes to `workdir/export`.
+def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel:
+    """The trained model of a config; all else that a run leaves lies in `workdir`.
+
+    The same as `python -m docjax.main` with this config and workdir: the same
+    parameters to the bit, metrics and report; a stopped run continues. Metrics of the
+    steps are printed to standard error. In the main thread SIGTERM saves the run.
+
+    Args:
+      config: of `docjax.config.load("graph_roberta", variant="small")`, changed as you
+        like; or what that takes: a shipped name or a config file's path.
+      workdir: the run directory; it is made if needed.
+
+    Raises:
+      UserError: for a mistake in the config or the data, in one line.
+      docjax.training.loop.Stopped: after SIGTERM, when everything is saved.
+      docjax.training.loop.NotFinite: if the loss or the gradient is not finite.
+    """
+    if isinstance(config, str | Path):
+        config = config_lib.load(config)
+    run_directory = Path(workdir)
+    _use_cores(config)
+    with _process_unchanged():
+        run(config, run_directory, "train", "docjax.train(config, workdir)")
+        return load(run_directory)
+
+
+@contextlib.contextmanager
+def _process_unchanged() -> Iterator[None]:
+    """Leaves SIGTERM's handler and the logging handlers as they were."""
+    stop, handlers = signal.getsignal(signal.SIGTERM), list(root.handlers)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers  # absl adds one when it first logs
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, stop)
+
+
+def _use_cores(config: ConfigDict) -> None:
+    """A device for each core that the objective's replicas can use."""
+    objective = config_lib.plain(config).get("objective")
+    replicas = objective.get("replicas", 1) if isinstance(objective, dict) else 1
+    with contextlib.suppress(RuntimeError):  # JAX runs already: its devices stay
+        sharding.use_cores(replicas)
+
+
+def run(
+    config: ConfigDict, workdir: Path, mode: str, made_with: str = ""
+) -> dict[str, Any]:
+    """Trains and evaluates, or evaluates or exports a trained run.
+
+    Returns the final metrics. An export goes to `workdir/export`; the report shows
+    `made_with`, the command.
 
     Raises:
       UserError: for a mistake in the config or the data, for a full or read-only disk,
         and if another process is at work in `workdir`.
     """
     with disk_errors.in_one_line(workdir), locked(workdir):
-        return _run(config, workdir, mode)
+        return _run(config, workdir, mode, made_with)
 
 
-def _run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
+def _run(
+    config: ConfigDict, workdir: Path, mode: str, made_with: str
+) -> dict[str, Any]:
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
     # Imported here: scikit-learn takes longer than all the rest, and a mistake in a
@@ -119,7 +171,7 @@ def _run(config: ConfigDict, workdir: Path, mode: str) -> dict[str, Any]:
 
         if mode == "export":
             export.export_run(workdir)
-        logging.info("report: %s", run_report.write(local, after))
+        logging.info("report: %s", run_report.write(local, after, made_with))
     wait("report")
     return metrics
 
@@ -129,6 +181,7 @@ def read_flags(argv: list[str]) -> None:
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_ours)
+    _define_flags()
     try:
         FLAGS(argv)
     except (KeyError, AttributeError) as error:
@@ -137,17 +190,43 @@ def read_flags(argv: list[str]) -> None:
     except (flags.Error, TypeError, ValueError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
-    except ImportError as error:
-        raise UserError(
-            f"the config cannot be read: {error}; run docjax in the folder that holds "
-            "configs/"
-        ) from None
-    for name in ("config", "workdir"):
-        if FLAGS[name].value is None:
-            raise UserError(f"--{name} is missing; see python -m docjax.main --help")
-    path = config_flags.get_config_filename(FLAGS["config"]).split(":")[0]
-    if not Path(path).is_file():
-        raise UserError(f"{path}: no such config file")
+    if FLAGS["config"].value is None:
+        raise UserError("--config is missing; see python -m docjax.main --help")
+
+
+def _define_flags() -> None:
+    """Defined for the command alone: an import of this module defines no flag."""
+    names = ", ".join(config_lib.shipped())
+    config_flags.DEFINE_config_file(
+        "config", None, f"{names}, or the path of a config file; with :VARIANT."
+    )
+    FLAGS["config"].parser = _ConfigParser()
+    flags.DEFINE_string(
+        "workdir", None, "The run directory; runs/NAME[_VARIANT] by default."
+    )
+    flags.DEFINE_enum("mode", "train", MODES, "What to do.")
+    flags.DEFINE_bool("distributed", False, "Find the cluster and join it.")
+    flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, to join by hand.")
+    flags.DEFINE_integer("processes", 1, "Number of processes, with --coordinator.")
+    flags.DEFINE_integer("process", 0, "Number of this process, with --coordinator.")
+
+
+class _ConfigParser(flags.ArgumentParser):
+    """Reads --config: a shipped name as well as a path."""
+
+    def parse(self, argument: str) -> ConfigDict:
+        return config_lib.load(argument).lock()
+
+
+def _workdir() -> Path:
+    """`--workdir`, or else runs/NAME[_VARIANT], which is printed."""
+    if FLAGS.workdir is not None:
+        return Path(FLAGS.workdir)
+    path, variant = config_lib.find(config_flags.get_config_filename(FLAGS["config"]))
+    name = "_".join([path.stem, *filter(None, variant.split(","))])
+    if FLAGS.process == 0:
+        print(f"--workdir={Path('runs', name)}", file=sys.stderr, flush=True)
+    return Path("runs", name)
 
 
 def _ours(record: LogRecord) -> bool:

@@ -12,7 +12,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 import docjax
-from docjax.model.document_model import check_list
+from docjax.model.inputs import check_list
 
 
 class DocumentVectorizer(

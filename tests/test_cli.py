@@ -1,5 +1,8 @@
 """The `docjax` command as a user calls it."""
 
+import ast
+import importlib
+import pydoc
 import shlex
 import subprocess
 import sys
@@ -7,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import docjax
 from configs import deca
 from docjax import cli
-from docjax.commands import augment
+from docjax.commands import augment, evaluate
+from docjax.model import evaluate as model_evaluate
 from docjax.run.prepare import prepare
 
 TEXT = "It offers a strong view, and prices rise"
@@ -22,13 +27,55 @@ def shown(capsys, *arguments):
     return code, dict(line.split(maxsplit=1) for line in out.splitlines()), err
 
 
-def test_a_command_imports_what_it_needs_alone():
-    code = (
-        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); "
-        "from docjax import cli; cli.main(['encode', '--help'])"
-    )
-    modules = subprocess.check_output([sys.executable, "-c", code], text=True).split()
-    assert "docjax.commands.encode" in modules and "sklearn" not in modules
+HEAVY = "jax numpy scipy sklearn flax grain orbax transformers matplotlib".split()
+
+
+def imported(code: str) -> set[str]:
+    """The modules of a new process that has run `code`."""
+    code = f"import atexit, sys; atexit.register(lambda: print(*sys.modules)); {code}"
+    return set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+
+
+@pytest.mark.parametrize("command", [None, *cli.COMMANDS])
+def test_help_imports_nothing_heavy(command):
+    argv = [command, "--help"] if command else ["--help"]
+    modules = imported(f"from docjax import cli; cli.main({argv})")
+    assert "docjax.commands.encode" in modules and not modules & set(HEAVY)
+
+
+def test_help_lists_every_command_with_its_line(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for name in cli.COMMANDS:
+        command = importlib.import_module(f"docjax.commands.{name}")
+        assert f"{name} {command.HELP}" in shown
+
+
+def test_the_tasks_of_evaluate_are_those_of_the_model():
+    assert evaluate.TASKS == model_evaluate.TASKS
+
+
+def test_importing_docjax_imports_nothing_heavy_and_shows_its_names():
+    modules = imported("import docjax; dir(docjax); assert 'load' in dir(docjax)")
+    assert not modules & {*HEAVY, "ml_collections"}
+    shown = pydoc.render_doc(docjax, renderer=pydoc.plaintext)
+    for name in docjax.__all__:
+        assert name in dir(docjax) and getattr(docjax, name) is not None
+        assert name in shown
+    stub = ast.parse((Path(docjax.__file__).with_suffix(".pyi")).read_text())
+    lists = [node for node in stub.body if isinstance(node, ast.Assign)]
+    assert ast.literal_eval(lists[0].value) == docjax.__all__
+    aliases = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    assert sorted(a.asname for node in aliases for a in node.names) == docjax.__all__
+
+
+def test_loading_a_model_imports_what_encoding_needs_alone(tiny):
+    modules = imported(f"import docjax; docjax.load({str(tiny)!r}).encode('a text')")
+    assert "jax" in modules
+    left_out = {*HEAVY, "huggingface_hub"} - {"jax", "numpy", "flax"}
+    assert not modules & left_out, modules & left_out
+    assert not any(name.startswith("docjax.training") for name in modules)
 
 
 def test_training_begins_without_what_its_end_needs():

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+from pathlib import Path
 
 import pytest
 from ml_collections import ConfigDict
@@ -13,6 +14,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
+from docjax.storage import json_file
 from docjax.views.one_against_rest import OneAgainstRest
 
 INFONCE = "docjax.objectives.infonce.infonce"
@@ -142,7 +144,7 @@ def test_a_name_outside_docjax_is_refused_without_import(name):
         "docjax.config.Path",  # imported there, from elsewhere
         "docjax.config.json",
         "docjax.storage.checkpoint.os.system",
-        "docjax.config.load.__globals__",
+        "docjax.config.save.__globals__",
         "docjax.config.__builtins__",
         "docjax.config._public",
     ],
@@ -183,17 +185,83 @@ def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
 def test_a_saved_config_comes_back(tmp_path):
     node = ConfigDict(dict(a=dict(fn=INFONCE, text="é"), b=(1, 2.5), c=None))
     config.save(node, tmp_path / "config.json")
-    assert config.load(tmp_path / "config.json") == config.plain(node)
+    assert json_file.read(tmp_path / "config.json") == config.plain(node)
 
 
 def test_a_missing_or_broken_config_is_said_with_its_path(tmp_path):
     with pytest.raises(UserError) as error:
-        config.load(tmp_path / "config.json")
+        json_file.read(tmp_path / "config.json")
     assert f"is {tmp_path} a run or a model folder?" in one_line(error)
     for broken in (b'{"a": ', b"\xff\xfe"):
         (tmp_path / "config.json").write_bytes(broken)
         with pytest.raises(UserError, match="config.json: not JSON"):
-            config.load(tmp_path / "config.json")
+            json_file.read(tmp_path / "config.json")
     (tmp_path / "config.json").write_bytes(b" " * 2**25)
     with pytest.raises(UserError, match="config.json: longer than 16,777,216 bytes"):
-        config.load(tmp_path / "config.json")
+        json_file.read(tmp_path / "config.json")
+
+
+ROOT = Path(config.__file__).parents[1]
+SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+
+
+@pytest.mark.parametrize(
+    "name", ["graph_roberta", "configs/graph_roberta.py", "./configs/graph_roberta.py"]
+)
+def test_a_shipped_config_is_found_from_any_folder(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shipped = ROOT / "configs/graph_roberta.py"
+    assert config.find(name) == (shipped, "")
+    assert config.find(f"{name}:small,x") == (shipped, "small,x")
+
+
+def test_a_file_that_exists_goes_before_a_shipped_config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "configs" / "graph_roberta.py"
+    own.parent.mkdir()
+    own.write_text("")
+    found, _ = config.find("configs/graph_roberta.py")
+    assert found.resolve() == own
+    assert config.find(own)[0] == own
+    assert config.find("graph_roberta")[0] == ROOT / "configs/graph_roberta.py"
+
+
+@pytest.mark.parametrize("name", ["graph_robert", "none/graph_roberta.py", "", "a:b"])
+def test_an_unknown_config_lists_the_shipped_ones(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as error:
+        config.find(name)
+    assert one_line(error).endswith(f"one of {', '.join(SHIPPED)}")
+
+
+def test_configs_inside_the_package_are_those_that_are_found(tmp_path, monkeypatch):
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/only.py").write_text("")
+    monkeypatch.setattr(config, "__file__", str(tmp_path / "config.py"))
+    assert config.shipped() == {"only": tmp_path / "configs/only.py"}
+
+
+def test_a_config_is_loaded_in_the_variant_that_is_named():
+    small = config.load("graph_roberta", variant="small")
+    assert small == config.load("graph_roberta:small")
+    assert small.encoder.segment.width == 128
+    assert config.load("graph_roberta").encoder.segment.width == 768
+    # Its default variant is that of the file.
+    assert config.load("graph_roberta_classify").epochs == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named"),
+        ("def get_config(:", "SyntaxError"),
+        ("x = 1", "has no function get_config"),
+        ("def get_config(): return {}", "get_config gives a dict, not a ConfigDict"),
+    ],
+)
+def test_a_config_file_that_fails_is_one_line(text, message, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        config.load(path)
+    assert one_line(error).startswith(f"{path}: ") and message in str(error.value)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -415,12 +416,96 @@ def test_missing_flags_are_named():
     assert "--config is missing" in fails([sys.executable, "-m", "docjax.main"])
 
 
+def test_an_unknown_config_lists_the_shipped_ones():
+    line = fails([sys.executable, "-m", "docjax.main", "--config=graph_robert:small"])
+    assert "config 'graph_robert' is no Python file" in line
+    assert "deca, deca_bert, graph_roberta" in line
+
+
+def test_a_shipped_config_trains_from_any_folder_in_a_workdir_of_its_name(tmp_path):
+    command = ["-m", "docjax.main", "--config=deca:smoke,simsiam", "--config.steps=1"]
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[0] == "--workdir=runs/deca_smoke_simsiam"
+    assert (tmp_path / "runs/deca_smoke_simsiam/report/index.html").exists()
+
+
+TRAIN = """
+import json, logging, signal, sys
+import absl.flags, absl.logging
+import docjax
+
+def state():
+    root = logging.getLogger()
+    return (
+        signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT),
+        root.level, list(root.handlers), list(absl.logging.get_absl_logger().filters),
+        absl.logging.get_verbosity(), absl.flags.FLAGS.is_parsed(),
+        "config" in absl.flags.FLAGS, "workdir" in absl.flags.FLAGS,
+    )
+
+config = docjax.config.load("graph_roberta", variant="small")
+config.update_from_flattened_dict(json.loads(sys.argv[1]))
+before = state()
+model = docjax.train(config, sys.argv[2])
+assert state() == before, (before, state())
+assert isinstance(model, docjax.DocumentModel)
+assert model.fingerprint() == docjax.load(sys.argv[2]).fingerprint()
+config.batch = 10**6
+try:
+    docjax.train(config, sys.argv[2] + "-other")
+except docjax.UserError as error:
+    assert "is larger than the" in str(error)
+assert state() == before, (before, state())
+"""
+
+
+def test_training_from_python_is_training_by_command(corpus, trained, tmp_path):
+    fields = json.dumps(TINY | {"source.path": str(corpus)})
+    done = call([sys.executable, "-c", TRAIN, fields, str(tmp_path / "run")])
+    assert done.returncode == 0, done.stderr
+    assert parameters(tmp_path / "run") == parameters(trained)
+    assert losses(tmp_path / "run") == losses(trained)
+    config = (tmp_path / "run/config.json").read_text()
+    assert config == (trained / "config.json").read_text()
+    page = (tmp_path / "run/report/index.html").read_text()
+    assert "docjax.train(config, workdir)" in page
+
+
+def test_training_from_another_thread_leaves_signals_alone(
+    corpus, tmp_path, one_device
+):
+    config = graph_roberta.get_config("small")
+    fields = TINY | {"source.path": str(corpus), "steps": 1, "epochs": None}
+    config.update_from_flattened_dict(fields)
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor(1) as pool:
+        model = pool.submit(docjax.train, config, tmp_path / "run").result()
+    assert model.encode("a graph").shape == (16,)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_field_that_is_unknown_is_one_line_from_python_too(tmp_path):
+    config = graph_roberta.get_config("smoke")
+    config.bath = 3
+    with pytest.raises(UserError, match="unknown fields bath; the fields are") as error:
+        docjax.train(config, tmp_path / "run")
+    assert "\n" not in str(error.value) and not (tmp_path / "run").exists()
+
+
 def test_a_number_of_replicas_that_is_none_is_one_line(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from configs import deca\n"
+        "from docjax.config import load\n"
         "def get_config():\n"
-        "    config = deca.get_config('smoke')\n"
+        "    config = load('deca', 'smoke')\n"
         "    with config.ignore_type():\n"
         "        config.objective.replicas = '2'\n"
         "    return config\n"

@@ -3,8 +3,6 @@
 import argparse
 from pathlib import Path
 
-from docjax.views.side_by_side import augmented
-
 HELP = "show a text under each paraphrase"
 EXAMPLE = "docjax augment 'Prices rise' --lexicons nltk_data"
 
@@ -15,13 +13,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lexicons", help="the folder of NLTK's data")
     parser.add_argument("--paraphrases", help="a file of word pairs, as PPDB's")
     parser.add_argument(
-        "--rewritten", help="JSON lines: the one whose id is the text has another text"
+        "--rewritten",
+        help="JSON lines whose id is a text, with another wording of that text",
     )
     parser.add_argument("--seed", type=int, default=0)
 
 
 def run(flags: argparse.Namespace) -> None:
-    found = augmented(
+    from docjax.views.side_by_side import augmented
+
+    texts = augmented(
         flags.text,
         run=flags.model,
         lexicons=flags.lexicons,
@@ -29,5 +30,5 @@ def run(flags: argparse.Namespace) -> None:
         rewritten=flags.rewritten,
         seed=flags.seed,
     )
-    for name, text in found.items():
+    for name, text in texts.items():
         print(f"{name:14} {text}")

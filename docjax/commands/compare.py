@@ -9,12 +9,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import docjax
-from docjax.data import documents
 from docjax.errors import UserError
-from docjax.explain import compare_page as compare
-from docjax.types import Document
+
+if TYPE_CHECKING:
+    from docjax.types import Document
 
 HELP = "show why two documents are similar"
 EXAMPLE = "docjax compare runs/demo a.txt b.txt --html why.html"
@@ -28,21 +29,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
+    from docjax.explain import compare_page
+
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input: give one of them as a file")
     a, b = _read(flags.a), _read(flags.b)
-    found = docjax.load(flags.model).compare(a, b)
+    comparison = docjax.load(flags.model).compare(a, b)
     if not flags.html:
-        print(json.dumps(compare.facts(found)))
+        print(json.dumps(compare_page.facts(comparison)))
         return
     try:
-        page = compare.write(flags.html, found)
+        page = compare_page.write(flags.html, comparison)
     except OSError as error:
         raise UserError(f"{flags.html}: cannot be written ({error.strerror})") from None
-    print(json.dumps({"similarity": round(found.similarity, 6), "html": str(page)}))
+    print(
+        json.dumps({"similarity": round(comparison.similarity, 6), "html": str(page)})
+    )
 
 
-def _read(name: str) -> Document:
+def _read(name: str) -> "Document":
+    from docjax.data import documents
+
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

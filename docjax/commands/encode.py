@@ -1,10 +1,10 @@
 """`docjax encode`: the vectors of a file of documents, as a NumPy array.
 
 Writes OUT.npy, float32 [documents, width], in the order of the input; OUT.npy.ids.jsonl
-with their ids; and OUT.npy.json. The counts are printed as one line of JSON. Killed at
-any moment, the same command goes on where it was; several processes with the same
-OUT.npy share the work. With "-" as input or output a stop loses all: from "-" documents
-come from standard input, to "-" go lines {"id": ..., "vector": [...]}.
+with their ids; and OUT.npy.json. The counts are printed as one line of JSON. After a
+stop the same command continues where it was; several processes with the same OUT.npy
+share the work. "-" as input is standard input; "-" as output prints lines
+{"id": ..., "vector": [...]}; with either, a stop loses everything.
 """
 
 import argparse
@@ -14,14 +14,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jax
-
 import docjax
-from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
-from docjax.model import encode_file as encode
-from docjax.model.document_model import DocumentModel
-from docjax.storage.processes import join_cluster
 
 HELP = "the vectors of a file of documents"
 EXAMPLE = "docjax encode runs/demo corpus.jsonl --output vectors.npy"
@@ -37,19 +31,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         help="bad documents that may be left out, as a share of all",
     )
-    parser.add_argument("--processes", type=int, default=1, help="that share the work")
-    parser.add_argument("--process", type=int, default=0, help="the number of this one")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="processes that share the work (%(default)s)",
+    )
+    parser.add_argument(
+        "--process", type=int, default=0, help="number of this process (%(default)s)"
+    )
     parser.add_argument(
         "--distributed", action="store_true", help="find the cluster and join it"
     )
 
 
 def run(flags: argparse.Namespace) -> None:
+    import jax
+
+    from docjax.model import encode_file
+    from docjax.storage.processes import join_cluster
+
     processes, process = flags.processes, flags.process
     once = "-" in (flags.input, flags.output)
     if once and (processes > 1 or flags.distributed):
         raise UserError("several processes need an input and an output that are files")
-    encode.check_output("--output", flags.output)
+    encode_file.check_output("--output", flags.output)
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
@@ -57,7 +63,7 @@ def run(flags: argparse.Namespace) -> None:
     if once:
         _once(model, flags)
         return
-    counts = encode.encode_file(
+    counts = encode_file.encode_file(
         model,
         flags.input,
         Path(flags.output),
@@ -69,16 +75,19 @@ def run(flags: argparse.Namespace) -> None:
         print(json.dumps(counts))
 
 
-def _once(model: DocumentModel, flags: argparse.Namespace) -> None:
+def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
+    from docjax.data.sources.jsonl import jsonl
+    from docjax.model import encode_file
+
     counts: dict[str, Any] = {}
     report: Counter = Counter()
     documents = jsonl(flags.input, flags.max_bad_fraction, report)
-    pairs = encode.encode_once(model, documents, counts)
+    pairs = encode_file.encode_once(model, documents, counts)
     if flags.output == "-":
-        sys.stdout.writelines(encode.lines(pairs))
+        sys.stdout.writelines(encode_file.lines(pairs))
     else:
-        print("documents are read once: a stop loses all", file=sys.stderr)
-        encode.write_array(pairs, Path(flags.output))
+        print("documents are read once: a stop loses everything", file=sys.stderr)
+        encode_file.write_array(pairs, Path(flags.output))
     del report["documents"]
     to = sys.stderr if flags.output == "-" else sys.stdout
     print(json.dumps(counts | {"left_out": report}), file=to)

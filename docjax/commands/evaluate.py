@@ -12,9 +12,9 @@ import json
 
 import docjax
 from docjax.errors import UserError
-from docjax.model.evaluate import TASKS, evaluate_model
 
 HELP = "the score of a model on your own data"
+TASKS = ("clustering", "classification", "few_shot", "retrieval", "matching")
 EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"
 
 
@@ -28,14 +28,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         help="bad documents that may be left out, as a share of all",
     )
-    parser.add_argument("--shots", type=int, help="of few_shot: documents a class")
-    parser.add_argument("--documents", help="of matching: the file of the documents")
+    parser.add_argument("--shots", type=int, help="few_shot: documents a class")
+    parser.add_argument("--documents", help="matching: the file of the documents")
 
 
 def run(flags: argparse.Namespace) -> None:
+    from docjax.model.evaluate import evaluate_model
+
     for name, task in (("shots", "few_shot"), ("documents", "matching")):
         if getattr(flags, name) is not None and flags.task != task:
-            raise UserError(f"--{name} is of {task}: leave it out for {flags.task}")
+            raise UserError(
+                f"--{name} is an option of {task}: leave it out for {flags.task}"
+            )
     metrics = evaluate_model(
         docjax.load(flags.model),
         flags.task,

@@ -3,9 +3,6 @@
 import argparse
 from pathlib import Path
 
-from docjax.export.write import export
-from docjax.huggingface import exported
-
 HELP = "write a folder that other libraries load"
 EXAMPLE = "docjax export runs/demo exported/demo"
 
@@ -16,6 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
+    from docjax.export.write import export
+    from docjax.huggingface import exported
+
     folder = export(flags.model, flags.out)
     measured = exported.read(folder)["measured"]
     print(

@@ -21,6 +21,7 @@ from docjax.model.encode_file import check_output
 from docjax.model.search import search
 from docjax.retrieval import bm25, collection, negatives
 from docjax.retrieval.collection import Qrels, Run
+from docjax.storage import json_file
 from docjax.types import Document
 
 HELP = "hard negatives for training, in a sealed file"
@@ -100,7 +101,7 @@ def _of_folder(folder: Path, flags: argparse.Namespace) -> Judged:
 
 def _of_run(run: Path) -> Judged:
     """The documents that a run trains on."""
-    config = config_lib.load(run / "config.json")
+    config = json_file.read(run / "config.json")
     source, holdout = (config_lib.build(config[name]) for name in ("source", "holdout"))
     trained = (config["splits"]["train"], None)
 

@@ -14,13 +14,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, an exported folder or a hub name")
     parser.add_argument("--host", default="127.0.0.1", help="%(default)s")
     parser.add_argument(
-        "--port", type=int, default=8080, help="%(default)s; 0: a free one"
+        "--port", type=int, default=8080, help="%(default)s; 0: a free port"
     )
     for name, kind, default, what in (
         ("max-body", float, 1.0, "MiB of a request"),
         ("max-documents", int, 256, "documents of a request"),
-        ("max-requests", int, 256, "requests that are read, wait or are answered"),
-        ("body-timeout", float, 10.0, "seconds in which a body must arrive"),
+        ("max-requests", int, 256, "requests being read, waiting or being answered"),
+        ("body-timeout", float, 10.0, "seconds that a body may take to arrive"),
         ("timeout", float, 60.0, "seconds that a request may wait for its answer"),
     ):
         parser.add_argument(

@@ -31,7 +31,7 @@ from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.run import metrics
-from docjax.storage import atomic, manifest
+from docjax.storage import atomic, json_file, manifest
 from docjax.types import Document, Section
 
 MOST = 1e-4  # the largest difference of a number that an export may have
@@ -127,7 +127,7 @@ def _base(model: DocumentModel | str | Path) -> str | None:
         return None
     start = model
     while start and _run(start):
-        start = config_lib.load(Path(start) / "config.json").get("init")
+        start = json_file.read(Path(start) / "config.json").get("init")
     if start == model:
         start = files.pinned(model)
     return start if start and re.fullmatch(COMMIT, str(start)) else None
@@ -217,7 +217,7 @@ def _about(run: Path | None) -> dict[str, Any]:
         return {}
     corpus = run / "corpus"
     return {
-        "config": config_lib.load(run / "config.json"),
+        "config": json_file.read(run / "config.json"),
         "metrics": (metrics.read(run) or [{}])[-1],
         "corpus": Corpus.open(corpus).summary() if corpus.is_dir() else {},
     }

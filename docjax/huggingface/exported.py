@@ -23,7 +23,7 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.huggingface import configs, files, names
 from docjax.huggingface.families import family_of
-from docjax.storage import manifest
+from docjax.storage import json_file, manifest
 
 FACTS = "docjax.json"
 FORMAT = 2
@@ -70,7 +70,7 @@ def read(folder: Path) -> dict[str, Any]:
     files.refuse_code(folder)
     _check_modules(folder / "modules.json")
     path = folder / FACTS
-    facts = config_lib.load(path)
+    facts = json_file.read(path)
     if facts.get("format") != FORMAT:
         raise UserError(
             f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
@@ -186,7 +186,7 @@ def _verify(folder: Path) -> None:
 
 def _check_modules(path: Path) -> None:
     """Raises UserError for modules that no export has; docjax itself runs none."""
-    for module in config_lib.load(path, list):
+    for module in json_file.read(path, list):
         kind = module.get("type") if isinstance(module, dict) else module
         if not str(kind).startswith((MODULE, STOCK)):
             raise UserError(

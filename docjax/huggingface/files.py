@@ -12,8 +12,8 @@ from typing import Any
 import ml_dtypes  # noqa: F401  lets NumPy read bfloat16 tensors
 import safetensors
 
-from docjax import config as config_lib
 from docjax.errors import UserError
+from docjax.storage import json_file
 
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 
@@ -73,7 +73,7 @@ def refuse_code(folder: Path) -> None:
     """Raises UserError for a model with code of its own, which docjax never runs."""
     code = sorted(path.name for path in folder.glob("modeling_*.py"))
     for name in ("config.json", "tokenizer_config.json"):
-        if (folder / name).exists() and "auto_map" in config_lib.load(folder / name):
+        if (folder / name).exists() and "auto_map" in json_file.read(folder / name):
             code.append(f"auto_map of {name}")
     if code:
         raise UserError(
@@ -109,7 +109,7 @@ def weights(folder: Path) -> list[Path]:
     if whole.exists():
         return [whole]
     if index.exists():
-        names = config_lib.load(index).get("weight_map")
+        names = json_file.read(index).get("weight_map")
         names = list(names.values()) if isinstance(names, dict) else [None]
         if not all(isinstance(n, str) and Path(n).name == n for n in names):
             raise UserError(

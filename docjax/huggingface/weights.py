@@ -13,12 +13,12 @@ import numpy as np
 from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from docjax import config as config_lib
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.errors import UserError
 from docjax.huggingface import configs, exported, families, files, names
 from docjax.huggingface.families import Family
+from docjax.storage import json_file
 
 MEND = "take config.json and weights of the same model"
 COMPARING = "config_sentence_transformers.json"
@@ -99,7 +99,7 @@ def refuse_prompts(checkpoint: Checkpoint, source: str | Path) -> None:
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:
     """The family that a config.json names, and the keywords of its module."""
-    config = config_lib.load(path)
+    config = json_file.read(path)
     family = families.family_of_config(config, str(path))
     return family, family.to_keywords(config, str(path))
 
@@ -109,12 +109,12 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
     path = folder / "modules.json"
     if not path.exists():
         return folder, "mean", False
-    folders = configs.modules(config_lib.load(path, list), str(path))
+    folders = configs.modules(json_file.read(path, list), str(path))
     inner = folder / folders.get("Transformer", "")
     pooling = "mean"
     if "Pooling" in folders:
         path = folder / folders["Pooling"] / "config.json"
-        pooling = configs.pooling(config_lib.load(path), str(path))
+        pooling = configs.pooling(json_file.read(path), str(path))
     return inner, pooling, "Normalize" in folders
 
 
@@ -141,7 +141,7 @@ def _max_tokens(
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    return config_lib.load(path) if path.exists() else {}
+    return json_file.read(path) if path.exists() else {}
 
 
 def _params(
@@ -163,7 +163,7 @@ def _params(
 
 
 def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
-    tensor = tensors[name][:].astype(np.float32)
+    tensor = tensors[name][:].astype(np.float32, copy=False)
     return np.ascontiguousarray(names.swap(path, tensor))
 
 

@@ -6,7 +6,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import jax
 import numpy as np
@@ -24,10 +24,10 @@ from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
 from docjax.model.inference import Inference
-from docjax.storage import checkpoint
+from docjax.model.inputs import Item, as_document, as_list, check_list
+from docjax.storage.arrays import digest
 from docjax.types import (
     SIMILARITIES,
-    Document,
     GraphBuilder,
     Passage,
     SegmentCutter,
@@ -36,6 +36,7 @@ from docjax.types import (
 )
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
+Vectors = Float[np.ndarray, "... d"]  # of one document [d], of a list [b d]
 COUNTS = (
     *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
     "documents_empty",  # without a token that the model knows
@@ -49,6 +50,13 @@ class Attention(NamedTuple):
     segments: list[Passage]  # of the nodes 1, 2, ...
     headings: list[str]  # of the segments' sections
     segments_cut: int  # that the model's cap leaves out
+
+
+class SegmentVectors(NamedTuple):
+    """The segments of one document that the model reads."""
+
+    vectors: Float[np.ndarray, "p d"]
+    texts: list[str]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,22 +95,46 @@ class DocumentModel:
 
     @functools.cached_property
     def width(self) -> int:
-        """Of a vector."""
-        return self.encode(["a"]).shape[1]
+        """Length of a vector."""
+        return len(self.encode("a"))
+
+    @overload
+    def encode(
+        self,
+        documents: Item | Sequence[Item],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: Literal[False] = False,
+    ) -> Vectors: ...
+
+    @overload
+    def encode(
+        self,
+        documents: Item | Sequence[Item],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: Literal[True],
+    ) -> tuple[Vectors, dict[str, int]]: ...
 
     def encode(
         self,
-        documents: Sequence[str | Mapping | Document],
+        documents: Item | Sequence[Item],
         *,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
         normalize_embeddings: bool = False,
         return_stats: bool = False,
-    ) -> Any:
+    ) -> Vectors | tuple[Vectors, dict[str, int]]:
         """Document vectors, float32 [documents, width], in the order given.
 
+        One document alone gives one vector [width], as in sentence-transformers.
+
         Args:
-          documents: texts, dicts as in a JSON-lines corpus, or Documents.
+          documents: texts, dicts as in a JSON-lines corpus, or Documents; or one.
           batch_size: segments that are read at once; None chooses by tokens.
           normalize_embeddings: scales vectors to length 1.
           return_stats: also gives the number of documents, segments and tokens read,
@@ -110,22 +142,25 @@ class DocumentModel:
             unknown words alone (otherwise the latter two are logged as a warning).
 
         Raises:
-          UserError: for a document without text, and for what is no list.
+          UserError: for a document without text, and for a table.
         """
-        check_list(documents)
+        items, alone = as_list(documents)
         stats: dict[str, int] = {}
-        bar = tqdm(documents, disable=not show_progress_bar)
-        found = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
+        bar = tqdm(items, disable=not show_progress_bar)
+        rows = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
         if not return_stats:
             self.warn(stats)
-        vectors = np.stack(found) if found else self._no_vectors()
+        vectors = np.stack(rows) if rows else self._no_vectors()
         if normalize_embeddings:
             vectors = comparison.unit(vectors)
+        vectors = vectors[0] if alone else vectors
         return (vectors, stats) if return_stats else vectors
+
+    encode_document = encode  # its name in sentence-transformers
 
     def encode_stream(
         self,
-        documents: Iterable[str | Mapping | Document],
+        documents: Iterable[Item],
         *,
         batch_size: int | None = None,
         stats: dict[str, int] | None = None,
@@ -146,22 +181,48 @@ class DocumentModel:
         return self.inference(batch_size).encode(self.params, read)
 
     def encode_queries(
-        self, texts: Sequence[str], *, normalize_embeddings: bool = False
-    ) -> Float[np.ndarray, "q d"]:
-        """Query vectors; a query is one segment of at most `limits.query_tokens`.
+        self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
+    ) -> Vectors:
+        """Query vectors, float32 [queries, width]; of one text alone [width].
+
+        A query is one segment of at most `limits.query_tokens`.
 
         Raises:
           UserError: for a longer query: it would be cut.
         """
-        check_list(texts)
-        if not len(texts):
+        items, alone = as_list(texts)
+        if not items:
             return self._no_vectors()
-        vectors = self.inference().queries(self.params, self.read_queries(texts))
-        return comparison.unit(vectors) if normalize_embeddings else vectors
+        vectors = self.inference().queries(self.params, self.read_queries(items))
+        vectors = comparison.unit(vectors) if normalize_embeddings else vectors
+        return vectors[0] if alone else vectors
+
+    encode_query = encode_queries  # its name in sentence-transformers
+
+    def segment_vectors(
+        self, documents: Sequence[Item], *, batch_size: int | None = None
+    ) -> list[SegmentVectors]:
+        """For each document the vectors of the segments that `encode` reads.
+
+        The segment encoder's vectors, before the document encoder joins them, and the
+        segments' texts. Read a large corpus in parts: all vectors are in memory.
+
+        Raises:
+          UserError: for a document without text, and for what is not a list.
+        """
+        check_list(documents)
+        read = [self._segments(item, number) for number, item in enumerate(documents)]
+        if not read:
+            return []
+        inference = self.inference(batch_size)
+        vectors = inference.segments(self.params, [segments for segments, _ in read])
+        ends = np.cumsum([len(texts) for _, texts in read])[:-1]
+        parts = np.split(vectors, ends)
+        return [SegmentVectors(v, texts) for v, (_, texts) in zip(parts, read)]
 
     def classify(
         self,
-        documents: Sequence[str | Mapping | Document],
+        documents: Sequence[Item],
         *,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
@@ -174,8 +235,9 @@ class DocumentModel:
         if not self.encoder.classifies:
             raise UserError(
                 "this model has no classes: train one with "
-                "configs/graph_roberta_classify.py, or a classifier on its vectors"
+                "--config=graph_roberta_classify, or a classifier on its vectors"
             )
+        check_list(documents)
         vectors = self.encode(
             documents, batch_size=batch_size, show_progress_bar=show_progress_bar
         )
@@ -192,9 +254,7 @@ class DocumentModel:
         a, b = np.atleast_2d(a), np.atleast_2d(b)
         return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
 
-    def compare(
-        self, a: str | Mapping | Document, b: str | Mapping | Document
-    ) -> Comparison:
+    def compare(self, a: Item, b: Item) -> Comparison:
         """How similar two documents are, and which of their sections and segments.
 
         All by cosine. A model that reads a document in one piece or in pieces of its
@@ -207,7 +267,7 @@ class DocumentModel:
         sides = self.read_pair(a, b)
         return comparison.compare(self.inference(), self.params, *sides)
 
-    def explain(self, document: str | Mapping | Document) -> Attention:
+    def explain(self, document: Item) -> Attention:
         """The graph attention over a document's segments, with their texts.
 
         Raises:
@@ -223,7 +283,7 @@ class DocumentModel:
         return Attention(weights, pieces[:count], headings[:count], len(one) - count)
 
     def read(
-        self, documents: Iterable[str | Mapping | Document], stats: dict[str, int]
+        self, documents: Iterable[Item], stats: dict[str, int]
     ) -> Iterator[Segments]:
         """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
         return (self._capped(one, stats) for one in self._read(documents, self.cut))
@@ -248,9 +308,7 @@ class DocumentModel:
             )
         return found
 
-    def read_pair(
-        self, a: str | Mapping | Document, b: str | Mapping | Document
-    ) -> list[Side]:
+    def read_pair(self, a: Item, b: Item) -> list[Side]:
         """Two documents' tokens and texts, as `compare` reads them."""
         return [
             comparison.read(
@@ -265,7 +323,7 @@ class DocumentModel:
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.tokenizer, limit)
         facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
-        return checkpoint.digest(facts, self.params)
+        return digest(facts, self.params)
 
     @property
     def cut(self) -> Cut:
@@ -309,6 +367,12 @@ class DocumentModel:
             stats["documents_empty"] += not len(kept.tokens)
         return kept
 
+    def _segments(self, item: Item, number: int) -> tuple[Segments, list[str]]:
+        """The segments of a document that are read, as tokens and as texts."""
+        whole, pieces = self.cut.with_texts(as_document(item, number))
+        kept = self._capped(whole, {})
+        return kept, [piece.text for piece in pieces[: len(kept)]]
+
     def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
         return np.zeros((0, self.width), np.float32)
 
@@ -320,26 +384,3 @@ class DocumentModel:
             limit=self.limits["segment_tokens"],
             batch=batch_size,
         )
-
-
-def check_list(documents: Any) -> None:
-    """Raises UserError for one document, a table, or rows of anything."""
-    one = isinstance(documents, (str, Mapping, Document))
-    if one or getattr(documents, "ndim", 1) != 1:
-        raise UserError(
-            f"a {type(documents).__name__} is no list of documents: put one document "
-            "into [ ], and give one column of a table (in a ColumnTransformer by its "
-            "name alone, not in [ ])"
-        )
-
-
-def as_document(item: str | Mapping | Document, number: int) -> Document:
-    """A text, dict or Document as a Document; `number` names it in errors."""
-    if isinstance(item, Document):
-        documents_lib.check_text(item, f"document {number}")
-        return item
-    if isinstance(item, str):
-        item = {"id": str(number), "text": item}
-    if isinstance(item, Mapping) and "id" not in item and "_id" not in item:
-        item = {**item, "id": str(number)}
-    return documents_lib.parse(item, f"document {number}")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from docjax import config as config_lib
@@ -25,8 +24,9 @@ from docjax.errors import UserError
 from docjax.huggingface import exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.huggingface.families import family_of
-from docjax.model.document_model import DocumentModel, as_document
-from docjax.storage import checkpoint
+from docjax.model.document_model import DocumentModel
+from docjax.model.inputs import as_document
+from docjax.storage import json_file
 
 HOMES = {  # of the functions that a run or folder may name for the parts of a model
     "encoder": "docjax.encoders.",
@@ -88,8 +88,10 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
 
 
 def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
+    from docjax.storage.checkpoint import restore_params  # Orbax: a second to import
+
     source = run / "config.json"
-    config = config_lib.load(source)
+    config = json_file.read(source)
     built = _built(config, allow, source)
     exported.check_limits(config.get("limits"), source)
     shapes = exported.shapes(built["encoder"], source)
@@ -97,7 +99,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     check_fits(tokenizer, built["encoder"].segment.vocabulary)
     return DocumentModel(
         **built,
-        params=checkpoint.restore_params(run, shapes),
+        params=restore_params(run, shapes),
         tokenizer=tokenizer,
         limits=config["limits"],
         labels=config.get("labels", ()),
@@ -113,7 +115,7 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     check_fits(tokenizer, built["encoder"].segment.vocabulary)
     return DocumentModel(
         **built,
-        params=jax.tree.map(jnp.asarray, params),
+        params=jax.device_put(params),
         tokenizer=tokenizer,
         limits=facts["limits"],
         labels=facts["labels"],
@@ -176,7 +178,7 @@ def _load_huggingface(folder: Path) -> DocumentModel:
     }
     return DocumentModel(
         encoder=DocumentEncoder(segment, Mean(normalize=weights.normalize)),
-        params={"segment": jax.tree.map(jnp.asarray, weights.params)},
+        params={"segment": jax.device_put(weights.params)},
         tokenizer=tokenizer,
         units=Whole(),
         segments=OneEach(),

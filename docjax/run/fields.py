@@ -6,8 +6,8 @@ They are listed in `docs/design.md`; what a config names is built in `prepare.py
 from pathlib import Path
 from typing import Any
 
-from docjax import config as config_lib
 from docjax.errors import UserError
+from docjax.storage import json_file
 
 FIELDS = (
     *("seed", "source", "holdout", "splits", "transductive", "tokenizer"),
@@ -97,7 +97,7 @@ def check_same(config: dict[str, Any], run: Path) -> None:
     path = run / "config.json"
     if not path.exists() or not begun(run):
         return
-    before, now = config_lib.load(path), dict(config)
+    before, now = json_file.read(path), dict(config)
     head = config["encoder"].get("head")
     if head and head.get("classes") == 0:  # filled in later, from the same documents
         had = before["encoder"].get("head") or {}
@@ -123,7 +123,7 @@ def fill_vocabulary(config: dict[str, Any], trained: int) -> None:
     path, init = config["tokenizer"]["path"], config["init"]
     segment = segment_node(config)
     if init and is_run(init):
-        other = segment_node(config_lib.load(Path(init) / "config.json"))
+        other = segment_node(json_file.read(Path(init) / "config.json"))
         segment["vocabulary"] = other["vocabulary"]
     elif not path and not init:
         segment["vocabulary"] = trained

@@ -23,8 +23,8 @@ from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, windows
 from docjax.run.prepare import Prepared, initial_params, trained_params
 from docjax.storage import atomic
-from docjax.storage.arrays import growing_array
-from docjax.storage.checkpoint import digest, newest_good
+from docjax.storage.arrays import digest, growing_array
+from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Frame, Units
 

@@ -34,7 +34,7 @@ from docjax.objectives.infonce import infonce
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.run import fields
-from docjax.storage import checkpoint, manifest
+from docjax.storage import checkpoint, json_file, manifest
 from docjax.storage.processes import wait
 from docjax.types import QUERY, Document, GraphBuilder, SegmentCutter, Views
 
@@ -149,7 +149,7 @@ def prepare(config: Any, run: Path) -> Prepared:
 def _pinned(init: str | None, run: Path) -> str | None:
     """`init` as NAME@COMMIT if it is a hub name: the commit that this run began with."""
     path = run / "config.json"
-    before = config_lib.load(path).get("init") if path.exists() else None
+    before = json_file.read(path).get("init") if path.exists() else None
     if before and init in (before, before.partition("@")[0]):
         return before
     return files.pinned(init) if init else None
@@ -219,7 +219,7 @@ def trained_params(prepared: Prepared) -> Any:
 
 def _from_run(run: Path, encoder: DocumentEncoder, params: Any) -> Any:
     """The encoder of another run; the head, if there is one, stays fresh."""
-    other = config_lib.build(config_lib.load(run / "config.json")["encoder"])
+    other = config_lib.build(json_file.read(run / "config.json")["encoder"])
     wrong = [
         f"{part}.{field.name} {ours!r} (it has {theirs!r})"
         for part in ("segment", "document")
@@ -267,7 +267,7 @@ def _made_by(config: dict[str, Any], run: Path) -> bool:
     """Whether the run's config.json asks for the same tokenizer."""
     if not (run / "config.json").exists():
         return False
-    before = config_lib.load(run / "config.json")
+    before = json_file.read(run / "config.json")
     names = ("tokenizer", "init", "source", "holdout", "splits", "transductive")
     return all(before.get(name) == config[name] for name in names)
 

@@ -4,8 +4,6 @@ The page itself is in `docjax.explain.run_page`, its figures in `docjax.explain.
 """
 
 import math
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,8 +43,11 @@ WORDS, NEAREST = 12, 8  # shown with their nearest words
 NODES = 30  # segments of the document whose attention is shown
 
 
-def write(evaluation: Scoring, params: Any) -> Path:
-    """Writes `report/index.html` and the figures of a run that ended with `params`."""
+def write(evaluation: Scoring, params: Any, made_with: str) -> Path:
+    """Writes `report/index.html` and the figures of a run that ended with `params`.
+
+    The page shows `made_with`, the command that made the run.
+    """
     prepared = evaluation.prepared
     figures_dir = prepared.run / "figures"
     figures_dir.mkdir(exist_ok=True)
@@ -65,7 +66,7 @@ def write(evaluation: Scoring, params: Any) -> Path:
             attention=_or_none(_attention, evaluation, figures_dir, params, shown),
             words=_words(evaluation, params),
             export=_or_none(_export, prepared.run),
-            commands={"This run was made with": shlex.join(["python", *_command()])},
+            commands={"This run was made with": made_with} if made_with else {},
         ),
     )
 
@@ -77,10 +78,6 @@ def _or_none(draw, *arguments) -> Any:
     except UserError as error:
         logging.info("report: %s", error)
         return None
-
-
-def _command() -> list[str]:
-    return ["-m", "docjax.main", *sys.argv[1:]]
 
 
 def _sample(evaluation: Scoring) -> np.ndarray:

@@ -1,10 +1,12 @@
-"""A NumPy file that grows row by row, for more rows than memory holds."""
+"""A NumPy file that grows row by row, and the hash of a tree of arrays."""
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import jax
 import numpy as np
 
 
@@ -12,7 +14,10 @@ import numpy as np
 def growing_array(
     file: Path, dtype: type, row: tuple[int, ...] = ()
 ) -> Iterator[Callable[[np.ndarray], None]]:
-    """Opens a .npy file; gives the function that appends rows to it."""
+    """Opens a .npy file, for more rows than memory holds.
+
+    Gives the function that appends rows.
+    """
     rows = 0
 
     def append(array: np.ndarray) -> None:
@@ -25,6 +30,15 @@ def growing_array(
         yield append
         stream.seek(0)
         _write_header(stream, dtype, (rows, *row))  # NumPy leaves room for any number
+
+
+def digest(facts: str, params: Any) -> str:
+    """A sha256 of some facts and of all parameters, their names and values."""
+    sha256 = hashlib.sha256(facts.encode())
+    for path, leaf in jax.tree.leaves_with_path(params):
+        sha256.update(jax.tree_util.keystr(path).encode())
+        sha256.update(np.asarray(leaf).tobytes())
+    return sha256.hexdigest()
 
 
 def _write_header(stream: BinaryIO, dtype: type, shape: tuple[int, ...]) -> None:

@@ -6,7 +6,6 @@ and walks back to the newest good checkpoint: a flipped bit would be restored
 silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
 """
 
-import hashlib
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -177,15 +176,6 @@ def newest_good(folder: Path) -> int | None:
             "bring them back from a copy, or train anew in another folder"
         )
     return None
-
-
-def digest(facts: str, params: Any) -> str:
-    """A sha256 of some facts and of all parameters, their names and values."""
-    found = hashlib.sha256(facts.encode())
-    for path, leaf in jax.tree.leaves_with_path(params):
-        found.update(jax.tree_util.keystr(path).encode())
-        found.update(np.asarray(leaf).tobytes())
-    return found.hexdigest()
 
 
 def check(folder: Path) -> str | None:

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -251,11 +252,14 @@ class _Stop:
 
     def __init__(self) -> None:
         self._came = False
-        self._before = signal.signal(signal.SIGTERM, self._handle)
+        self._main = threading.current_thread() is threading.main_thread()
+        if self._main:  # no other thread may handle signals
+            self._before = signal.signal(signal.SIGTERM, self._handle)
 
     def restore(self) -> None:
         """From here on SIGTERM does what it did before: all is saved."""
-        signal.signal(signal.SIGTERM, self._before)
+        if self._main:
+            signal.signal(signal.SIGTERM, self._before)
 
     def _handle(self, *_) -> None:
         self._came = True

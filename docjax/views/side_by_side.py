@@ -17,6 +17,7 @@ from docjax.data.splits import trained_on
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer
 from docjax.errors import UserError
+from docjax.storage import json_file
 from docjax.types import Document, Section
 from docjax.views import replaced as views
 
@@ -66,7 +67,7 @@ def augmented(
         corpus, documents = own, None
         if run:
             corpus = Corpus.open(run / "corpus")
-            documents = trained_on(config_lib.load(run / "config.json"), corpus)
+            documents = trained_on(json_file.read(run / "config.json"), corpus)
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}
         for name, kind in _kinds(run, lexicons, paraphrases).items():
@@ -101,7 +102,7 @@ def _kinds(
     found.append(views.Dropped())
     if run:
         found.append(views.Uninformative(lexicons=lexicons))
-        own = dict(config_lib.load(run / "config.json")["views"])
+        own = dict(json_file.read(run / "config.json")["views"])
         if lexicons and "lexicons" in own:
             own["lexicons"] = lexicons
         if own["fn"].startswith(f"{views.__name__}."):

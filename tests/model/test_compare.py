@@ -19,7 +19,8 @@ from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.model import compare as comparison
-from docjax.model.document_model import DocumentModel, as_document
+from docjax.model.document_model import DocumentModel
+from docjax.model.inputs import as_document
 from docjax.types import Document
 
 RIVER = "Rivers carry sand to the sea. The sea carries it away."

@@ -17,6 +17,7 @@ from docjax.data import corpus as tokens
 from docjax.data.documents import parse
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
+from docjax.model.inputs import as_list
 from docjax.model.load import _similarity
 from docjax.run.prepare import initial_params, prepare
 from docjax.storage import checkpoint
@@ -165,10 +166,55 @@ def test_nothing_gives_no_vectors_of_the_models_width(model, ask):
     assert model.similarity(none, some).shape == (0, 1)
 
 
-@pytest.mark.parametrize("ask", ["encode", "encode_queries"])
-def test_one_text_is_no_list(model, ask):
+@pytest.mark.parametrize(
+    "ask", ["encode", "encode_document", "encode_queries", "encode_query"]
+)
+def test_one_text_gives_one_vector_and_a_list_gives_rows(model, ask):
+    rows = getattr(model, ask)([SENTENCE, "river"])
+    assert rows.shape == (2, model.width)
+    alone = getattr(model, ask)("river")
+    assert alone.shape == (model.width,) and alone.dtype == np.float32
+    np.testing.assert_allclose(alone, rows[1], atol=1e-5)
+
+
+def test_one_dict_or_document_gives_one_vector_and_its_counts(model):
+    item = {"id": "x", "title": "T", "sections": SECTIONS}
+    expected = model.encode([item])[0]
+    vector, stats = model.encode(item, return_stats=True, normalize_embeddings=True)
+    np.testing.assert_allclose(vector * np.linalg.norm(expected), expected, atol=1e-5)
+    assert stats["documents"] == 1
+    np.testing.assert_array_equal(model.encode(parse(item, "here")), expected)
+
+
+def test_a_table_is_no_list_of_documents():
+    with pytest.raises(UserError, match="a ndarray is no list of documents"):
+        as_list(np.array([[SENTENCE, SENTENCE]]))
+
+
+def test_one_text_is_no_list_where_a_list_comes_back(model):
     with pytest.raises(UserError, match="a str is no list of documents: put one"):
-        getattr(model, ask)("river")
+        model.segment_vectors("river")
+
+
+def test_segment_vectors_are_what_documents_are_made_of(model):
+    texts = [SENTENCE, SENTENCE * 5]
+    first, second = model.segment_vectors(texts)
+    # A passage is a sentence here, and the model reads three of a document.
+    assert [len(first.texts), len(second.texts)] == [1, 3]
+    assert second.texts == [SENTENCE.strip()] * 3
+    assert second.vectors.shape == (3, 32) and second.vectors.dtype == np.float32
+    assert np.abs(first.vectors[0] - second.vectors[2]).max() < 1e-5
+    assert model.segment_vectors([]) == []
+
+
+def test_segment_vectors_of_a_plain_transformer_average_to_the_document(tiny):
+    model = docjax.load(tiny)
+    (found,) = model.segment_vectors([SENTENCE * 20])
+    assert len(found.texts) == len(found.vectors) > 2
+    assert "".join(found.texts) == SENTENCE * 20
+    (read,) = model.read([SENTENCE * 20], {})
+    expected = np.average(found.vectors, axis=0, weights=read.lengths)
+    np.testing.assert_allclose(model.encode(SENTENCE * 20), expected, atol=1e-5)
 
 
 def test_similarity_compares_as_training_did(model):

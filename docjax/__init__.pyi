@@ -1,0 +1,9 @@
+from docjax import config as config
+from docjax.errors import UserError as UserError
+from docjax.main import train as train
+from docjax.model.document_model import DocumentModel as DocumentModel
+from docjax.model.load import load as load
+from docjax.types import Document as Document
+
+__all__ = ["Document", "DocumentModel", "UserError", "config", "load", "train"]
+__version__: str
