@@ -13,8 +13,10 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PathCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from docjax.errors import UserError
 from docjax.explain import style, tsne
@@ -47,10 +49,12 @@ def curves(
     figure, axes = style.grid(len(points), columns=3, width=3.7, height=2.7)
     for axis, (metric, lines) in zip(axes, points.items(), strict=True):
         style.plain(axis, title=metric, x="step")
-        for number, (run, pairs) in enumerate(lines.items()):
-            _line(axis, pairs, number, run)
+        handles = {
+            run: _line(axis, pairs, number)
+            for number, (run, pairs) in enumerate(lines.items())
+        }
     if len(runs) > 1:
-        style.legend(figure, axes[0], columns=len(runs))
+        style.legend(figure, handles)
     rows = [
         (metric, run, step, value)
         for metric, lines in points.items()
@@ -88,8 +92,8 @@ def tsne_panels(
         style.plain(axis, title=name)
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set(visible=True, color=style.FAINT)
-        _scatter(axis, xy, shown)
-    style.legend(figure, axes[0])
+        handles = _scatter(axis, xy, shown)
+    style.legend(figure, handles)
     sampled = f" (sampled from {len(labels):,})" if len(chosen) < len(labels) else ""
     figure.suptitle(
         f"t-SNE of {len(chosen):,} documents{sampled}", fontsize=11, color=style.INK
@@ -163,31 +167,35 @@ def _points(lines: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, 
     return [(x["step"], x[metric]) for x in lines if isinstance(x.get(metric), numbers)]
 
 
-def _line(axis: Axes, pairs: Sequence[tuple], number: int, run: str) -> None:
+def _line(axis: Axes, pairs: Sequence[tuple], number: int) -> Line2D:
     few = len(pairs) <= 25
-    axis.plot(
+    [line] = axis.plot(
         [step for step, _ in pairs],
         [value for _, value in pairs],
-        label=run,
         color=style.COLOURS[number % len(style.COLOURS)],
         linestyle=("-", "--", ":", "-.")[number % 4],
         linewidth=1.6,
         marker=style.MARKERS[number % len(style.MARKERS)] if few else "",
         markersize=4,
     )
+    return line
 
 
-def _scatter(axis: Axes, xy: np.ndarray, labels: Sequence[str]) -> None:
+def _scatter(
+    axis: Axes, xy: np.ndarray, labels: Sequence[str]
+) -> dict[str, PathCollection]:
+    """Draws the marks of each class; gives them by the name to show."""
     names = np.asarray(labels, dtype=object)
     styles = style.class_styles(labels)
-    groups = [(label, names == label, *look) for label, look in styles.items()]
+    groups = [(name, names == name, *look) for name, look in styles.items()]
     others = ~np.isin(names, list(styles))
     if others.any():
-        text = f"other ({len(set(names[others]))} classes)"
-        groups.append((text, others, style.EDGE, "."))
-    for text, rows, colour, marker in groups:
-        x, y = xy[rows].T
-        axis.scatter(x, y, s=11, c=colour, marker=marker, label=text, linewidths=0)
+        name = f"other ({len(set(names[others]))} classes)"
+        groups.append((name, others, style.EDGE, "."))
+    return {
+        name: axis.scatter(*xy[rows].T, s=11, c=colour, marker=marker, linewidths=0)
+        for name, rows, colour, marker in groups
+    }
 
 
 def _colour_bar(figure: Figure, axes: Sequence[Axes], norm: PowerNorm) -> None:
