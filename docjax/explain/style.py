@@ -1,4 +1,4 @@
-"""How every figure looks and is saved: colours, panels, legends, PNG beside CSV."""
+"""The look of all figures (colours, panels, legends), and their files: PNG and CSV."""
 
 import csv
 import warnings
@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from docjax.explain.printable import label
 
-# Chosen by search: any two differ by at least 25 in CIELAB, for normal vision and for
-# simulated protanopia, deuteranopia and tritanopia. Further classes repeat the colours
-# with another marker.
+# A search chose these colours: any two differ by at least 22 in CIELAB, for normal vision
+# and for simulated protanopia, deuteranopia and tritanopia. Further classes have the same
+# colours with another marker.
 COLOURS = (
     "#0072b2 #e69f00 #c33c69 #69d2c3 #3c2da5 #96873c #f0a5ff #4b3c00 #a5d296 #78005a"
 ).split()
@@ -39,7 +39,7 @@ def grid(
 
 
 def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
-    """Title, axis labels and a faint grid; no frame at the top and right."""
+    """Sets the title and the labels of an axis; draws a faint grid and half a frame."""
     axis.set_title(label(title), fontsize=10, color=INK, parse_math=False)
     axis.set_xlabel(x, fontsize=9, color=INK)
     axis.set_ylabel(y, fontsize=9, color=INK)
@@ -81,7 +81,7 @@ def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 
 
 def class_styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each class; of the most frequent ones if there are many."""
+    """The colour and marker of each class; a rare class of many gets none."""
     most = len(COLOURS) * len(MARKERS)
     kept = sorted(name for name, _ in Counter(labels).most_common(most))
     return {
@@ -93,7 +93,7 @@ def class_styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 def save(
     figure: Figure, path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Path:
-    """Writes `path` with `.png` (the figure) and `.csv` (its numbers); the PNG."""
+    """Writes `path.png` (the figure) and `path.csv` (its numbers); returns the PNG."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     png, table = (path.parent / f"{path.name}{end}" for end in (".png", ".csv"))
@@ -111,5 +111,5 @@ def save(
 
 
 def _exact(value: Any) -> Any:
-    """Nine digits give every float32 back exactly."""
+    """A float as nine digits, from which every float32 can be read back exactly."""
     return f"{value:.9g}" if isinstance(value, (float, np.floating)) else value

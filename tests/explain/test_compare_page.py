@@ -1,5 +1,7 @@
 """The page of a comparison: complete, escaped, and alive in a real browser."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -176,3 +178,19 @@ def test_documents_of_one_section_have_no_section_links(browser, tmp_path):
     page, _ = browser(compare.write(tmp_path / "one.html", one).as_uri())
     expect(page.locator(".map path")).to_have_count(2)
     assert page.locator("[type=range]").count() == 1
+
+
+def test_texts_of_any_script_stay_in_their_places(browser, tmp_path):
+    a, b = side("A", 1, 1), side("B", 1, 2)
+    hebrew = Segment("שלום עולם", 0)
+    a = dataclasses.replace(a, title="\N{RIGHT-TO-LEFT OVERRIDE}a\0\ud800")
+    b = dataclasses.replace(b, title="", headings=[""], segments=[hebrew, hebrew])
+    cosines = np.ones((1, 1), np.float32), np.ones((1, 2), np.float32)
+    file = compare.write(tmp_path / "any.html", Comparison(0.5, *cosines, a, b))
+    page, _ = browser(file.as_uri())
+    directions = page.eval_on_selector_all(
+        ".pane p", "all => all.map((e) => getComputedStyle(e).direction)"
+    )
+    assert directions == ["ltr", "rtl", "rtl"]
+    assert page.inner_text(".pane h3 bdi >> nth=0").endswith("a" + 2 * "\ufffd")
+    assert page.locator(".links tbody tr").count() == 2

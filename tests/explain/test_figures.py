@@ -143,7 +143,7 @@ def test_every_class_is_in_the_legend_as_text(tmp_path, drawn):
     assert sorted(legend_texts(drawn[0])) == sorted(HOSTILE.values())
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:20])
 def test_names_of_runs_panels_and_metrics_are_text(name, tmp_path, drawn):
     lines = [{"step": 0, name: 1.0}]
     figures.curves(tmp_path / "c", {name: lines, "other": lines}, [name])

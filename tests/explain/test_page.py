@@ -1,6 +1,8 @@
 """The frame of all pages: what is escaped, what may run, how numbers are shown."""
 
+import ast
 import base64
+import fnmatch
 import hashlib
 import re
 from pathlib import Path
@@ -9,6 +11,7 @@ import jinja2
 import numpy as np
 import pytest
 
+import docjax
 from docjax.explain import page
 
 SCRIPT = "if (1 < 2 && 'a' > \"b\") document.title = 'ran';\n"
@@ -83,3 +86,15 @@ def test_a_picture_links_only_to_files_that_are_there(tmp_path):
     shown = page.picture(png, tmp_path / "report")
     assert shown.links == {"PNG": "../figures/a%20b.png"}
     assert base64.b64decode(shown.data) == Path(png).read_bytes()
+
+
+def test_every_file_of_a_page_is_shipped():
+    root = Path(docjax.__file__).parent
+    setup = ast.parse((root.parent / "setup.py").read_text("utf-8")).body[-1].value
+    [shipped] = [k.value for k in setup.keywords if k.arg == "package_data"]
+    patterns = ast.literal_eval(shipped)[""]
+    files = [p for folder in ("explain", "serve") for p in (root / folder).iterdir()]
+    others = [p.name for p in files if p.is_file() and p.suffix != ".py"]
+    assert len([name for name in others if name.endswith(".jinja")]) > 5
+    for name in others:
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in patterns), name
