@@ -1,1 +1,1 @@
-"""What a model looks at, as arrays, figures and one page."""
+"""Figures and HTML pages that show what a run did and why documents are similar."""

@@ -14,11 +14,11 @@
   const clear = () => all(".on").forEach((element) => element.classList.remove("on"));
   const show = (kind, number) => {
     clear();
-    const found = ends(kind, number);
+    const both = ends(kind, number);
     const path = map.querySelector(`[data-kind=${kind}][data-link="${number}"]`);
-    [...found, path].forEach((element) => element && element.classList.add("on"));
+    [...both, path].forEach((element) => element && element.classList.add("on"));
     shown.textContent =
-      `${links[kind][number][2].toFixed(3)} · ${found.map(words).join("… ↔ ")}…`;
+      `${links[kind][number][2].toFixed(3)} · ${both.map(words).join("… ↔ ")}…`;
   };
   const go = (kind, number) => {
     chosen = [kind, number];
@@ -79,7 +79,7 @@
     });
     sliders.forEach(drawn);
     panes.forEach((_, side) => make("rect", { x: side ? map.clientWidth - 4 : 0,
-      width: 4 }));  // what of each text is in sight
+      width: 4 }));  // the part of each text that is in sight
     follow();
     if (chosen) show(...chosen);
   };

@@ -1,8 +1,8 @@
 """Figures of a run: training curves, t-SNE panels, attention.
 
 Each function takes plain arrays and a path stem, writes `stem.png` and `stem.csv`
-(the numbers that the figure shows) and returns the PNG's path. Nothing here knows a
-model or a run directory; report.py puts the files on one page.
+(the numbers that the figure shows) and returns the PNG's path. This module does not
+know models or run directories; run_page.py puts the files on a page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,10 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PathCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from docjax.errors import UserError
 from docjax.explain import style, tsne
@@ -25,14 +27,14 @@ HEAT = "YlGnBu"
 def curves(
     path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], metrics: Sequence[str]
 ) -> Path:
-    """Metrics against the training step: one panel a metric, one line a run.
+    """Metrics against the training step: a panel per metric, a line per run.
 
     Args:
       runs: the parsed lines of each run's metrics.jsonl, under the name to show.
-      metrics: flat names; one that no run has is left out.
+      metrics: flat names; a metric that no run has gets no panel.
 
     Raises:
-      UserError: if no run has any of them.
+      UserError: if no run has any of the metrics.
     """
     points = {
         metric: {run: _points(lines, metric) for run, lines in runs.items()}
@@ -45,12 +47,9 @@ def curves(
             f"{', '.join(metrics)}; lower log_every or name other metrics"
         )
     figure, axes = style.grid(len(points), columns=3, width=3.7, height=2.7)
-    for axis, (metric, lines) in zip(axes, points.items(), strict=True):
-        style.plain(axis, title=metric, x="step")
-        for number, (run, pairs) in enumerate(lines.items()):
-            _line(axis, pairs, number, run)
+    drawn = [_curves(*panel) for panel in zip(axes, points.items(), strict=True)]
     if len(runs) > 1:
-        style.legend(figure, axes[0], columns=len(runs))
+        style.legend(figure, drawn[0])
     rows = [
         (metric, run, step, value)
         for metric, lines in points.items()
@@ -71,9 +70,9 @@ def tsne_panels(
 ) -> Path:
     """t-SNE maps of the same documents in several representations, side by side.
 
-    Panels are dense vectors or a sparse (TF-IDF) matrix, a row a document. Of more
-    than `most` documents a random sample is drawn, the same for all panels; the title
-    says so. Without `ids` the CSV gives row numbers.
+    A panel is a matrix of dense vectors or a sparse (TF-IDF) matrix; each row is a
+    document. All panels show the same random sample if there are more than `most`
+    documents, and the title says so. The CSV gives row numbers if `ids` is None.
 
     Raises:
       UserError: for fewer than 5 documents, panels of different length, or vectors
@@ -88,8 +87,8 @@ def tsne_panels(
         style.plain(axis, title=name)
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set(visible=True, color=style.FAINT)
-        _scatter(axis, xy, shown)
-    style.legend(figure, axes[0])
+        handles = _scatter(axis, xy, shown)
+    style.legend(figure, handles)
     sampled = f" (sampled from {len(labels):,})" if len(chosen) < len(labels) else ""
     figure.suptitle(
         f"t-SNE of {len(chosen):,} documents{sampled}", fontsize=11, color=style.INK
@@ -105,7 +104,7 @@ def tsne_panels(
 def document_attention(
     path: Path, panels: Mapping[str, Float[np.ndarray, " _"]]
 ) -> Path:
-    """Bars of the document node's attention over all nodes, one panel a graph."""
+    """Bars of the document node's attention over all nodes, a panel per graph."""
     figure, axes = style.grid(len(panels), columns=2, width=5.4, height=2.6)
     highest = max(float(weights.max()) for weights in panels.values())
     for number, (name, weights) in enumerate(panels.items()):
@@ -124,13 +123,13 @@ def node_attention(
     panels: Mapping[str, Float[np.ndarray, "_ _"]],
     sections: Sequence[int] | None = None,
 ) -> Path:
-    """Heat maps of who (row) attends to whom (column), one colour scale for all.
+    """Heat maps of the attention that a node (row) pays to a node (column).
 
-    Colour grows with the square root of the weight; nodes without an edge (weight
-    exactly 0) are grey.
+    All panels have the same colour scale. The colour grows with the square root of the
+    weight; pairs without an edge (weight exactly 0) are grey.
 
     Args:
-      sections: the section of each segment [p]; lines are drawn between sections.
+      sections: the section of each segment [p]; lines separate the sections.
     """
     figure, axes = style.grid(len(panels), columns=2, width=4.8, height=4.4)
     norm = PowerNorm(0.5, 0, max(float(w.max()) for w in panels.values()))
@@ -153,41 +152,57 @@ def node_attention(
 
 
 def boundaries(sections: Sequence[int]) -> list[float]:
-    """Where sections change, between node numbers; the document node stands alone."""
+    """The places between node numbers where a section begins; node 0 has no section."""
     before = (None, *sections)
     return [i + 0.5 for i, section in enumerate(sections) if section != before[i]]
 
 
 def _points(lines: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, float]]:
-    numbers = (int, float)  # a metric that was not measured may be missing or null
+    numbers = (int, float)  # a metric that was not measured is missing or null
     return [(x["step"], x[metric]) for x in lines if isinstance(x.get(metric), numbers)]
 
 
-def _line(axis: Axes, pairs: Sequence[tuple], number: int, run: str) -> None:
+def _curves(
+    axis: Axes, panel: tuple[str, Mapping[str, Sequence[tuple]]]
+) -> dict[str, Line2D]:
+    """Draws the lines of a metric; gives them by run."""
+    metric, lines = panel
+    style.plain(axis, title=metric, x="step")
+    return {
+        run: _line(axis, pairs, number)
+        for number, (run, pairs) in enumerate(lines.items())
+    }
+
+
+def _line(axis: Axes, pairs: Sequence[tuple], number: int) -> Line2D:
     few = len(pairs) <= 25
-    axis.plot(
+    [line] = axis.plot(
         [step for step, _ in pairs],
         [value for _, value in pairs],
-        label=run,
         color=style.COLOURS[number % len(style.COLOURS)],
         linestyle=("-", "--", ":", "-.")[number % 4],
         linewidth=1.6,
         marker=style.MARKERS[number % len(style.MARKERS)] if few else "",
         markersize=4,
     )
+    return line
 
 
-def _scatter(axis: Axes, xy: np.ndarray, labels: Sequence[str]) -> None:
+def _scatter(
+    axis: Axes, xy: np.ndarray, labels: Sequence[str]
+) -> dict[str, PathCollection]:
+    """Draws the marks of each class; gives them by the name to show."""
     names = np.asarray(labels, dtype=object)
     styles = style.class_styles(labels)
-    groups = [(label, names == label, *look) for label, look in styles.items()]
+    groups = [(name, names == name, *look) for name, look in styles.items()]
     others = ~np.isin(names, list(styles))
     if others.any():
-        text = f"other ({len(set(names[others]))} classes)"
-        groups.append((text, others, style.EDGE, "."))
-    for text, rows, colour, marker in groups:
-        x, y = xy[rows].T
-        axis.scatter(x, y, s=11, c=colour, marker=marker, label=text, linewidths=0)
+        name = f"other ({len(set(names[others]))} classes)"
+        groups.append((name, others, style.EDGE, "."))
+    return {
+        name: axis.scatter(*xy[rows].T, s=11, c=colour, marker=marker, linewidths=0)
+        for name, rows, colour, marker in groups
+    }
 
 
 def _colour_bar(figure: Figure, axes: Sequence[Axes], norm: PowerNorm) -> None:

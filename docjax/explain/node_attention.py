@@ -1,7 +1,7 @@
-"""Attention weights of the graph layers, reduced to what a reader looks at.
+"""The attention weights of the graph layers as the one matrix that a page shows.
 
-Row = receiver, column = sender; node 0 is the document, node i its i-th segment.
-The weights themselves come from the model's `explain`.
+A row is a receiver and a column is a sender. Node 0 is the document, node i its i-th
+segment. `DocumentModel.explain` gives the weights.
 """
 
 import jax

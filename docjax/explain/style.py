@@ -1,8 +1,9 @@
-"""How every figure looks and is saved: colours, panels, legends, PNG beside CSV."""
+"""The look of all figures (colours, panels, legends), and their files: PNG and CSV."""
 
 import csv
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from docjax.explain.printable import label
 from docjax.storage import atomic
 
-# Chosen by search: any two differ by at least 25 in CIELAB, for normal vision and for
-# simulated protanopia, deuteranopia and tritanopia. Further classes repeat the colours
-# with another marker.
+# A search chose these colours: any two differ by at least 22 in CIELAB, for normal vision
+# and for simulated protanopia, deuteranopia and tritanopia. Further classes have the same
+# colours with another marker.
 COLOURS = (
     "#0072b2 #e69f00 #c33c69 #69d2c3 #3c2da5 #96873c #f0a5ff #4b3c00 #a5d296 #78005a"
 ).split()
@@ -38,8 +40,8 @@ def grid(
 
 
 def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
-    """Title, axis labels and a faint grid; no frame at the top and right."""
-    axis.set_title(title, fontsize=10, color=INK)
+    """Sets the title and the labels of an axis; draws a faint grid and half a frame."""
+    axis.set_title(label(title), fontsize=10, color=INK, parse_math=False)
     axis.set_xlabel(x, fontsize=9, color=INK)
     axis.set_ylabel(y, fontsize=9, color=INK)
     axis.tick_params(labelsize=8, colors=INK)
@@ -49,18 +51,22 @@ def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
     axis.spines[:].set_color(EDGE)
 
 
-def legend(figure: Figure, axis: Axes, columns: int | None = None) -> None:
-    """One legend below all panels, in as many columns as fit (at most `columns`).
+def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    """A legend below all panels, in as many columns as fit.
 
     The figure grows by the legend's height, so that the panels keep theirs.
+
+    Args:
+      handles: what is drawn, by its name. (Matplotlib's own collection of handles
+        leaves out names that are empty or start with "_".)
     """
-    handles, texts = axis.get_legend_handles_labels()
+    texts = list(map(label, handles))
     fits = int(figure.get_figwidth() / (0.075 * max(map(len, texts)) + 0.35))
-    columns = max(1, min(columns or len(texts), fits))
+    columns = max(1, min(len(texts), fits))
     rows = -(-len(texts) // columns)
     figure.set_figheight(figure.get_figheight() + 0.17 * rows + 0.1)
-    figure.legend(
-        handles,
+    drawn = figure.legend(
+        list(handles.values()),
         texts,
         loc="outside lower center",
         ncols=columns,
@@ -71,31 +77,33 @@ def legend(figure: Figure, axis: Axes, columns: int | None = None) -> None:
         handletextpad=0.3,
         columnspacing=1.2,
     )
+    for text in drawn.get_texts():
+        text.set_parse_math(False)
 
 
 def class_styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each class; of the most frequent ones if there are many."""
+    """The colour and marker of each class; a rare class of many gets none."""
     most = len(COLOURS) * len(MARKERS)
-    kept = sorted(label for label, _ in Counter(labels).most_common(most))
+    kept = sorted(name for name, _ in Counter(labels).most_common(most))
     return {
-        label: (COLOURS[i % len(COLOURS)], MARKERS[i // len(COLOURS)])
-        for i, label in enumerate(kept)
+        name: (COLOURS[i % len(COLOURS)], MARKERS[i // len(COLOURS)])
+        for i, name in enumerate(kept)
     }
 
 
 def save(
     figure: Figure, path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Path:
-    """Writes `path` with `.png` (the figure) and `.csv` (its numbers); the PNG."""
+    """Writes `path.png` (the figure) and `path.csv` (its numbers); returns the PNG."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     png, table = (path.parent / f"{path.name}{end}" for end in (".png", ".csv"))
-    with atomic.partial(png) as partial:
+    with warnings.catch_warnings(), atomic.partial(png) as partial:
+        # The font draws a box for a character that it lacks; the CSV has the character.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(partial, format="png", facecolor="white")
-    with (
-        atomic.partial(table) as partial,
-        partial.open("w", newline="", encoding="utf-8") as file,
-    ):
+    text = dict(newline="", encoding="utf-8", errors="backslashreplace")
+    with atomic.partial(table) as partial, partial.open("w", **text) as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows([_exact(value) for value in row] for row in rows)
@@ -103,5 +111,5 @@ def save(
 
 
 def _exact(value: Any) -> Any:
-    """Nine digits give every float32 back exactly."""
+    """A float as nine digits, from which every float32 can be read back exactly."""
     return f"{value:.9g}" if isinstance(value, (float, np.floating)) else value

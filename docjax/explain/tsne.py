@@ -17,22 +17,22 @@ Vectors = Float[np.ndarray, "c d"] | scipy.sparse.spmatrix | scipy.sparse.sparra
 def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
     """A t-SNE map of the vectors: perplexity 30, PCA initialisation.
 
-    Sparse vectors are first reduced to 50 dimensions. Fewer than 91 documents get a
-    third of their number as perplexity; equal vectors all lie at the origin.
+    Sparse vectors are first reduced to 50 dimensions. The perplexity of fewer than 91
+    documents is a third of their number. Vectors that are all equal lie at the origin.
     """
     if scipy.sparse.issparse(vectors):
         vectors = _dense(vectors, seed)
     if np.ptp(vectors, axis=0).max() == 0:  # PCA would divide by zero
         return np.zeros((len(vectors), 2), np.float32)
     perplexity = min(30.0, (len(vectors) - 1) / 3)
-    with threadpool_limits(1):  # the order of float sums would change the map
+    with threadpool_limits(1):  # threads would change the order of sums, and the map
         return TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(
             vectors
         )
 
 
 def sample(count: int, most: int, seed: int) -> np.ndarray:
-    """At most `most` of the rows 0..count-1, drawn at random, in order: int [c]."""
+    """A random sample of at most `most` of the rows 0 to count-1, sorted: int [c]."""
     if count <= most:
         return np.arange(count)
     generator = np.random.default_rng(seed)
@@ -42,17 +42,22 @@ def sample(count: int, most: int, seed: int) -> np.ndarray:
 def check(
     panels: Mapping[str, Vectors], labels: Sequence[str], ids: Sequence[str] | None
 ) -> None:
-    """Raises UserError unless the panels show the same, at least 5, documents."""
+    """Raises UserError unless all panels show the same 5 or more documents."""
     counts = {"labels": len(labels)} | {n: x.shape[0] for n, x in panels.items()}
     if ids is not None:
         counts["ids"] = len(ids)
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{count} {name}" for name, count in counts.items())
-        raise UserError(f"t-SNE panels must show the same documents, got {told}")
+        sizes = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise UserError(
+            f"t-SNE panels show different numbers of documents, got {sizes}: give the "
+            "same documents to all panels"
+        )
     if not panels:
-        raise UserError("t-SNE has nothing to draw: give at least one panel of vectors")
+        raise UserError("t-SNE got no panels: give at least one panel of vectors")
     if len(labels) < 5:
-        raise UserError(f"t-SNE needs at least 5 documents, got {len(labels)}")
+        raise UserError(
+            f"t-SNE got {len(labels)} documents, it needs at least 5: label more documents"
+        )
     for name, vectors in panels.items():
         values = vectors.data if scipy.sparse.issparse(vectors) else vectors
         if not np.isfinite(values).all():

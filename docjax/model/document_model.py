@@ -215,9 +215,7 @@ class DocumentModel:
         if not read:
             return []
         inference = self.inference(batch_size)
-        vectors = inference.segments(self.params, [segments for segments, _ in read])
-        ends = np.cumsum([len(texts) for _, texts in read])[:-1]
-        parts = np.split(vectors, ends)
+        parts = inference.segments(self.params, [segments for segments, _ in read])
         return [SegmentVectors(v, texts) for v, (_, texts) in zip(parts, read)]
 
     def classify(

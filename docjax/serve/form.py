@@ -1,4 +1,4 @@
-"""The page at `/`: two texts are pasted, and it shows why they are similar."""
+"""The page at `/`: a user pastes two texts, and the page shows why they are similar."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,39 +7,21 @@ from docjax.explain import compare_page as compare
 from docjax.explain import page
 from docjax.model.compare import Comparison
 
-STYLE = Path(__file__).with_name("form.css").read_text("utf-8")
-HINT = (
-    "Paste two documents to see why they are similar: plain text, or "
-    '{"title": …, "sections": [{"heading": …, "text": …}]}.'
+FOLDER = Path(__file__).parent
+TEMPLATE = page.template(
+    FOLDER / "form.html.jinja",
+    script=compare.SCRIPT,
+    styles=[compare.STYLE, FOLDER / "form.css"],
 )
 
 
 def form(
     name: str,
     texts: Sequence[str] = ("", ""),
-    found: Comparison | None = None,
+    comparison: Comparison | None = None,
     message: str = "",
 ) -> str:
-    """The form with `texts`, and below it their comparison or a message."""
-    boxes = "".join(
-        f'<label>Document {letter}<textarea name="{letter.lower()}" required rows="9">\n'
-        f"{page.text(text)}</textarea></label>"
-        for letter, text in zip(compare.NAMES, texts)
-    )
-    body = (
-        f'<header><div class="kind">docjax serve</div><h1>{page.text(name)}</h1>'
-        "</header>\n<main><form method="
-        f'"post" action="/">{boxes}<div><button>Compare</button> '
-        f"{page.text(HINT)}</div></form>"
-    )
-    if message:
-        body += f'<p class="missing" role="alert">{page.text(message)}</p>'
-    if found:
-        body += compare.parts(found)
-    return page.page(
-        f"{name} · docjax",
-        f"{body}</main>",
-        style=compare.STYLE + STYLE,
-        script=compare.SCRIPT,
-        forms="'self'",
-    )
+    """The page of a model's name: the form with `texts`, a comparison or a message."""
+    values = compare.values(comparison) if comparison else {"sides": None}
+    boxes = dict(zip(compare.NAMES, texts))
+    return TEMPLATE.render(title=name, texts=boxes, message=message, **values)

@@ -1,12 +1,14 @@
 """The page of a comparison: complete, escaped, and alive in a real browser."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from docjax.explain import compare_page as compare
 from docjax.model.compare import Comparison, Side, cosines
-from docjax.types import Segment, Segments
+from docjax.types import Segments
 
 ATTACK = "<script>alert('x')</script> & \"quotes\""
 NARROW = dict(viewport=dict(width=390, height=800), has_touch=True)
@@ -19,7 +21,7 @@ def side(title: str, sections: int, segments: int, **cut) -> Side:
         title=f"{title} {ATTACK}",
         headings=[f"{title} section {n} {ATTACK}" for n in range(sections)],
         segments=[
-            Segment(f"{title} {n}.{i}: {ATTACK} " + "words " * 30, n)
+            Passage(f"{title} {n}.{i}: {ATTACK} " + "words " * 30, n)
             for n in range(sections)
             for i in range(segments)
         ],
@@ -63,7 +65,7 @@ def test_the_page_names_no_other_file_and_text_stays_text(page_file):
     html = page_file.read_text("utf-8")
     assert "default-src 'none'" in html and "http-equiv" in html
     assert "src=" not in html and "<link" not in html and "url(" not in html
-    assert ATTACK not in html and "alert(&#x27;x&#x27;)" in html
+    assert ATTACK not in html and "alert(&#39;x&#39;)" in html
 
 
 def test_a_script_that_is_not_the_pages_own_does_not_run(browser, page_file, tmp_path):
@@ -176,3 +178,19 @@ def test_documents_of_one_section_have_no_section_links(browser, tmp_path):
     page, _ = browser(compare.write(tmp_path / "one.html", one).as_uri())
     expect(page.locator(".map path")).to_have_count(2)
     assert page.locator("[type=range]").count() == 1
+
+
+def test_texts_of_any_script_stay_in_their_places(browser, tmp_path):
+    a, b = side("A", 1, 1), side("B", 1, 2)
+    hebrew = Passage("שלום עולם", 0)
+    a = dataclasses.replace(a, title="\N{RIGHT-TO-LEFT OVERRIDE}a\0\ud800")
+    b = dataclasses.replace(b, title="", headings=[""], segments=[hebrew, hebrew])
+    cosines = np.ones((1, 1), np.float32), np.ones((1, 2), np.float32)
+    file = compare.write(tmp_path / "any.html", Comparison(0.5, *cosines, a, b))
+    page, _ = browser(file.as_uri())
+    directions = page.eval_on_selector_all(
+        ".pane p", "all => all.map((e) => getComputedStyle(e).direction)"
+    )
+    assert directions == ["ltr", "rtl", "rtl"]
+    assert page.inner_text(".pane h3 bdi >> nth=0").endswith("a" + 2 * "\ufffd")
+    assert page.locator(".links tbody tr").count() == 2

@@ -114,6 +114,55 @@ def test_other_classes_are_counted_in_the_legend(tmp_path, drawn):
     assert shown == len(rows(tmp_path / "t.png")) == 45
 
 
+HOSTILE = {  # label: its text in a legend
+    r"$\nosuch$": r"$\nosuch$",
+    "costs $5 or $10": "costs $5 or $10",
+    r"escaped \$": r"escaped \$",
+    "_hidden": "_hidden",
+    "_nolegend_": "_nolegend_",
+    "": "(empty)",
+    "two\nlines": "two lines",
+    "bell\a": "bell\N{REPLACEMENT CHARACTER}",
+    "half \ud800": "half \N{REPLACEMENT CHARACTER}",
+    "שלום عالم": "שלום عالم",
+    "\N{RIGHT-TO-LEFT OVERRIDE}turned": "\N{RIGHT-TO-LEFT OVERRIDE}turned",
+    "漢字": "漢字",
+    "<b>bold</b>": "<b>bold</b>",
+    "long " * 500: "long long long long long l…ong long long",
+}
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_every_class_is_in_the_legend_as_text(tmp_path, drawn):
+    labels = list(HOSTILE)
+    vectors = np.random.default_rng(0).normal(size=(len(labels), 3)).astype(np.float32)
+    assert imread(figures.tsne_panels(tmp_path / "t", {"x": vectors}, labels)).std() > 0
+    assert sorted(legend_texts(drawn[0])) == sorted(HOSTILE.values())
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:20])
+def test_names_of_runs_panels_and_metrics_are_text(name, tmp_path, drawn):
+    lines = [{"step": 0, name: 1.0}]
+    figures.curves(tmp_path / "c", {name: lines, "other": lines}, [name])
+    vectors = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    figures.tsne_panels(tmp_path / "t", {name: vectors}, ["class"] * 5)
+    assert [figure.axes[0].get_title() for figure in drawn] == [HOSTILE[name]] * 2
+    assert legend_texts(drawn[0]) == [HOSTILE[name], "other"]
+
+
+def test_a_legend_is_inside_its_figure_however_long_its_labels(tmp_path, drawn):
+    labels = [f"{i} " + "A Long Class, " * 30 for i in range(30)]
+    vectors = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    figures.tsne_panels(tmp_path / "t", {"x": vectors, "y": vectors}, labels)
+    [figure] = drawn
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert 0 <= box.y0 < box.y1 < figure.axes[0].get_window_extent().y0
+
+
 def test_document_attention_draws_a_bar_a_node_on_one_scale(tmp_path, drawn):
     panels = {"full graph": attention(5)[0], "section graph": attention(5, 1)[0]}
     table = rows(figures.document_attention(tmp_path / "d", panels))

@@ -62,7 +62,7 @@ def test_a_user_is_told_what_is_wrong():
         ({"x": x}, labels[:3], None, "got 3 labels, 40 x"),
         ({"x": x, "y": x[:39]}, labels, None, "40 x, 39 y"),
         ({"x": x}, labels, ["1"], "1 ids"),
-        ({"x": x[:4]}, labels[:4], None, "at least 5 documents, got 4"),
+        ({"x": x[:4]}, labels[:4], None, "got 4 documents, it needs at least 5"),
         ({"x": x, "after": nan}, labels, None, "'after' .* not finite"),
         ({"TF-IDF": sparse}, labels, None, "'TF-IDF' .* not finite"),
         ({}, labels, None, "at least one panel"),
