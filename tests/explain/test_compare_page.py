@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from docjax.explain import compare_page as compare
 from docjax.model.compare import Comparison, Side, cosines
-from docjax.types import Segments
+from docjax.types import Passage, Segments
 
 ATTACK = "<script>alert('x')</script> & \"quotes\""
 NARROW = dict(viewport=dict(width=390, height=800), has_touch=True)
@@ -16,7 +16,9 @@ NARROW = dict(viewport=dict(width=390, height=800), has_touch=True)
 
 def side(title: str, sections: int, segments: int, **cut) -> Side:
     """A document of `segments` segments in each of its sections."""
-    tokens = Segments(np.zeros(8, np.int32), *[np.zeros(1, np.int32)] * 3)
+    tokens = Segments(
+        np.zeros(8, np.int32), np.array([0, 8]), np.zeros((1, 2), int), np.zeros((0, 2), int)
+    )
     return Side(
         title=f"{title} {ATTACK}",
         headings=[f"{title} section {n} {ATTACK}" for n in range(sections)],
