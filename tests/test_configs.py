@@ -22,7 +22,7 @@ from docjax.data import segment_batches as batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.objectives.negative_sampling import Rows
-from docjax.run.fields import FIELDS
+from docjax.run.dict_fields import FIELDS
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import Segments
 from docjax.views.replaced import Dropped

@@ -28,7 +28,7 @@ from docjax.errors import UserError
 from docjax.huggingface import files
 from docjax.huggingface import weights as huggingface
 from docjax.objectives.infonce import infonce
-from docjax.run import fields
+from docjax.run import dict_fields as fields
 from docjax.storage import checkpoint, manifest
 from docjax.storage.processes import wait
 from docjax.types import Document, Views

@@ -7,7 +7,7 @@ import pytest
 from configs import graph_roberta
 from docjax.config import plain
 from docjax.errors import UserError
-from docjax.run import fields
+from docjax.run import dict_fields as fields
 
 
 def config(**changes) -> dict:
