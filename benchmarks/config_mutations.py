@@ -59,6 +59,21 @@ def shipped() -> dict[str, dict[str, Any]]:
     }
 
 
+def tiny(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The config with a corpus of 12 documents in `folder`, and one step."""
+    path = folder / "corpus.jsonl"
+    with path.open("w") as file:
+        for number in range(12):
+            text = f"Document {number} says what gradients do. " * 50
+            split = "test" if number > 7 else "train"
+            row = dict(id=str(number), text=text, label="ab"[number % 2], split=split)
+            file.write(json.dumps(row) + "\n")
+    source = dict(
+        fn="docjax.data.sources.jsonl.jsonl", path=str(path), max_bad_fraction=0.0
+    )
+    return config | dict(source=source, steps=1, batch=4, checkpoint_every=None)
+
+
 def mutated(
     config: dict[str, Any], generator: np.random.Generator
 ) -> tuple[dict[str, Any], str]:
@@ -212,21 +227,22 @@ def _functions(name: str) -> list[str]:
     return [f"{name}.{key}" for key in own if callable(values[key])]
 
 
-def run(count: int, seed: int, folder: Path) -> tuple[collections.Counter, list[Path]]:
-    """Reads `count` files with mistakes; the outcomes, and the files."""
-    outcomes, paths, configs = collections.Counter(), [], shipped()
+def run(
+    configs: Mapping[str, Any], count: int, seed: int, folder: Path
+) -> dict[str, list[Path]]:
+    """Reads `count` files with mistakes; the files by their outcome."""
+    outcomes, names = collections.defaultdict(list), list(configs)
     for number in range(count):
-        name = NAMES[number % len(NAMES)]
+        name = names[number % len(names)]
         generator = np.random.default_rng((seed, number))
         config, done = mutated(configs[name], generator)
         path = folder / f"{name}_{number}.py"
         path.write_text(file_text(config))
         outcome, text = outcome_of(path)
-        outcomes[outcome] += 1
-        paths.append(path)
+        outcomes[outcome].append(path)
         if outcome in ("traceback", "wrong type"):
             print(f"{name} {number}: {done}\n{text}", file=sys.stderr)
-    return outcomes, paths
+    return outcomes
 
 
 def outcome_of(path: Path) -> tuple[str, str]:
@@ -263,15 +279,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcomes, paths = run(arguments.count, arguments.seed, Path(folder))
-        print("read:", dict(outcomes))
-        trained = collections.Counter()
-        for path in paths[: arguments.real]:
-            outcome, text = train(path, Path(folder))
-            trained[outcome] += 1
-            if outcome in ("traceback", "timeout"):
-                print(f"{path.name}: {outcome}\n{text}", file=sys.stderr)
-        print("trained:", dict(trained))
+        outcomes = run(shipped(), arguments.count, arguments.seed, Path(folder))
+        print("read:", {name: len(paths) for name, paths in outcomes.items()})
+        print("trained:", dict(train_some(arguments.real, Path(folder))))
+
+
+def train_some(count: int, folder: Path) -> collections.Counter:
+    """The outcomes of `count` files, half of which are accepted before training."""
+    configs = {name: tiny(config, folder) for name, config in shipped().items()}
+    outcomes = run(configs, 15 * count, 1, folder)
+    half = count // 2
+    paths = outcomes["refused"][:half] + outcomes["accepted"][:half]
+    trained = collections.Counter()
+    for path in paths:
+        outcome, text = train(path, folder)
+        trained[outcome] += 1
+        if outcome in ("traceback", "timeout"):
+            print(f"{path.read_text()}\n{outcome}\n{text}", file=sys.stderr)
+    return trained
 
 
 if __name__ == "__main__":

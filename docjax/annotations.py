@@ -42,7 +42,7 @@ def fits(value: Any, annotation: Any) -> bool:
         return callable(value)
     if getattr(kind, "_is_protocol", False):
         return not isinstance(value, JSON)
-    if not isinstance(kind, type) or kind is inspect.Parameter.empty:
+    if kind in (Any, inspect.Parameter.empty) or not isinstance(kind, type):
         return True
     return isinstance(value, kind)
 

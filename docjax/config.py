@@ -261,13 +261,19 @@ def _instance(cls: type, keywords: Mapping, path: str) -> Any:
         return cls(**keywords)
     except UserError:
         raise
-    except (ArithmeticError, AttributeError, LookupError) as error:
-        kind = type(error).__name__
-        raise UserError(f"{path}: {kind}: {_line(error)}") from None
-    except (TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise UserError(f"{path}: {_line(error)}") from None
 
 
 def _line(error: Exception) -> str:
-    """The first line of an error's text, or the error's kind if it has no text."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """The first line of an error's text, with its kind where the text says little."""
+    text = next(iter(str(error).strip().splitlines()), "")
+    if text and isinstance(error, (ImportError, TypeError, ValueError)):
+        return text
+    return f"{type(error).__name__} {text}".strip()
