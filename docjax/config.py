@@ -127,7 +127,7 @@ def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None
     if unknown:
         raise UserError(
             f"{name} has no keyword {', '.join(map(repr, unknown))}; "
-            f"it has {', '.join(parameters)}"
+            f"it has {', '.join(parameters) or 'none'}"
         )
     needed = [key for key, p in parameters.items() if p.default is p.empty]
     missing = [key for key in needed if key not in keywords]

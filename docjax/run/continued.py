@@ -52,9 +52,8 @@ def check_same(config: RunConfig, run: Path) -> None:
     if not begun(run) or not (run / "config.json").exists():
         return
     before = read(run)
-    head = before.encoder.keywords.get("head") or {}
     if _classes(config.encoder) == 0:  # filled in later, from the same documents
-        config = _with_classes(config, head.get("classes"))
+        config = _with_classes(config, _classes(before.encoder))
     changed = [
         name
         for name in FIELDS
@@ -77,7 +76,7 @@ def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
     """
     size = trained
     if config.init and is_run(config.init):
-        size = read(Path(config.init)).encoder.keywords["segment"]["vocabulary"]
+        size = read(Path(config.init)).encoder.build().segment.vocabulary
     elif config.init or config.tokenizer.path:
         return config
     segment = {**config.encoder.keywords["segment"], "vocabulary": size}
