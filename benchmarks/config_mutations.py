@@ -51,7 +51,6 @@ Place = tuple[Any, Any]  # a dict or list, and the key or index of a value in it
 
 def shipped() -> dict[str, dict[str, Any]]:
     """Every shipped config at `:smoke`, as JSON values."""
-    sys.path.insert(0, str(ROOT))
     modules = {name: importlib.import_module(f"configs.{name}") for name in NAMES}
     return {
         name: translated(config_lib.plain(module.get_config("smoke")))
@@ -62,15 +61,15 @@ def shipped() -> dict[str, dict[str, Any]]:
 def tiny(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The config with a corpus of 12 documents in `folder`, and one step."""
     path = folder / "corpus.jsonl"
-    with path.open("w") as file:
-        for number in range(12):
-            text = f"Document {number} says what gradients do. " * 50
-            split = "test" if number > 7 else "train"
-            row = dict(id=str(number), text=text, label="ab"[number % 2], split=split)
-            file.write(json.dumps(row) + "\n")
-    source = dict(
-        fn="docjax.data.sources.jsonl.jsonl", path=str(path), max_bad_fraction=0.0
-    )
+    text = "A document says what its gradients do. " * 50
+    rows = [
+        dict(
+            id=str(i), text=text, label="ab"[i % 2], split="test" if i > 7 else "train"
+        )
+        for i in range(12)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
     return config | dict(source=source, steps=1, batch=4, checkpoint_every=None)
 
 
@@ -288,10 +287,8 @@ def train_some(count: int, folder: Path) -> collections.Counter:
     """The outcomes of `count` files, half of which are accepted before training."""
     configs = {name: tiny(config, folder) for name, config in shipped().items()}
     outcomes = run(configs, 15 * count, 1, folder)
-    half = count // 2
-    paths = outcomes["refused"][:half] + outcomes["accepted"][:half]
-    trained = collections.Counter()
-    for path in paths:
+    half, trained = count // 2, collections.Counter()
+    for path in outcomes["refused"][:half] + outcomes["accepted"][:half]:
         outcome, text = train(path, folder)
         trained[outcome] += 1
         if outcome in ("traceback", "timeout"):
