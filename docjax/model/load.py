@@ -125,7 +125,7 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
         exported.check_sizes(config["encoder"], source)
         for part, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
-            found[part] = config_lib.build(config[part], prefixes)
+            found[part] = config_lib.build(config[part], prefixes, part)
         _try(found["segments"], found["graph"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
