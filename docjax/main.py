@@ -28,7 +28,8 @@ from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
-from docjax.run.prepare import prepare, trained_params
+from docjax.run.parameters import trained_params
+from docjax.run.prepare import prepare
 from docjax.storage import disk_errors
 from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait

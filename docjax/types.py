@@ -153,6 +153,15 @@ class Frame(NamedTuple):
         return self.limit - self.special
 
 
+class ReadLimits(NamedTuple):
+    """What a model reads at most: tokens of a segment and of a query, special tokens
+    included, and segments of a document (None: all)."""
+
+    segment_tokens: int
+    query_tokens: int
+    inference_segments: int | None
+
+
 class Microbatch(NamedTuple):
     """Segments of similar length that the transformer reads in one call."""
 

@@ -107,6 +107,113 @@ def test_a_name_that_is_no_function_is_refused(name):
     assert repr(name) in one_line(error)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "docjax.data.no such.x",
+            "docjax.\0.x",
+            "docjax.1.x",
+            "docjax...",
+            "docjax.é.x",
+        ),
+        *(
+            "docjax.__main__.main",
+            "docjax.\ud800.x",
+            "docjax.types",
+            "docjax.data.units",
+        ),
+    ],
+)
+def test_an_odd_name_is_refused_in_one_line(name):
+    before = set(sys.modules)
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn=name), path="units")
+    assert one_line(error).startswith(f"units.fn {name!r}")
+    assert "docjax.__main__" not in set(sys.modules) - before
+
+
+def test_the_name_of_a_module_lists_its_functions():
+    with pytest.raises(
+        UserError, match="is a module; it has passages, sentences_of, whole"
+    ):
+        config.build(dict(fn="docjax.data.units"))
+
+
+@pytest.mark.parametrize(
+    "line", ["import no_such_module", "1 / 0", "def", "exit = {}['a']"]
+)
+def test_a_module_that_cannot_be_imported_is_said_in_one_line(
+    line, tmp_path, monkeypatch
+):
+    (tmp_path / "broken.py").write_text(line)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn="broken.part"), ("broken.",))
+    assert "fn 'broken.part': broken is not imported: " in one_line(error)
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        (
+            {"temperature": "a"},
+            "objective.temperature 'a' is not a number: the default",
+        ),
+        ({"temperature": True}, "objective.temperature True is not a number"),
+        ({"temperature": float("nan")}, "objective.temperature nan is not a number"),
+        ({"temperature": None}, "objective.temperature None is not a number"),
+        ({"symmetric": 1}, "objective.symmetric 1 is not True or False: the default"),
+        ({"similarity": ["dot"]}, "objective.similarity ['dot'] is not a text"),
+        ({"temperature": dict(fn=INFONCE)}, "objective.temperature {'fn': 'docjax.obj"),
+        ({"heat": 1}, f"objective: {INFONCE} has no keyword 'heat'"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named_with_its_field(keywords, text):
+    with pytest.raises(UserError) as error:
+        config.build(dict(fn=INFONCE) | keywords, path="objective")
+    assert one_line(error).startswith(text)
+
+
+def test_a_whole_number_is_accepted_as_a_number():
+    assert config.build(dict(fn=INFONCE, temperature=2)).keywords == {"temperature": 2}
+
+
+@pytest.mark.parametrize("segment", [None, 3, "docjax.x", {}, dict(fn=INFONCE)])
+def test_an_inner_part_of_the_wrong_kind_is_named(segment):
+    node = dict(
+        fn="docjax.encoders.document.DocumentEncoder",
+        segment=segment,
+        document=dict(fn="docjax.encoders.pooling.Mean"),
+    )
+    with pytest.raises(UserError) as error:
+        config.build(node, path="encoder")
+    assert one_line(error).startswith("encoder.segment ")
+    assert one_line(error).endswith("is not a part, dict(fn=..., ...)")
+
+
+@pytest.mark.parametrize(
+    "error, text",
+    [
+        ("ValueError('give one above 0')", "views: give one above 0"),
+        ("TypeError('two\\nlines')", "views: two"),
+        ("KeyError('size')", "views: KeyError 'size'"),
+        ("ZeroDivisionError()", "views: ZeroDivisionError"),
+    ],
+)
+def test_a_class_that_refuses_its_keywords_is_said_in_one_line(
+    error, text, tmp_path, monkeypatch
+):
+    lines = ["class Part:", "    def __init__(self):", f"        raise {error}"]
+    (tmp_path / "refusing.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "refusing", raising=False)
+    with pytest.raises(UserError) as raised:
+        config.build(dict(fn="refusing.Part"), ("refusing.",), "views")
+    assert one_line(raised) == text
+
+
 def test_an_unknown_keyword_lists_the_valid_ones():
     with pytest.raises(UserError) as error:
         config.build(dict(fn=INFONCE, temprature=1.0, scale=2))

@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from docjax.run.dict_fields import FIELDS
 
 from docjax import config as config_lib
 from docjax.data import segment_batches as batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.objectives.negative_sampling import Rows
-from docjax.run.fields import FIELDS
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import Segments
 from docjax.views.replaced import Dropped

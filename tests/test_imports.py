@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXPORTED = ROOT / "docjax/export/torch_module.py"
 FILES = sorted(set((ROOT / "docjax").rglob("*.py")) - {EXPORTED})
 
-FREE = {"config", "docjax", "errors", "kernels", "types"}  # for all
+FREE = {"annotations", "config", "docjax", "errors", "kernels", "types"}  # for all
 PARTS = {"data", "encoders", "objectives", "views"}
 MODELS = {"export", "huggingface", "model", "retrieval", "tasks"}
 MAY_IMPORT = {

@@ -3,13 +3,11 @@
 import dataclasses
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Int
 
-from docjax.data.corpus import Corpus
 from docjax.errors import UserError
 from docjax.types import Document
 
@@ -91,16 +89,14 @@ def _hash(group: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{group}".encode("utf-8", "replace")).digest()
 
 
-def rows(config: Mapping[str, Any], corpus: Corpus, part: str) -> Int[np.ndarray, " b"]:
-    """The documents of the part "train", "validation" or "test", by number."""
-    name = config["splits"][part]
-    if part == "train":  # without splits, all documents are for training
-        return np.flatnonzero([s in (name, None) for s in corpus.splits])
-    return np.flatnonzero([name is not None and s == name for s in corpus.splits])
+def rows(
+    splits: Sequence[str | None], name: str | None, with_none: bool = False
+) -> Int[np.ndarray, " b"]:
+    """The documents in the split `name`, by number; None: there is no such split.
 
-
-def trained_on(config: Mapping[str, Any], corpus: Corpus) -> Int[np.ndarray, " b"]:
-    """The documents that training reads, by number: all if it is transductive."""
-    if config["transductive"]:
-        return np.arange(len(corpus))
-    return rows(config, corpus, "train")
+    `with_none` adds documents without a split.
+    """
+    wanted = {name} if name is not None else set()
+    if with_none:
+        wanted.add(None)
+    return np.flatnonzero([split in wanted for split in splits])

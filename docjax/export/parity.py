@@ -113,9 +113,9 @@ def _transformers(
     _check_tokens(tokenizer, model, documents)
     limits = model.limits
     cut = model.cut.documents(documents)
-    cut = [one.first(limits["inference_segments"]) for one in cut]
+    cut = [one.first(limits.inference_segments) for one in cut]
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
-    inference = Inference(model.encoder, None, mesh, limits["segment_tokens"])
+    inference = Inference(model.encoder, None, mesh, limits.segment_tokens)
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
     for start in range(0, len(rows), ROWS):

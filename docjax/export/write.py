@@ -141,7 +141,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         "units": config_lib.node(model.units),
         "segments": config_lib.node(model.segments),
         "graph": config_lib.node(model.graph),
-        "limits": dict(model.limits),
+        "limits": model.limits._asdict(),
         "labels": list(model.labels),
         "similarity": model.similarity_fn_name,
         "fingerprint": model.fingerprint(),

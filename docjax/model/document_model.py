@@ -30,6 +30,7 @@ from docjax.types import (
     SIMILARITIES,
     GraphBuilder,
     Passage,
+    ReadLimits,
     SegmentCutter,
     Segments,
     UnitCutter,
@@ -65,8 +66,7 @@ class DocumentModel:
 
     Attributes:
       units, segments: how documents become units, and these segments.
-      limits: `segment_tokens`, `query_tokens`, and `inference_segments`, the most
-        segments of a document that are read (None: all).
+      limits: what of a document and of a query is read.
       labels: of the classes of `classify`.
       similarity_fn_name: "cosine" or "dot": how training compared vectors.
       mesh: the devices that encode; None: those of this process.
@@ -78,7 +78,7 @@ class DocumentModel:
     units: UnitCutter
     segments: SegmentCutter
     graph: GraphBuilder | None
-    limits: Mapping[str, Any]
+    limits: ReadLimits
     labels: Sequence[str] = ()
     similarity_fn_name: str = "cosine"
     mesh: jax.sharding.Mesh | None = None
@@ -288,7 +288,7 @@ class DocumentModel:
 
     def read_queries(self, texts: Sequence[str]) -> list[Segments]:
         """Each query's tokens. Raises UserError for one that would be cut."""
-        most = self.limits["query_tokens"]
+        most = self.limits.query_tokens
         whole = dataclasses.replace(self.cut, units=Whole(), segments=OneEach())
         found = list(self._read(texts, whole))
         for text, one in zip(texts, found, strict=True):
@@ -310,23 +310,23 @@ class DocumentModel:
         """Two documents' tokens and texts, as `compare` reads them."""
         return [
             comparison.read(
-                as_document(one, number), self.cut, self.limits["inference_segments"]
+                as_document(one, number), self.cut, self.limits.inference_segments
             )
             for number, one in enumerate((a, b))
         ]
 
     def fingerprint(self) -> str:
         """A sha256 of all that a document's vector depends on."""
-        limit = self.limits["segment_tokens"]
+        limit = self.limits.segment_tokens
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.tokenizer, limit)
-        facts = f"{self.encoder!r} {cut} {sorted(self.limits.items())}"
+        facts = f"{self.encoder!r} {cut} {sorted(self.limits._asdict().items())}"
         return digest(facts, self.params)
 
     @property
     def cut(self) -> Cut:
         """How the model cuts documents into segments."""
-        limit = self.limits["segment_tokens"]
+        limit = self.limits.segment_tokens
         return Cut(self.units, self.segments, self.tokenizer, limit)
 
     def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
@@ -341,7 +341,7 @@ class DocumentModel:
             logging.warning(
                 "the model reads the first %d segments of a document: %d segments "
                 "(%d tokens) are not read",
-                self.limits["inference_segments"],
+                self.limits.inference_segments,
                 stats["segments_cut"],
                 stats["tokens_cut"],
             )
@@ -355,7 +355,7 @@ class DocumentModel:
 
     def _capped(self, one: Segments, stats: dict[str, int]) -> Segments:
         """At most `limits.inference_segments` segments; counts what is left out."""
-        kept = one.first(self.limits["inference_segments"])
+        kept = one.first(self.limits.inference_segments)
         if stats:
             stats["documents"] += 1
             stats["segments"] += len(kept)
@@ -379,6 +379,6 @@ class DocumentModel:
             encoder=self.encoder,
             graph=self.graph,
             mesh=self.mesh or jax.sharding.Mesh(jax.local_devices(), ("data",)),
-            limit=self.limits["segment_tokens"],
+            limit=self.limits.segment_tokens,
             batch=batch_size,
         )

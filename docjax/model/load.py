@@ -27,6 +27,7 @@ from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
 from docjax.storage import json_file
+from docjax.types import ReadLimits
 
 HOMES = {  # of the functions that a run or folder may name for the parts of a model
     "encoder": "docjax.encoders.",
@@ -101,7 +102,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         **built,
         params=restore_params(run, shapes),
         tokenizer=tokenizer,
-        limits=config["limits"],
+        limits=read_limits(config["limits"]),
         labels=config.get("labels", ()),
         similarity_fn_name=similarity_of(config.get("objective")),
     )
@@ -117,10 +118,15 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         **built,
         params=jax.device_put(params),
         tokenizer=tokenizer,
-        limits=facts["limits"],
+        limits=read_limits(facts["limits"]),
         labels=facts["labels"],
         similarity_fn_name=facts["similarity"],
     )
+
+
+def read_limits(node: Mapping[str, Any]) -> ReadLimits:
+    """The limits of a config or of docjax.json that a model reads by."""
+    return ReadLimits(*(node[name] for name in ReadLimits._fields))
 
 
 def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
         exported.check_sizes(config["encoder"], source)
         for part, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
-            found[part] = config_lib.build(config[part], prefixes)
+            found[part] = config_lib.build(config[part], prefixes, part)
         _try(found)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
@@ -171,11 +177,7 @@ def _load_huggingface(folder: Path) -> DocumentModel:
     segment = weights.family.module(**weights.keywords, pooling=weights.pooling)
     tokenizer = load_tokenizer(weights.folder, weights.lowercase)
     check_fits(tokenizer, segment.vocabulary)
-    limits = {
-        "segment_tokens": weights.max_tokens,
-        "query_tokens": weights.max_tokens,
-        "inference_segments": None,
-    }
+    limits = ReadLimits(weights.max_tokens, weights.max_tokens, None)
     return DocumentModel(
         encoder=DocumentEncoder(segment, Mean(normalize=weights.normalize)),
         params={"segment": jax.device_put(weights.params)},

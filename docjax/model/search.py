@@ -40,7 +40,7 @@ def query_vectors(
     if not len(texts):
         return model.encode_queries(texts)
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
-    room = min(model.limits["query_tokens"], model.limits["segment_tokens"]) - special
+    room = min(model.limits.query_tokens, model.limits.segment_tokens) - special
     long = np.array([len(ids) > room for ids in model.tokenizer.encode(texts)])
     vectors: list[Any] = [None] * len(texts)
     for which, encode in ((~long, model.encode_queries), (long, model.encode)):

@@ -1,150 +1,213 @@
-"""The fields of a config: checked, and those left open filled in.
+"""The fields of a config: checked once, then handed on as typed, frozen sections.
 
-They are listed in `docs/design.md`; what a config names is built in `prepare.py`.
+`resolve` reads a config, and `RunConfig.to_json` gives it back for `config.json`.
+The fields are listed in `docs/design.md`; how a run goes on with them is in
+`continued.py`.
 """
 
+import dataclasses
+import types
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
+from docjax import config as config_lib
+from docjax.annotations import fits, shown, words
 from docjax.errors import UserError
+from docjax.run.parts import Part, read_part
 from docjax.storage import json_file
 
-FIELDS = (
-    *("seed", "source", "holdout", "splits", "transductive", "tokenizer"),
-    *("units", "examples", "views", "segments", "limits"),
-    *("graph", "encoder", "objective", "optimizer", "batch", "microbatch"),
-    *("epochs", "steps", "log_every", "evaluate_every", "checkpoint_every", "tasks"),
-    *("init", "select", "report", "tensorboard"),
-)
-INNER = {
-    "limits": (
-        *("segment_tokens", "query_tokens"),
-        *("training_units", "training_segments", "inference_segments"),
-    ),
-    "tokenizer": ("path", "train"),
-    "splits": ("train", "validation", "test"),
-    "encoder": ("fn", "segment", "document"),
-}
-COUNTS = ("batch", "microbatch", "log_every")
-INTERVALS = ("evaluate_every", "checkpoint_every")
-# What a run may be continued with another value of.
-FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
+Count = Annotated[int, 1]
 
 
-def check(config: dict[str, Any]) -> None:
-    """Raises UserError for a field that is missing, unknown or no sensible number.
+@dataclasses.dataclass(frozen=True)
+class Splits:
+    """The names of the splits in the documents; None: there is no such part."""
 
-    The runs that a report compares with must be there, too.
+    train: str
+    validation: str | None
+    test: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerFields:
+    """A tokenizer's folder or name, and what trains a tokenizer without one."""
+
+    path: str | None
+    train: Part
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Caps on what is read; None: all is read.
+
+    Attributes:
+      segment_tokens: tokens of a segment, special tokens included.
+      query_tokens: tokens of a query, special tokens included.
+      training_units: units of a document that training reads, before the view.
+      training_segments: segments of a view that training reads, after the cut.
+      inference_segments: segments of a document that inference reads.
     """
-    _check_names(config)
-    _check_numbers(config)
-    for other in (config["report"] or {}).get("compare") or ():
-        if not begun(Path(other)):
-            raise UserError(f"report.compare {other}: no run is there, train it first")
+
+    segment_tokens: Count
+    query_tokens: Count
+    training_units: Count | None
+    training_segments: Count | None
+    inference_segments: Count | None
 
 
-def _check_names(config: dict[str, Any]) -> None:
-    missing = [name for name in FIELDS if name not in config]
-    for name in filter(config.__contains__, INNER):
-        found = config[name] or {}
-        if not isinstance(found, dict):
-            raise UserError(
-                f"{name} {found!r} is not a dict of {', '.join(INNER[name])}"
-            )
-        missing += [f"{name}.{key}" for key in INNER[name] if key not in found]
-    if missing:
-        raise UserError(f"config has no field {', '.join(missing)}")
-    unknown = [name for name in config if name not in (*FIELDS, "labels")]
-    if unknown:
-        raise UserError(
-            f"config has unknown fields {', '.join(unknown)}; "
-            f"the fields are {', '.join(FIELDS)}"
-        )
+@dataclasses.dataclass(frozen=True)
+class ReportFields:
+    """The run directories that the report compares with."""
+
+    compare: tuple[str, ...]
 
 
-def _check_numbers(config: dict[str, Any]) -> None:
-    given = [name for name in ("epochs", "steps") if config[name] is not None]
-    if not given:
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """The fields of a run; `labels` is filled in from the documents.
+
+    Attributes:
+      evaluate_every: steps between evaluations; 0: at the end only; None: once an epoch.
+      checkpoint_every: steps between checkpoints; None: once an epoch.
+    """
+
+    seed: int
+    source: Part
+    holdout: Part | None
+    splits: Splits
+    transductive: bool
+    tokenizer: TokenizerFields
+    units: Part
+    examples: Part
+    views: Part
+    segments: Part
+    limits: Limits
+    graph: Part | None
+    encoder: Part
+    objective: Part
+    optimizer: Part
+    batch: Count
+    microbatch: Count
+    epochs: Count | None
+    steps: Count | None
+    log_every: Count
+    evaluate_every: int | None
+    checkpoint_every: Count | None
+    tasks: Mapping[str, Part]
+    init: str | None
+    select: str | None
+    report: ReportFields
+    tensorboard: bool
+    labels: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The config as `resolve` reads it, in JSON values."""
+        node = _to_json(self)
+        return node if self.labels is not None else _without(node, "labels")
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(RunConfig))[:-1]
+
+
+def resolve(config: Any) -> RunConfig:
+    """The typed config of a ConfigDict or of nested dicts.
+
+    Raises:
+      UserError: for a field that is missing or unknown, a value of the wrong type, or
+        a part that is not built or not used in its place.
+    """
+    resolved = _section(RunConfig, config_lib.plain(config), "")
+    if resolved.epochs is None and resolved.steps is None:
         raise UserError("config has neither epochs nor steps: set one of them")
-    numbers = {name: config[name] for name in (*COUNTS, *given)}
-    optional = {name: config[name] for name in INTERVALS}
-    for name, value in config["limits"].items():
-        part = numbers if name.endswith("tokens") else optional
-        part[f"limits.{name}"] = value
-    numbers |= {name: value for name, value in optional.items() if value is not None}
-    if numbers.get("evaluate_every") == 0:
-        del numbers["evaluate_every"]  # at the end only
-    for name, value in numbers.items():
-        if not (isinstance(value, int) and value > 0):
-            what = " or nothing" if name in optional else ""
-            raise UserError(f"{name} {value!r} is not a number of at least 1{what}")
-    if not (isinstance(config["seed"], int) and config["seed"] >= 0):
-        raise UserError(f"seed {config['seed']!r} is not a number of at least 0")
-
-
-def is_run(init: str) -> bool:
-    """Whether `init` is a run directory, not a Hugging Face name or folder."""
-    return (Path(init) / "checkpoints").is_dir()
-
-
-def begun(run: Path) -> bool:
-    """Whether training has begun in this directory."""
-    return (run / "metrics.jsonl").exists()
-
-
-def check_same(config: dict[str, Any], run: Path) -> None:
-    """Raises UserError if training has begun in `run` with another config."""
-    path = run / "config.json"
-    if not path.exists() or not begun(run):
-        return
-    before, now = json_file.read(path), dict(config)
-    head = config["encoder"].get("head")
-    if head and head.get("classes") == 0:  # filled in later, from the same documents
-        had = before["encoder"].get("head") or {}
-        head = head | {"classes": had.get("classes")}
-        now["encoder"] = config["encoder"] | {"head": head}
-    changed = [
-        name for name in FIELDS if name not in FREE and before.get(name) != now[name]
-    ]
-    if changed:
-        name = changed[0]
+    task = (resolved.select or "").partition("/")[0]
+    if resolved.select is not None and task not in resolved.tasks:
         raise UserError(
-            f"{run} is a run of another config: {', '.join(changed)} differ ({name} "
-            f"was {before.get(name)}, is {now[name]}); use another --workdir"
+            f"select {resolved.select!r} is not a metric of a task, such as "
+            f"TASK/accuracy; the tasks are {', '.join(resolved.tasks) or 'missing'}"
         )
+    return resolved
 
 
-def fill_vocabulary(config: dict[str, Any], trained: int) -> None:
-    """Sets the size of the word table: that of the run `init`, or of a tokenizer.
+def read(run: Path) -> RunConfig:
+    """The config of a run directory.
 
-    A word table of a Hugging Face folder may be larger than its tokenizer: there the
-    config's own number stays. `trained` is the size of a tokenizer trained here.
+    Raises:
+      UserError: if there is no run, or an earlier docjax made it.
     """
-    path, init = config["tokenizer"]["path"], config["init"]
-    segment = segment_node(config)
-    if init and is_run(init):
-        other = segment_node(json_file.read(Path(init) / "config.json"))
-        segment["vocabulary"] = other["vocabulary"]
-    elif not path and not init:
-        segment["vocabulary"] = trained
-
-
-def segment_node(config: dict[str, Any]) -> dict[str, Any]:
-    """The node of the segment encoder, or of the one that all towers are made of."""
-    segment = config["encoder"]["segment"]
-    return segment.get("encoder", segment)
-
-
-def fill_classes(config: dict[str, Any], classes: list[str]) -> None:
-    """Sets the head's `classes` to the labels there are, or checks them."""
-    head = config["encoder"].get("head")
-    if not head or "classes" not in head:
-        return
-    if not head["classes"]:
-        head["classes"] = len(classes)
-    config["labels"] = classes
-    if head["classes"] != len(classes) or len(classes) < 2:
+    path = run / "config.json"
+    node = json_file.read(path)
+    try:
+        return resolve(node)
+    except UserError as error:
         raise UserError(
-            f"the head has {head['classes']} classes, the documents {len(classes)} "
-            "labels: at least 2 are needed, and as many as encoder.head.classes"
+            f"{path}: {error}; if an earlier docjax made this run, train it again"
+        ) from None
+
+
+def _section(kind: type, node: Any, path: str) -> Any:
+    """`node` as an instance of the dataclass `kind`; `path` is its field."""
+    section = {field.name: field for field in dataclasses.fields(kind)}
+    if not isinstance(node, Mapping):
+        raise UserError(
+            f"{path or 'config'} {shown(node)} is not a dict of {', '.join(section)}"
         )
+    _check_names(section, node, path)
+    hints = get_type_hints(kind, include_extras=True)
+    values = {name: _value(hints[name], node[name], _join(path, name)) for name in node}
+    return kind(**values)
+
+
+def _check_names(section: Mapping[str, Any], node: Mapping, path: str) -> None:
+    """Raises UserError for unknown and missing fields of a section."""
+    needed = [n for n, field in section.items() if field.default is dataclasses.MISSING]
+    missing = [_join(path, name) for name in needed if name not in node]
+    unknown = [_join(path, name) for name in node if name not in section]
+    faults = [f"no field {', '.join(missing)}"] if missing else []
+    if unknown:
+        names = f"the fields of {path or 'a config'} are {', '.join(needed)}"
+        faults.append(f"unknown fields {', '.join(unknown)}; {names}")
+    if faults:
+        raise UserError(f"config has {' and '.join(faults)}")
+
+
+def _value(hint: Any, node: Any, path: str) -> Any:
+    """The value of one field. Raises UserError if it is of the wrong type."""
+    if dataclasses.is_dataclass(hint) and hint is not Part:
+        return _section(hint, node, path)
+    if hint is Part or (hint == Part | None and node is not None):
+        return read_part(node, path)
+    if hint == Mapping[str, Part]:
+        return _parts(node, path)
+    if hint == Part | None:
+        return None
+    if not fits(node, hint):
+        raise UserError(f"{path} {shown(node)} is not {words(hint)}")
+    return tuple(node) if isinstance(node, list) else node
+
+
+def _parts(node: Any, path: str) -> Mapping[str, Part]:
+    """Named parts, such as the tasks."""
+    if not isinstance(node, Mapping):
+        raise UserError(f"{path} {shown(node)} is not a dict of names and parts")
+    parts = {name: read_part(part, _join(path, name)) for name, part in node.items()}
+    return types.MappingProxyType(parts)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Part):
+        return value.to_json()
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        return {field.name: _to_json(getattr(value, field.name)) for field in fields}
+    if isinstance(value, Mapping):
+        return {name: _to_json(part) for name, part in value.items()}
+    return config_lib.plain(value)
+
+
+def _without(node: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key != name}
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

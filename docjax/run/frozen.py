@@ -21,14 +21,13 @@ from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, windows
-from docjax.run.prepare import Prepared, initial_params, trained_params
+from docjax.run.parameters import initial_params, trained_params
+from docjax.run.prepare import Prepared
 from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Frame, Units
-
-LIMITS = ("training_units", "inference_segments")
 
 
 class _Reader(NamedTuple):
@@ -51,15 +50,13 @@ def with_vectors(prepared: Prepared) -> Prepared:
         return prepared
     begun = newest_good(prepared.run / "checkpoints") is not None
     params = trained_params(prepared) if begun else initial_params(prepared)
-    limits = prepared.config["limits"]
-    caps = [limits[name] for name in LIMITS]
+    limits = prepared.config.limits
+    caps = [limits.training_units, limits.inference_segments]
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
-    inference = Inference(
-        prepared.encoder, prepared.graph, mesh, limits["segment_tokens"]
-    )
+    inference = Inference(prepared.encoder, prepared.graph, mesh, limits.segment_tokens)
     frames = {
-        DOCUMENT: prepared.tokenizer.frame(limits["segment_tokens"]),
-        QUERY: prepared.tokenizer.frame(limits["query_tokens"]),
+        DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
+        QUERY: prepared.tokenizer.frame(limits.query_tokens),
     }
     most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
     corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}

@@ -1,60 +1,47 @@
-"""What a config names, built: tokenizer, corpus, encoder and first parameters.
+"""What a config names, built: tokenizer, corpora, examples, views and encoder.
 
-Training and evaluation start here; the fields of a config are listed in
-`docs/design.md`.
+Training and evaluation start here. The documents are read in `corpora.py`, parameters
+are made in `parameters.py`; the fields of a config are listed in `docs/design.md`.
 """
 
 import dataclasses
 import functools
-import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from absl import logging
-from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax import config as config_lib
-from docjax.data import corpus as corpus_lib
-from docjax.data import corpus_files, splits, units
+from docjax.data import splits
 from docjax.data.corpus import Corpus
-from docjax.data.documents import full_text
 from docjax.data.examples import Examples, Known
-from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
-from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.encoders.towers import Towers
+from docjax.data.tokenizer import Tokenizer, check_fits
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Predictor
 from docjax.errors import UserError
 from docjax.huggingface import files
-from docjax.huggingface import weights as huggingface
 from docjax.objectives.infonce import infonce
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.run import fields
-from docjax.storage import checkpoint, json_file, manifest
+from docjax.run import continued, corpora, fields
+from docjax.run.fields import RunConfig
 from docjax.storage.processes import wait
-from docjax.types import QUERY, Document, GraphBuilder, SegmentCutter, Views
-
-# Of an encoder, what may differ from the run that it begins with.
-TRAINING = (
-    *("dropout", "dtype", "attention", "sparse", "masked_lm", "name", "parent"),
-)
-PREDICTOR = "docjax.encoders.pooling.Predictor"
-PARTS = ("units", "examples", "views", "segments", "graph", "objective", "optimizer")
+from docjax.types import Document, GraphBuilder, SegmentCutter, Task, Views
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prepared:
-    """The parts of a run; `config` is resolved: plain, nothing left to fill in."""
+    """The parts of a run; nothing in `config` is left to be filled in."""
 
-    config: dict[str, Any]
+    config: RunConfig
     run: Path
     tokenizer: Tokenizer
     corpus: Corpus
-    queries: Corpus | None  # where examples have queries
+    queries: Corpus | None  # of examples that have queries
     classes: list[str]
     encoder: DocumentEncoder
     graph: GraphBuilder | None
@@ -62,14 +49,13 @@ class Prepared:
 
     @functools.cached_property
     def views(self) -> Views:
-        """Those that training reads, fitted to the words that it reads."""
-        views = config_lib.build(self.config["views"])
+        """The views that training reads, fitted to the words that it reads."""
+        views = self.config.views.build()
         return views.fitted(self.tokenizer, self.corpus, self.trained_on)
 
     @functools.cached_property
     def examples(self) -> Examples:
         """What training compares."""
-        builder = config_lib.build(self.config["examples"])
         known = Known(
             run=self.run,
             source=self.documents,
@@ -78,20 +64,28 @@ class Prepared:
             documents=self.trained_on,
             labels=self.labels,
         )
-        return builder.among(known)
+        return self.config.examples.build().among(known)
+
+    @functools.cached_property
+    def tasks(self) -> Mapping[str, Task]:
+        """The tasks by name."""
+        return {name: part.build() for name, part in self.config.tasks.items()}
 
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""
-        return splits.rows(self.config, self.corpus, part)
+        name = getattr(self.config.splits, part)
+        return splits.rows(self.corpus.splits, name, with_none=part == "train")
 
     @property
     def trained_on(self) -> np.ndarray:
-        """The documents that training reads, by number."""
-        return splits.trained_on(self.config, self.corpus)
+        """The documents that training reads, by number: all if it is transductive."""
+        if self.config.transductive:
+            return np.arange(len(self.corpus))
+        return self.rows("train")
 
     def documents(self) -> Iterator[Document]:
         """The source's documents again, with their texts."""
-        return _source(self.config)()
+        return corpora.source(self.config)()
 
     @property
     def labels(self) -> np.ndarray:
@@ -104,270 +98,83 @@ def prepare(config: Any, run: Path) -> Prepared:
     """Builds everything a run needs but its parameters, and writes config.json.
 
     Raises:
-      UserError: for an unknown field, name or keyword, bad documents, a tokenizer
-        that does not fit, or a run directory of another config.
+      UserError: for a mistake in a field, bad documents, a tokenizer that does not fit,
+        or a run directory of another config.
     """
     wait("start")  # a first meeting later would not wait for the tokenizer
-    config = config_lib.plain(config)
-    fields.check(config)
-    config["init"] = _pinned(config["init"], run)
-    built = {key: config_lib.build(config[key]) for key in PARTS}
-    if not fields.begun(run):
-        _check_parts(config, built["views"], built["objective"])
+    config = fields.resolve(config)
+    continued.check_compared(config)
+    config = dataclasses.replace(config, init=_pinned(config.init, run))
+    if not continued.begun(run):
+        _check_parts(config)
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--workdir {run}: {error.strerror}") from None
-    tokenizer = _tokenizer(config, run)
-    fields.fill_vocabulary(config, tokenizer.vocabulary)
-    fields.check_same(config, run)
-    rows = fields.segment_node(config)["vocabulary"]
-    check_fits(tokenizer, rows, loaded=bool(config["init"]))
-    corpus = _corpus(config, run, built["units"], tokenizer)
-    queries = _queries(config, run, built["examples"], tokenizer)
-    labels = {label for label in corpus.labels if label is not None}
-    classes = sorted(labels)
-    fields.fill_classes(config, classes)
-    _log_splits(config, corpus)
-    wait("config")
-    if jax.process_index() == 0:
-        config_lib.save(config, run / "config.json")
-    encoder = config_lib.build(config["encoder"])
-    return Prepared(
+    tokenizer = corpora.tokenizer(config, run)
+    config = continued.fill_vocabulary(config, tokenizer.vocabulary)
+    continued.check_same(config, run)
+    rows = config.encoder.build().segment.vocabulary
+    check_fits(tokenizer, rows, loaded=bool(config.init))
+    corpus = corpora.corpus(config, run, tokenizer)
+    classes = sorted({label for label in corpus.labels if label is not None})
+    config = continued.fill_classes(config, classes)
+    prepared = Prepared(
         config=config,
         run=run,
         tokenizer=tokenizer,
         corpus=corpus,
-        queries=queries,
+        queries=corpora.queries(config, run, tokenizer),
         classes=classes,
-        encoder=encoder,
-        graph=built["graph"],
-        cutter=built["segments"],
+        encoder=config.encoder.build(),
+        graph=config.graph and config.graph.build(),
+        cutter=config.segments.build(),
     )
+    _log_splits(prepared)
+    wait("config")
+    if jax.process_index() == 0:
+        config_lib.save(config.to_json(), run / "config.json")
+    return prepared
 
 
 def _pinned(init: str | None, run: Path) -> str | None:
     """`init` as NAME@COMMIT if it is a hub name: the commit that this run began with."""
-    path = run / "config.json"
-    before = json_file.read(path).get("init") if path.exists() else None
+    before = fields.read(run).init if (run / "config.json").exists() else None
     if before and init in (before, before.partition("@")[0]):
         return before
     return files.pinned(init) if init else None
 
 
-def _check_parts(config: dict[str, Any], views: Any, objective: Any) -> None:
+def _check_parts(config: RunConfig) -> None:
     """Raises UserError for what would be found only after the corpus is read."""
-    # Of an objective that predicts words the paraphrases may be left out.
+    objective, views = config.objective.build(), config.views.build()
     contrastive = objective
-    if isinstance(objective, (NegativeSampling, MaskedLM)):
+    if isinstance(objective, NegativeSampling | MaskedLM):
         contrastive = objective.contrastive
     unused = isinstance(objective, NegativeSampling) and objective.weight == 0
-    if contrastive is None or unused:
+    if contrastive is None or unused:  # the paraphrases may be left out
         return
     views.check()
-    head = (config["encoder"].get("head") or {}).get("fn")
-    if head == PREDICTOR and getattr(contrastive, "func", None) is infonce:
+    head = config.encoder.build().head
+    if isinstance(head, Predictor) and getattr(contrastive, "func", None) is infonce:
         raise UserError(
-            f"encoder.head {head} is for simsiam: infonce would take its predictions "
-            "for other documents; leave the head out"
+            "encoder.head docjax.encoders.pooling.Predictor is for simsiam: infonce "
+            "would take its predictions for other documents; leave the head out"
         )
 
 
-def initial_params(prepared: Prepared) -> Any:
-    """Parameters as the config's `init` says: fresh, of a folder, or of another run."""
-    config = prepared.config
-    params = fresh_params(prepared.encoder, config["seed"])
-    init = config["init"]
-    if not init:
-        return params
-    if fields.is_run(init):
-        return _from_run(Path(init), prepared.encoder, params)
-    segment = fields.segment_node(config)
-    found = huggingface.load(init, masked_lm=segment.get("masked_lm", False))
-    given = segment
-    wrong = [
-        f"{key} {given.get(key)!r} (it has {value!r})"
-        for key, value in found.keywords.items()
-        if key != "dropout"
-        if given.get(key, _default(found.family.module, key)) != value
-    ]
-    if wrong:
-        raise UserError(
-            f"init {init} does not fit encoder.segment: {', '.join(wrong)}; "
-            "set these with --config.encoder.segment.KEY=VALUE"
-        )
-    return params | {"segment": _begun(prepared.encoder, params, found.params)}
-
-
-def _begun(encoder: DocumentEncoder, params: Any, loaded: Any) -> Any:
-    """The segment encoder with the loaded parameters; what they lack stays fresh."""
-    loaded = flatten_dict(loaded, sep="/")
-    join = lambda fresh: unflatten_dict(
-        flatten_dict(fresh, sep="/") | {k: jnp.asarray(v) for k, v in loaded.items()},
-        sep="/",
-    )
-    if isinstance(encoder.segment, Towers):
-        return {name: join(tower) for name, tower in params["segment"].items()}
-    return join(params["segment"])
-
-
-def trained_params(prepared: Prepared) -> Any:
-    """The parameters that a run ended with."""
-    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    return checkpoint.restore_params(prepared.run, shapes)
-
-
-def _from_run(run: Path, encoder: DocumentEncoder, params: Any) -> Any:
-    """The encoder of another run; the head, if there is one, stays fresh."""
-    other = config_lib.build(json_file.read(run / "config.json")["encoder"])
-    wrong = [
-        f"{part}.{field.name} {ours!r} (it has {theirs!r})"
-        for part in ("segment", "document")
-        for field in dataclasses.fields(getattr(encoder, part))
-        if field.name not in TRAINING
-        for ours in [getattr(getattr(encoder, part), field.name)]
-        for theirs in [getattr(getattr(other, part), field.name, None)]
-        if ours != theirs
-    ]
-    if wrong:
-        raise UserError(
-            f"init {run} does not fit the encoder: {', '.join(wrong)}; "
-            "set these with --config.encoder.PART.KEY=VALUE"
-        )
-    expected = jax.eval_shape(lambda: fresh_params(other, 0))
-    found = checkpoint.restore_params(run, expected)
-    loaded = flatten_dict({n: part for n, part in found.items() if n != "head"})
-    return unflatten_dict(flatten_dict(params) | loaded)
-
-
-def _source(config: dict[str, Any]) -> Callable[[], Iterator[Document]]:
-    source = config_lib.build(config["source"])
-    try:
-        inspect.signature(source).bind()
-    except TypeError as error:
-        name = config["source"]["fn"]
-        raise UserError(f"{name}: {error}; set it with --config.source.KEY") from None
-    if not config["holdout"]:
-        return source
-    holdout = config_lib.build(config["holdout"])
-    return lambda: holdout(source)
-
-
-def _tokenizer(config: dict[str, Any], run: Path) -> Tokenizer:
-    """The run's own tokenizer.json, made first unless this config has made it."""
-    path = run / "tokenizer.json"
-    made = path.exists() and (fields.begun(run) or _made_by(config, run))
-    if jax.process_index() == 0 and not made:
-        _make_tokenizer(config).save(path)
-    wait("tokenizer")
-    return load_tokenizer(path)
-
-
-def _made_by(config: dict[str, Any], run: Path) -> bool:
-    """Whether the run's config.json asks for the same tokenizer."""
-    if not (run / "config.json").exists():
-        return False
-    before = json_file.read(run / "config.json")
-    names = ("tokenizer", "init", "source", "holdout", "splits", "transductive")
-    return all(before.get(name) == config[name] for name in names)
-
-
-def _make_tokenizer(config: dict[str, Any]) -> Tokenizer:
-    """The one that is named, that of `init`, or one trained on the documents.
-
-    Raises:
-      UserError: if it is not the one that the run `init` was trained with.
-    """
-    path, init = config["tokenizer"]["path"], config["init"]
-    if path or init:
-        tokenizer = load_tokenizer(path) if path else _tokenizer_of(init)
-        of_run = path and init and fields.is_run(init)
-        if of_run and load_tokenizer(init).sha256 != tokenizer.sha256:
-            raise UserError(
-                f"tokenizer {path} is not that of init {init}: leave "
-                "--config.tokenizer.path out"
-            )
-        return tokenizer
-    train = config_lib.build(config["tokenizer"]["train"])
-    logging.info("training a tokenizer: %s", config["tokenizer"]["train"])
-    texts = (
-        full_text(document)
-        for document in _source(config)()
-        if config["transductive"] or document.split in (config["splits"]["train"], None)
-    )
-    return train(texts)
-
-
-def _tokenizer_of(init: str) -> Tokenizer:
-    if fields.is_run(init):
-        return load_tokenizer(init)
-    found = huggingface.load(init)
-    return load_tokenizer(found.folder, found.lowercase)
-
-
-def _corpus(config, run: Path, units: Any, tokenizer: Tokenizer) -> Corpus:
-    """The tokenised corpus in the run directory, made by the first process."""
-    limit = config["limits"]["segment_tokens"]
-    documents, source = _source(config), config_lib.build(config["source"])
-
-    @functools.cache
-    def print_(content: bool) -> str:
-        found = corpus_lib.fingerprint(source, units, tokenizer, limit, content)
-        return found + repr(config["holdout"])
-
-    quick, contents = print_(False), functools.partial(print_, True)
-    if jax.process_index() == 0:
-        folder = run / "corpus"
-        facts = corpus_files.read_facts(folder)
-        if fields.begun(run) and facts and not manifest.agrees(facts, quick, contents):
-            raise UserError(
-                f"{run}: its documents have changed since training began (other files "
-                "or package versions); train anew in another --workdir"
-            )
-        Corpus.build(folder, documents(), units, tokenizer, limit, quick, contents)
-    wait("corpus")
-    return Corpus.open(run / "corpus")
-
-
-def _queries(
-    config: dict[str, Any], run: Path, examples: Any, tokenizer: Tokenizer
-) -> Corpus | None:
-    """The queries that examples name, each one unit, as a corpus of their own."""
-    if QUERY not in examples.kinds:
-        return None
-    limit = config["limits"]["query_tokens"]
-    if jax.process_index() == 0:
-        documents = examples.queries(_source(config))
-        print_ = corpus_lib.fingerprint(examples, units.Whole(), tokenizer, limit)
-        corpus_print = (corpus_files.read_facts(run / "corpus") or {})["fingerprint"]
-        Corpus.build(
-            run / "queries",
-            documents,
-            units.Whole(),
-            tokenizer,
-            limit,
-            print_ + corpus_print,
-        )
-    wait("queries")
-    return Corpus.open(run / "queries")
-
-
-def _log_splits(config: dict[str, Any], corpus: Corpus) -> None:
+def _log_splits(prepared: Prepared) -> None:
     """Warns of documents whose split is none of the config's.
 
     They are trained on all the same if the run is transductive.
     """
-    names = set(config["splits"].values())
-    counts = Counter(s for s in corpus.splits if s is not None and s not in names)
+    config = prepared.config
+    known = {None, *dataclasses.asdict(config.splits).values()}
+    counts = Counter(split for split in prepared.corpus.splits if split not in known)
     for split, count in counts.items():
         logging.warning(
             "%d documents are in the split %r: %s; set --config.splits",
             count,
             split,
-            "in no task" if config["transductive"] else "not used",
+            "in no task" if config.transductive else "not used",
         )
-
-
-def _default(module: type, key: str) -> Any:
-    field = module.__dataclass_fields__.get(key)
-    return field.default if field else None

@@ -3,6 +3,7 @@
 The page itself is in `docjax.explain.run_page`, its figures in `docjax.explain.figures`.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from absl import logging
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from docjax import config as config_lib
 from docjax.data import graphs
 from docjax.data.documents import full_text
 from docjax.data.vocabulary import Vocabulary, vocabulary
@@ -24,9 +24,9 @@ from docjax.explain import node_attention as attention_lib
 from docjax.explain import run_page as report
 from docjax.huggingface import exported
 from docjax.model.document_model import DocumentModel
-from docjax.model.load import load
+from docjax.model.load import load, read_limits
 from docjax.run import metrics
-from docjax.run.prepare import initial_params
+from docjax.run.parameters import initial_params
 from docjax.run.scoring import Scoring
 from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
@@ -58,7 +58,7 @@ def write(evaluation: Scoring, params: Any, made_with: str) -> Path:
         prepared.run,
         report.Report(
             name=prepared.run.name,
-            config=prepared.config,
+            config=prepared.config.to_json(),
             scores=_scores(evaluation, lines, texts),
             data=_data(evaluation, lines),
             curves=_or_none(_curves, evaluation, figures_dir / "curves", lines),
@@ -86,7 +86,7 @@ def _sample(evaluation: Scoring) -> np.ndarray:
     rows = prepared.rows("test")
     rows = rows if len(rows) else prepared.rows("train")
     rows = np.array([r for r in rows if prepared.corpus.labels[r] is not None], int)
-    generator = np.random.default_rng(prepared.config["seed"])
+    generator = np.random.default_rng(prepared.config.seed)
     chosen = generator.choice(len(rows), min(MAP, len(rows)), replace=False)
     return rows[np.sort(chosen)]
 
@@ -154,7 +154,7 @@ def _tfidf_scores(evaluation: Scoring, texts: dict[int, str]) -> dict[str, float
         labels = [prepared.corpus.labels[r] for r in rows]
         parts[part] = Embeddings(vectors, labels)
     data, found = LabelledVectors(parts), {}
-    for name, task in evaluation.tasks.items():
+    for name, task in evaluation.prepared.tasks.items():
         found |= _or_none(runner.scores, {name: task}, data, "test") or {}
     return found
 
@@ -162,18 +162,22 @@ def _tfidf_scores(evaluation: Scoring, texts: dict[int, str]) -> dict[str, float
 def _data(evaluation: Scoring, lines) -> dict[str, dict[str, Any]]:
     """What was read, and what caps cut, for the training and test documents."""
     prepared = evaluation.prepared
-    limits = prepared.config["limits"]
+    limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
     for part, cap in (("train", "training_units"), ("test", "inference_segments")):
         rows = prepared.rows(part)
         counts = prepared.corpus.counts[rows]
-        cut = np.maximum(counts - limits[cap], 0) if limits[cap] else counts * 0
+        cut = (
+            np.maximum(counts - getattr(limits, cap), 0)
+            if getattr(limits, cap)
+            else counts * 0
+        )
         parts[part] = {
             "documents": len(rows),
             "words": int(prepared.corpus.words[rows].sum()),
             "units": int(counts.sum()),
-            f"units cut by the cap ({limits[cap] or 'none'})": int(cut.sum()),
+            f"units cut by the cap ({getattr(limits, cap) or 'none'})": int(cut.sum()),
             "documents with a cut": int((cut > 0).sum()),
         }
     if padding:
@@ -185,7 +189,7 @@ def _curves(evaluation: Scoring, path: Path, lines) -> Path:
     """This run's curves, and those of the runs it is compared with."""
     prepared = evaluation.prepared
     runs = {prepared.run.name: lines}
-    for other in prepared.config["report"]["compare"]:
+    for other in prepared.config.report.compare:
         runs[Path(other).name] = metrics.read(Path(other))
     return figures.curves(path, runs, CURVES)
 
@@ -271,10 +275,10 @@ def _attention(
             encoder=prepared.encoder,
             params=params,
             tokenizer=prepared.tokenizer,
-            units=config_lib.build(prepared.config["units"]),
+            units=prepared.config.units.build(),
             segments=prepared.cutter,
             graph=graph,
-            limits=prepared.config["limits"],
+            limits=read_limits(dataclasses.asdict(prepared.config.limits)),
         )
         found[name] = model.explain(document)
     weights = {n: attention_lib.node_attention(f.weights) for n, f in found.items()}

@@ -10,11 +10,10 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float
 
-from docjax import config as config_lib
 from docjax.data.segments import segments
 from docjax.model.document_model import DocumentModel
 from docjax.model.evaluate import FileData
-from docjax.model.load import similarity_of
+from docjax.model.load import read_limits, similarity_of
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
@@ -59,23 +58,18 @@ class Scoring:
             encoder=self.prepared.encoder,
             params=params,
             tokenizer=self.prepared.tokenizer,
-            units=config_lib.build(config["units"]),
+            units=config.units.build(),
             segments=self.prepared.cutter,
             graph=self.prepared.graph,
-            limits=config["limits"],
-            labels=config.get("labels", ()),
-            similarity_fn_name=similarity_of(config["objective"]),
+            limits=read_limits(dataclasses.asdict(config.limits)),
+            labels=config.labels or (),
+            similarity_fn_name=similarity_of(config.objective.to_json()),
             mesh=self.mesh,
         )
 
-    @functools.cached_property
-    def tasks(self) -> dict[str, Task]:
-        """The tasks of the config by name."""
-        return config_lib.build(self.prepared.config["tasks"] or {})
-
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         ready = {}
-        for name, task in self.tasks.items():
+        for name, task in self.prepared.tasks.items():
             try:
                 task.check(data, part)
                 ready[name] = task
@@ -127,7 +121,7 @@ class RunData(FileData):
 
     def _document(self, row: int) -> Segments:
         """A document's tokens, as many as the run's model reads."""
-        prepared, limits = self.prepared, self.prepared.config["limits"]
-        frame = prepared.tokenizer.frame(limits["segment_tokens"])
+        prepared, limits = self.prepared, self.prepared.config.limits
+        frame = prepared.tokenizer.frame(limits.segment_tokens)
         own = segments(prepared.corpus[row], prepared.cutter, frame)
-        return own.first(limits["inference_segments"])
+        return own.first(limits.inference_segments)

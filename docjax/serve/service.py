@@ -89,7 +89,7 @@ class Service:
         """Compiles what requests need, so that none has to wait for it."""
         params, inference = self.model.params, self.inference
         rows = [8 << i for i in range(8) if 8 << i <= self.rows]
-        longest = self.model.limits["inference_segments"] or LONGEST
+        longest = self.model.limits.inference_segments or LONGEST
         counts = sorted({round_up(n + 1) for n in range(longest)})
         shapes = list(itertools.product(inference.widths, rows))
         total = len(shapes) + len(counts)
@@ -111,7 +111,7 @@ class Service:
 
     def _check_graphs(self, documents: Sequence[Segments]) -> None:
         """Raises Refusal for a document whose graph would take too much memory."""
-        most = self.model.limits["inference_segments"] or LARGEST
+        most = self.model.limits.inference_segments or LARGEST
         longest = max(map(len, documents))
         if self.model.graph is not None and longest > most:
             raise Refusal(

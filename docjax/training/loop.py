@@ -16,12 +16,12 @@ import numpy as np
 from absl import logging
 from jax.experimental import multihost_utils
 
-from docjax import config as config_lib
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.run import metrics as metrics_lib
-from docjax.run.prepare import Prepared, initial_params
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import Prepared
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
 from docjax.training.vector_trainer import VectorTrainer
@@ -63,11 +63,11 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
     begun, steps = int(state.step), trainer.steps
-    log = metrics_lib.Metrics(run, begun, steps, config["tensorboard"])
+    log = metrics_lib.Metrics(run, begun, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, best)
     if begun == 0:
         loop.evaluate(0, state)
-    key = jax.random.key(config["seed"])
+    key = jax.random.key(config.seed)
     for step in range(begun + 1, steps + 1):
         batch, _ = next(data)
         counts = trainer.measure(batch)
@@ -81,7 +81,7 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
 
 def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
     """The one that the objective asks for."""
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
     return kind(prepared, objective, mesh)
 
@@ -141,10 +141,10 @@ class _Loop:
         The device is waited for only where something is logged, evaluated or saved.
         """
         self.finite.add(step, metrics)
-        self.sums.update(counts, steps=1, documents=self.prepared.config["batch"])
+        self.sums.update(counts, steps=1, documents=self.prepared.config.batch)
         self.log.tick(step)
         last, stop = step == self.trainer.steps, self.stop.asked(step)
-        logged = last or step % self.prepared.config["log_every"] == 0
+        logged = last or step % self.prepared.config.log_every == 0
         evaluated = self._due("evaluate_every", step) and not last
         saved = self._due("checkpoint_every", step) or last or stop
         self.checkpointer.raise_if_failed()
@@ -167,12 +167,12 @@ class _Loop:
     def _due(self, name: str, step: int) -> bool:
         """Whether something is due that is done every so many steps, if the config
         does not say once an epoch; never if that is 0."""
-        every = self.prepared.config[name]
+        every = getattr(self.prepared.config, name)
         every = self.trainer.epoch_steps if every is None else every
         return every > 0 and step % every == 0
 
     def evaluate(self, step: int, state: State) -> None:
-        part = "validation" if self.prepared.config["splits"]["validation"] else "test"
+        part = "validation" if self.prepared.config.splits.validation else "test"
         started = time.perf_counter()
         scores = self.run_tasks(state.params, part)
         if scores:
@@ -182,7 +182,7 @@ class _Loop:
 
     def _select(self, scores: dict[str, float], state: State) -> None:
         """Keeps the parameters if they are the best so far."""
-        name = self.prepared.config["select"]
+        name = self.prepared.config.select
         if not name:
             return
         if f"validation/{name}" not in scores:
@@ -207,7 +207,7 @@ class _Loop:
         """The tasks on the test documents, with the selected parameters."""
         self.checkpointer.wait()
         params, steps = state.params, self.trainer.steps
-        if self.prepared.config["select"]:
+        if self.prepared.config.select:
             self.evaluate(steps, state)
             params = restore_params(self.prepared.run, params)
         scores = self.run_tasks(params, "test")

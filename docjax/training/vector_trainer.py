@@ -9,7 +9,6 @@ import jax
 import numpy as np
 from absl import logging
 
-from docjax import config as config_lib
 from docjax.data.examples import Examples
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, padding
@@ -18,6 +17,7 @@ from docjax.encoders import freezing
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
+from docjax.run.fields import RunConfig
 from docjax.run.prepare import Prepared
 from docjax.training import memory, sharding
 from docjax.training.gradient_cache import GradientCache
@@ -32,7 +32,7 @@ class VectorTrainer:
 
     def __init__(self, prepared: Prepared, objective: Any, mesh: jax.sharding.Mesh):
         config = prepared.config
-        sharding.check_divides(mesh, config["batch"], config["microbatch"])
+        sharding.check_divides(mesh, config.batch, config.microbatch)
         masked = objective if isinstance(objective, MaskedLM) else None
         self.prepared, self.mesh = prepared, mesh
         self.batches = training_batches(prepared, masked)
@@ -44,7 +44,7 @@ class VectorTrainer:
             token_weight=masked.weight if masked else 0.0,
         )
         self._check_memory()
-        self.steps = config["steps"] or config["epochs"] * self.epoch_steps
+        self.steps = config.steps or config.epochs * self.epoch_steps
         self.optimizer = _optimizer(config, self.steps)
         self.step = make_step(self.cache, self.optimizer)
         self.dataset = self.batches.dataset(self.steps)
@@ -86,31 +86,31 @@ class VectorTrainer:
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
     """The batches of the training examples; says which cannot be used."""
     config, encoder = prepared.config, prepared.encoder
-    limits, views = config["limits"], prepared.views
+    limits, views = config.limits, prepared.views
     corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
     reader = Reader(
         corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
         frames={
-            DOCUMENT: prepared.tokenizer.frame(limits["segment_tokens"]),
-            QUERY: prepared.tokenizer.frame(limits["query_tokens"]),
+            DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
+            QUERY: prepared.tokenizer.frame(limits.query_tokens),
         },
         views=views,
         cutter=prepared.cutter,
-        units=limits["training_units"],
-        most=limits["training_segments"],
-        seed=config["seed"],
+        units=limits.training_units,
+        most=limits.training_segments,
+        seed=config.seed,
     )
     examples = _usable(prepared, reader)
     layout = Layout(
-        rows=config["microbatch"],
+        rows=config.microbatch,
         widths=reader.widths(examples),
-        limit=limits["segment_tokens"],
+        limit=limits.segment_tokens,
         graph=prepared.graph,
         sparse=encoder.sparse,
         towers=encoder.towers(reader.kinds(examples.kinds)),
     )
     masking = _masking(prepared, masked) if masked else None
-    return TrainingBatches(reader, examples, config["batch"], layout, masking)
+    return TrainingBatches(reader, examples, config.batch, layout, masking)
 
 
 def _usable(prepared: Prepared, reader: Reader) -> Examples:
@@ -158,15 +158,15 @@ def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
             f"objective masked_lm needs a mask token: the tokenizer has none of "
             f"{', '.join(MASK_TOKENS)}; train another one, or leave masked_lm out"
         )
-    frame = tokenizer.frame(prepared.config["limits"]["segment_tokens"])
+    frame = tokenizer.frame(prepared.config.limits.segment_tokens)
     return Masking(masked.rate, mask, tokenizer.vocabulary, frame)
 
 
-def _optimizer(config: dict[str, Any], steps: int) -> Any:
-    make = config_lib.build(config["optimizer"])
+def _optimizer(config: RunConfig, steps: int) -> Any:
+    make = config.optimizer.build()
     if not callable(make):
         raise UserError(
-            f"optimizer {config['optimizer']['fn']} is one for tables of words; take "
+            f"optimizer {config.optimizer.fn} is one for tables of words; take "
             "docjax.training.optimizer.adamw"
         )
     return make(steps)

@@ -17,7 +17,6 @@ from absl import logging
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
-from docjax import config as config_lib
 from docjax.data.segment_batches import log_cut
 from docjax.data.word_batches import WordBatch, WordBatches
 from docjax.data.word_blocks import PAD, Blocks, Groups, Layout
@@ -27,6 +26,7 @@ from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.kernels import row_sums
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
+from docjax.run.fields import RunConfig
 from docjax.run.prepare import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
@@ -57,8 +57,8 @@ class WordTrainer:
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
         # The learning rate falls over all steps.
-        self.steps = prepared.config["steps"] or (
-            prepared.config["epochs"] * self.batches.epoch_steps
+        self.steps = prepared.config.steps or (
+            prepared.config.epochs * self.batches.epoch_steps
         )
         self.dataset = self.batches.dataset(self.steps)
         options, platform = {}, mesh.devices.flat[0].platform
@@ -230,7 +230,7 @@ def _batches(
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
     corpus, rows = prepared.corpus, prepared.trained_on
-    limit = prepared.config["limits"]["training_units"]
+    limit = prepared.config.limits.training_units
     views = prepared.views if paraphrases else None
     if paraphrases and not views.many_documents:
         raise UserError(
@@ -249,7 +249,7 @@ def _batches(
     if not len(usable):
         raise UserError("no training document has a word of the vocabulary")
     log_cut(corpus.counts[usable], limit)
-    batch = min(prepared.config["batch"], len(usable))
+    batch = min(prepared.config.batch, len(usable))
     counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
     counts[PAD] = 0
     chances = objective.chances(counts) if objective.subsample else None
@@ -257,7 +257,7 @@ def _batches(
     layout = Layout.of(
         lengths[lengths > 0],
         batch,
-        prepared.config["microbatch"],
+        prepared.config.microbatch,
         replicas=objective.replicas,
         share=read.sum() / counts.sum(),
         window=objective.window,
@@ -274,17 +274,17 @@ def _batches(
         layout=layout,
         batch=batch,
         limit=limit,
-        seed=prepared.config["seed"],
+        seed=prepared.config.seed,
         replicas=objective.replicas,
         chances=chances,
     )
 
 
-def _optimizer(config: dict[str, Any], replicas: int) -> Adagrad | Adam:
-    found = config_lib.build(config["optimizer"])
+def _optimizer(config: RunConfig, replicas: int) -> Adagrad | Adam:
+    found = config.optimizer.build()
     if not isinstance(found, (Adagrad, Adam)):
         raise UserError(
-            f"optimizer {config['optimizer']['fn']} updates whole tables: words are "
+            f"optimizer {config.optimizer.fn} updates whole tables: words are "
             "trained with docjax.training.rows.Adagrad or Adam"
         )
     if replicas > 1 and isinstance(found, Adam):

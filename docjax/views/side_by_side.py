@@ -1,7 +1,7 @@
 """A text under each of the paraphrases, to be looked at side by side."""
 
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,10 @@ import numpy as np
 
 from docjax import config as config_lib
 from docjax.data import lexicons as lexicons_lib
-from docjax.data import units
+from docjax.data import splits, units
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
-from docjax.data.splits import trained_on
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer
 from docjax.errors import UserError
@@ -67,7 +66,7 @@ def augmented(
         corpus, documents = own, None
         if run:
             corpus = Corpus.open(run / "corpus")
-            documents = trained_on(json_file.read(run / "config.json"), corpus)
+            documents = _trained_on(json_file.read(run / "config.json"), corpus)
         words = _text(own[0].tokens, tokenizer)
         found = {"words": words}
         for name, kind in _kinds(run, lexicons, paraphrases).items():
@@ -88,6 +87,13 @@ def augmented(
             else f"{words} (no line of {rewritten} has the text as its id)"
         )
     return found
+
+
+def _trained_on(config: Mapping[str, Any], corpus: Corpus) -> np.ndarray:
+    """The documents that a run reads in training, by number."""
+    if config["transductive"]:
+        return np.arange(len(corpus))
+    return splits.rows(corpus.splits, config["splits"]["train"], with_none=True)
 
 
 def _kinds(

@@ -17,7 +17,10 @@ NARROW = dict(viewport=dict(width=390, height=800), has_touch=True)
 def side(title: str, sections: int, segments: int, **cut) -> Side:
     """A document of `segments` segments in each of its sections."""
     tokens = Segments(
-        np.zeros(8, np.int32), np.array([0, 8]), np.zeros((1, 2), int), np.zeros((0, 2), int)
+        np.zeros(8, np.int32),
+        np.array([0, 8]),
+        np.zeros((1, 2), int),
+        np.zeros((0, 2), int),
     )
     return Side(
         title=f"{title} {ATTACK}",

@@ -178,7 +178,7 @@ EXPORTED = {
     ),
     "a word as a size": (
         change("docjax.json", "encoder", "segment", "width", to="w"),
-        "no such",
+        "encoder.segment.width 'w' is not a whole number",
     ),
     "another shape": (
         change("docjax.json", "encoder", "segment", "hidden", to=17),

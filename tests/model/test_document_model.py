@@ -240,11 +240,11 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "encoder.segment.width": (2**40, "encoder.segment.width is 1099511627776, not"),
     "encoder.segment.vocabulary": (2**30, "parameters of another encoder"),
     "encoder.segment.layers": (10**9, "encoder.segment.layers is 1000000000, not"),
-    "encoder.document": ("none", "no such"),
+    "encoder.document": ("none", "document 'none' is not a part"),
     "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
     "graph": (dict(fn="docjax.config.save"), "is not under docjax.data.graphs."),
     "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
-    "segments.words": ("100", "no such model"),
+    "segments.words": ("100", "words '100' is not a whole number"),
     "objective": (
         dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
         "similarity 'euclid' is none of cosine, dot",

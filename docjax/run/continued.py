@@ -1,0 +1,113 @@
+"""What a run has begun with, and what it fills in from its data.
+
+Training goes on with the same config; some fields may change.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from docjax.errors import UserError
+from docjax.huggingface import exported
+from docjax.run.fields import FIELDS, RunConfig, read
+from docjax.run.parts import Part
+
+# Fields that may change on resume.
+FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
+
+
+def is_run(init: str) -> bool:
+    """Whether `init` is a run directory, not a Hugging Face name or folder."""
+    return (Path(init) / "checkpoints").is_dir()
+
+
+def begun(run: Path) -> bool:
+    """Whether training has begun in this directory."""
+    return (run / "metrics.jsonl").exists()
+
+
+def check_compared(config: RunConfig) -> None:
+    """Raises UserError if a run that the report compares with is not there."""
+    for other in config.report.compare:
+        if not begun(Path(other)):
+            raise UserError(f"report.compare {other}: no run is there, train it first")
+
+
+def check_encoder(config: RunConfig) -> None:
+    """Raises UserError for an encoder whose sizes do not fit; nothing is computed.
+
+    A size that the data will say, such as a vocabulary of 0, is taken as 2.
+    """
+    exported.check_sizes(config.encoder.to_json(), Path("config"))
+    parts = {name: config.encoder.keywords.get(name) for name in ("segment", "head")}
+    for part, size in (("segment", "vocabulary"), ("head", "classes")):
+        node = parts[part] or {}
+        if node.get(size) == 0:
+            parts[part] = {**node, size: 2}
+    exported.shapes(config.encoder.with_keywords(**parts).build(), Path("config"))
+
+
+def check_same(config: RunConfig, run: Path) -> None:
+    """Raises UserError if training has begun in `run` with another config."""
+    if not begun(run) or not (run / "config.json").exists():
+        return
+    before = read(run)
+    if _classes(config.encoder) == 0:  # filled in later, from the same documents
+        config = _with_classes(config, _classes(before.encoder))
+    changed = [
+        name
+        for name in FIELDS
+        if name not in FREE and getattr(before, name) != getattr(config, name)
+    ]
+    if changed:
+        name, was, now = changed[0], before.to_json(), config.to_json()
+        raise UserError(
+            f"{run} is a run of another config: {', '.join(changed)} differ ({name} "
+            f"was {was[name]}, is {now[name]}); use another --workdir"
+        )
+
+
+def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
+    """The config with the size of the word table: of the run `init`, or `trained`.
+
+    `trained` is the size of a tokenizer that was trained here. A word table of a
+    Hugging Face folder may be larger than its tokenizer, so there the config's own
+    number stays, as it does for a tokenizer that is named.
+    """
+    size = trained
+    if config.init and is_run(config.init):
+        size = read(Path(config.init)).encoder.build().segment.vocabulary
+    elif config.init or config.tokenizer.path:
+        return config
+    segment = {**config.encoder.keywords["segment"], "vocabulary": size}
+    encoder = config.encoder.with_keywords(segment=segment)
+    return dataclasses.replace(config, encoder=encoder)
+
+
+def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
+    """The config with the labels of the documents, and as many classes of the head.
+
+    Raises:
+      UserError: for fewer than 2 labels, or a head of another number of classes.
+    """
+    count = _classes(config.encoder)
+    if count is None:
+        return config
+    count = count or len(classes)
+    if count != len(classes) or len(classes) < 2:
+        raise UserError(
+            f"the head has {count} classes, the documents {len(classes)} labels: at "
+            "least 2 are needed, and as many as encoder.head.classes"
+        )
+    return dataclasses.replace(_with_classes(config, count), labels=tuple(classes))
+
+
+def _classes(encoder: Part) -> int | None:
+    """The `classes` of the encoder's head; None without such a head."""
+    return (encoder.keywords.get("head") or {}).get("classes")
+
+
+def _with_classes(config: RunConfig, count: int | None) -> RunConfig:
+    head = {**config.encoder.keywords["head"], "classes": count}
+    encoder = config.encoder.with_keywords(head=head)
+    return dataclasses.replace(config, encoder=encoder)

@@ -1,0 +1,144 @@
+"""The documents of a run: their source, the tokenizer, and the corpora on disk."""
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+from absl import logging
+
+from docjax.data import corpus as corpus_lib
+from docjax.data import corpus_files
+from docjax.data.corpus import Corpus
+from docjax.data.documents import full_text
+from docjax.data.tokenizer import Tokenizer, load_tokenizer
+from docjax.data.units import Whole
+from docjax.errors import UserError
+from docjax.huggingface import weights
+from docjax.run import continued
+from docjax.run.fields import RunConfig, read
+from docjax.storage import manifest
+from docjax.storage.processes import wait
+from docjax.types import QUERY, Document
+
+# Fields that the tokenizer of a run depends on.
+OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductive")
+
+
+def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
+    """Gives the documents of the source, each with its split, at every call."""
+    documents = config.source.build()
+    if config.holdout is None:
+        return documents
+    holdout = config.holdout.build()
+    return lambda: holdout(documents)
+
+
+def tokenizer(config: RunConfig, run: Path) -> Tokenizer:
+    """The run's own tokenizer.json, made first unless this config has made it."""
+    path = run / "tokenizer.json"
+    made = path.exists() and (continued.begun(run) or _made_by(config, run))
+    if jax.process_index() == 0 and not made:
+        _make_tokenizer(config).save(path)
+    wait("tokenizer")
+    return load_tokenizer(path)
+
+
+def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
+    """The tokenised corpus in the run directory, made by the first process.
+
+    Raises:
+      UserError: if training has begun with other documents.
+    """
+    units, limit = config.units.build(), config.limits.segment_tokens
+    documents = config.source.build()
+
+    @functools.cache
+    def print_(content: bool) -> str:
+        parts = documents, units, tokenizer, limit, content
+        holdout = config.holdout and config.holdout.to_json()
+        return corpus_lib.fingerprint(*parts) + repr(holdout)
+
+    quick, contents = print_(False), functools.partial(print_, True)
+    if jax.process_index() == 0:
+        folder = run / "corpus"
+        facts = corpus_files.read_facts(folder)
+        changed = facts and not manifest.agrees(facts, quick, contents)
+        if continued.begun(run) and changed:
+            raise UserError(
+                f"{run}: its documents have changed since training began (other files "
+                "or package versions); train anew in another --workdir"
+            )
+        read_all = source(config)()
+        Corpus.build(folder, read_all, units, tokenizer, limit, quick, contents)
+    wait("corpus")
+    return Corpus.open(run / "corpus")
+
+
+def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None:
+    """The queries that the examples name, each one unit, as a corpus of their own.
+
+    A query that is longer than the limit is cut; how many are is logged.
+    """
+    examples = config.examples.build()
+    if QUERY not in examples.kinds:
+        return None
+    limit, folder = config.limits.query_tokens, run / "queries"
+    if jax.process_index() == 0:
+        facts = corpus_files.read_facts(run / "corpus") or {}
+        own = corpus_lib.fingerprint(None, [examples, Whole()], tokenizer, limit)
+        documents = examples.queries(source(config))
+        print_ = f"{own} {facts.get('fingerprint')}"
+        Corpus.build(folder, documents, Whole(), tokenizer, limit, print_)
+    wait("queries")
+    opened = Corpus.open(folder)
+    long = int((opened.counts > 1).sum())
+    if long:
+        logging.warning(
+            "%d of %d queries have more than limits.query_tokens %d: the rest of each "
+            "is not read",
+            long,
+            len(opened),
+            limit,
+        )
+    return opened
+
+
+def _made_by(config: RunConfig, run: Path) -> bool:
+    """Whether the run's config.json asks for the same tokenizer."""
+    if not (run / "config.json").exists():
+        return False
+    before = read(run)
+    return all(getattr(before, name) == getattr(config, name) for name in OF_TOKENIZER)
+
+
+def _make_tokenizer(config: RunConfig) -> Tokenizer:
+    """The tokenizer that is named, that of `init`, or one trained on the documents.
+
+    Raises:
+      UserError: if it is not the one that the run `init` was trained with.
+    """
+    path, init = config.tokenizer.path, config.init
+    if path or init:
+        loaded = load_tokenizer(path) if path else _tokenizer_of(init)
+        of_run = path and init and continued.is_run(init)
+        if of_run and load_tokenizer(init).sha256 != loaded.sha256:
+            raise UserError(
+                f"tokenizer {path} is not that of init {init}: leave "
+                "--config.tokenizer.path out"
+            )
+        return loaded
+    logging.info("training a tokenizer: %s", config.tokenizer.train.to_json())
+    texts = (
+        full_text(document)
+        for document in source(config)()
+        if config.transductive or document.split in (config.splits.train, None)
+    )
+    return config.tokenizer.train.build()(texts)
+
+
+def _tokenizer_of(init: str) -> Tokenizer:
+    if continued.is_run(init):
+        return load_tokenizer(init)
+    checkpoint = weights.load(init)
+    return load_tokenizer(checkpoint.folder, checkpoint.lowercase)

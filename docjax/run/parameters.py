@@ -1,0 +1,110 @@
+"""The parameters of a run: those it begins with, and those it ended with."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.towers import Towers
+from docjax.errors import UserError
+from docjax.huggingface import weights
+from docjax.run import continued
+from docjax.run.fields import read
+from docjax.run.prepare import Prepared
+from docjax.storage import checkpoint
+
+Params = Any
+
+# Fields of an encoder that may differ from those of the run that it begins with.
+TRAINING = (
+    *("dropout", "dtype", "attention", "sparse", "masked_lm", "name", "parent"),
+)
+
+
+def initial_params(prepared: Prepared) -> Params:
+    """Parameters as the config's `init` says: fresh, of a folder, or of another run.
+
+    What the folder or the run lacks stays fresh, and so does a head.
+
+    Raises:
+      UserError: for weights that do not fit the encoder.
+    """
+    params = fresh_params(prepared.encoder, prepared.config.seed)
+    init = prepared.config.init
+    if not init:
+        return params
+    if continued.is_run(init):
+        return _from_run(Path(init), prepared.encoder, params)
+    return _from_folder(init, prepared, params)
+
+
+def trained_params(prepared: Prepared) -> Params:
+    """The parameters that a run ended with."""
+    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
+    return checkpoint.restore_params(prepared.run, shapes)
+
+
+def _from_folder(init: str, prepared: Prepared, params: Params) -> Params:
+    """The segment encoder of a Hugging Face folder or name, in every tower."""
+    segment = prepared.encoder.segment
+    towers = isinstance(segment, Towers)
+    module = segment.encoder if towers else segment
+    loaded = weights.load(init, masked_lm=getattr(module, "masked_lm", False))
+    wrong = [
+        f"{key} {getattr(module, key, None)!r} (it has {value!r})"
+        for key, value in loaded.keywords.items()
+        if key != "dropout" and getattr(module, key, None) != value
+    ]
+    if wrong or not isinstance(module, loaded.family.module):
+        raise UserError(
+            f"init {init} does not fit encoder.segment {type(module).__name__}: "
+            f"{', '.join(wrong)}; set these with --config.encoder.segment.KEY=VALUE"
+        )
+    own = params["segment"]
+    begun = (
+        {name: _over(tower, loaded.params) for name, tower in own.items()}
+        if towers
+        else _over(own, loaded.params)
+    )
+    return params | {"segment": begun}
+
+
+def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
+    """The encoder of another run."""
+    other = read(run).encoder.build()
+    wrong = [
+        f"{part}.{field.name} {ours!r} (it has {theirs!r})"
+        for part in ("segment", "document")
+        for field in dataclasses.fields(getattr(encoder, part))
+        if field.name not in TRAINING
+        for ours in [getattr(getattr(encoder, part), field.name)]
+        for theirs in [getattr(getattr(other, part), field.name, None)]
+        if ours != theirs
+    ]
+    if wrong:
+        raise UserError(
+            f"init {run} does not fit the encoder: {', '.join(wrong)}; "
+            "set these with --config.encoder.PART.KEY=VALUE"
+        )
+    expected = jax.eval_shape(lambda: fresh_params(other, 0))
+    loaded = checkpoint.restore_params(run, expected)
+    kept = flatten_dict(params, sep="/").keys()
+    loaded = {
+        path: array
+        for path, array in flatten_dict(loaded, sep="/").items()
+        if path in kept and not path.startswith("head/")
+    }
+    return _over(params, unflatten_dict(loaded, sep="/"))
+
+
+def _over(params: Params, loaded: Mapping[str, Any]) -> Params:
+    """The parameters with the loaded ones in place of the fresh ones."""
+    flat = flatten_dict(params, sep="/")
+    for path, array in flatten_dict(loaded, sep="/").items():
+        flat[path] = jnp.asarray(array)
+    return unflatten_dict(flat, sep="/")

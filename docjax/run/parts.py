@@ -1,0 +1,145 @@
+"""The parts of a config: what may stand where, and how a part is built.
+
+A part that trains or evaluates a run is of docjax, from the folder of its choice.
+"""
+
+import dataclasses
+import functools
+import inspect
+import re
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, get_origin
+
+import jraph
+import optax
+
+from docjax import config as config_lib
+from docjax.annotations import shown
+from docjax.data.tokenizer import Tokenizer
+from docjax.encoders.document import DocumentEncoder
+from docjax.errors import UserError
+from docjax.objectives.masked_lm import MaskedLM
+from docjax.objectives.negative_sampling import NegativeSampling
+
+
+class Place(NamedTuple):
+    """What may stand in a field: instances of classes, or functions.
+
+    A function is called with `arguments` values and gives a `result`; without a
+    `result`, only instances may stand there.
+    """
+
+    homes: tuple[str, ...]  # how the dotted names begin
+    classes: tuple[type, ...] = ()
+    arguments: int = 0
+    result: type | None = None
+
+
+INSTANCE = (object,)  # of any class
+PLACES = {
+    "source": Place(("docjax.data.sources.",), (), 0, Iterator),
+    "holdout": Place(("docjax.data.splits.",), (), 1, Iterator),
+    "tokenizer.train": Place(
+        ("docjax.data.tokenizer.", "docjax.data.word_tokenizer."), (), 1, Tokenizer
+    ),
+    "units": Place(("docjax.data.units.",), INSTANCE),
+    "examples": Place(
+        ("docjax.data.examples.", "docjax.retrieval.judged_queries."), INSTANCE
+    ),
+    "views": Place(("docjax.views.",), INSTANCE),
+    "segments": Place(("docjax.data.segments.",), INSTANCE),
+    "graph": Place(("docjax.data.graphs.",), (), 3, jraph.GraphsTuple),
+    "encoder": Place(("docjax.encoders.",), (DocumentEncoder,)),
+    "objective": Place(("docjax.objectives.",), (NegativeSampling, MaskedLM), 2, tuple),
+    "optimizer": Place(
+        ("docjax.training.optimizer.", "docjax.training.rows."),
+        INSTANCE,
+        1,
+        optax.GradientTransformation,
+    ),
+    "tasks": Place(("docjax.tasks.",), INSTANCE),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """The dotted name of a function or class, and its keywords as JSON values."""
+
+    fn: str
+    keywords: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"fn": self.fn} | config_lib.plain(self.keywords)
+
+    def build(self) -> Any:
+        """The instance of the class, or the function bound to its keywords."""
+        return config_lib.build(self.to_json())
+
+    def with_keywords(self, **keywords: Any) -> "Part":
+        """The part with these keywords changed."""
+        return dataclasses.replace(self, keywords=_frozen(self.keywords | keywords))
+
+
+def read_part(node: Any, path: str) -> Part:
+    """The part in the field `path` of a config.
+
+    Raises:
+      UserError: for a part that is not built, or that may not stand there.
+    """
+    place = PLACES[path if path in PLACES else path.partition(".")[0]]
+    if not isinstance(node, Mapping) or "fn" not in node:
+        raise UserError(
+            f"{path} {shown(node)} is not a part: "
+            f"give dict(fn='{place.homes[0]}...', ...)"
+        )
+    built = config_lib.build(node, place.homes, path)
+    _check_place(built, place, f"{path}.fn {node['fn']!r}", path)
+    if isinstance(built, DocumentEncoder):
+        _check_pattern(built.frozen)
+    keywords = {name: value for name, value in node.items() if name != "fn"}
+    return Part(node["fn"], _frozen(keywords))
+
+
+def _check_place(built: Any, place: Place, named: str, path: str) -> None:
+    """Raises UserError if `built` may not stand in its place."""
+    function = isinstance(built, functools.partial)
+    if not function and isinstance(built, place.classes):
+        return
+    if not function or place.result is None:
+        raise UserError(f"{named} does not fit: {path} takes {_asked(place)}")
+    signature = inspect.signature(built)
+    try:
+        signature.bind(*[None] * place.arguments)
+    except TypeError as error:
+        raise UserError(f"{named}: {error}; set it with --config.{path}") from None
+    result = signature.return_annotation
+    if (get_origin(result) or result) not in (place.result, signature.empty):
+        raise UserError(f"{named} does not fit: {path} takes {_asked(place)}")
+
+
+def _asked(place: Place) -> str:
+    """What a place takes, for a message."""
+    names = [f"the class {cls.__name__}" for cls in place.classes]
+    asked = ["a class"] if place.classes == INSTANCE else names
+    if place.result is not None:
+        asked.append(f"a function that gives {place.result.__name__}")
+    return f"{' or '.join(asked)}, under {' or '.join(place.homes)}"
+
+
+def _check_pattern(frozen: Any) -> None:
+    """Raises UserError for a rule on parameter paths that is no regular expression."""
+    try:
+        re.compile(frozen if isinstance(frozen, str) else "")
+    except re.error as error:
+        raise UserError(
+            f"encoder.frozen {frozen!r} is not a regular expression on the paths of "
+            f"parameters: {error}; 'segment/' freezes the segment encoder, '' nothing"
+        ) from None
+
+
+def _frozen(node: Any) -> Any:
+    """JSON values that nobody can change."""
+    if isinstance(node, Mapping):
+        return types.MappingProxyType({key: _frozen(x) for key, x in node.items()})
+    return tuple(map(_frozen, node)) if isinstance(node, (list, tuple)) else node

@@ -1,0 +1,103 @@
+"""How a run goes on with its config, and what its data fill in."""
+
+import json
+
+import pytest
+
+from benchmarks.translated_config import translated
+from configs import graph_roberta, graph_roberta_classify
+from docjax.config import plain
+from docjax.errors import UserError
+from docjax.run import continued, fields
+
+SMOKE = translated(plain(graph_roberta.get_config("smoke")))
+CLASSIFIER = translated(plain(graph_roberta_classify.get_config("smoke")))
+
+
+def begin(run, config: fields.RunConfig) -> None:
+    (run / "config.json").write_text(json.dumps(config.to_json()))
+    (run / "metrics.jsonl").write_text("")
+
+
+def test_a_begun_run_goes_on_with_the_same_config_and_other_reports(tmp_path):
+    begin(tmp_path, fields.resolve(SMOKE))
+    free = {"log_every": 7, "evaluate_every": 9, "tensorboard": True}
+    continued.check_same(fields.resolve(SMOKE | free), tmp_path)
+
+
+def test_a_begun_run_does_not_go_on_with_another_config(tmp_path):
+    begin(tmp_path, fields.resolve(SMOKE))
+    other = fields.resolve(SMOKE | {"batch": 8, "seed": 3})
+    with pytest.raises(
+        UserError, match=r"another config: seed, batch differ \(seed was 0"
+    ):
+        continued.check_same(other, tmp_path)
+    (tmp_path / "metrics.jsonl").unlink()  # nothing is trained yet
+    continued.check_same(other, tmp_path)
+
+
+def test_a_begun_run_goes_on_with_the_classes_of_its_documents(tmp_path):
+    asked = fields.resolve(CLASSIFIER)
+    begin(tmp_path, continued.fill_classes(asked, ["a", "b", "c"]))
+    continued.check_same(asked, tmp_path)
+    four = continued.fill_classes(asked, ["a", "b", "c", "d"])
+    with pytest.raises(UserError, match="another config: encoder differ"):
+        continued.check_same(four, tmp_path)
+
+
+def test_the_head_gets_the_classes_of_the_documents():
+    filled = continued.fill_classes(fields.resolve(CLASSIFIER), ["a", "b", "c"])
+    assert filled.encoder.keywords["head"]["classes"] == 3
+    assert filled.labels == ("a", "b", "c")
+    assert continued.fill_classes(filled, ["a", "b", "c"]) == filled
+    with pytest.raises(UserError, match="the head has 3 classes, the documents 2 lab"):
+        continued.fill_classes(filled, ["a", "b"])
+    with pytest.raises(UserError, match="at least 2 are needed"):
+        continued.fill_classes(fields.resolve(CLASSIFIER), ["a"])
+
+
+def test_a_config_without_classes_keeps_no_labels():
+    config = fields.resolve(SMOKE)
+    assert continued.fill_classes(config, ["a", "b"]) is config
+
+
+def test_the_vocabulary_is_that_of_the_trained_tokenizer_or_of_the_run(tmp_path):
+    config = fields.resolve(SMOKE)
+    filled = continued.fill_vocabulary(config, 300)
+    assert filled.encoder.keywords["segment"]["vocabulary"] == 300
+    begin(tmp_path, filled)
+    (tmp_path / "checkpoints").mkdir()
+    onward = fields.resolve(SMOKE | {"init": str(tmp_path)})
+    onward = continued.fill_vocabulary(onward, 400)
+    assert onward.encoder.keywords["segment"]["vocabulary"] == 300
+
+
+@pytest.mark.parametrize("change", [{"init": "roberta-base"}, {"tokenizer": "a"}])
+def test_a_named_tokenizer_leaves_the_vocabulary(change):
+    if "tokenizer" in change:
+        change = {"tokenizer": SMOKE["tokenizer"] | {"path": "a"}}
+    config = fields.resolve(SMOKE | change)
+    assert continued.fill_vocabulary(config, 300) == config
+
+
+def test_a_run_to_compare_with_must_be_there(tmp_path):
+    config = fields.resolve(SMOKE | {"report": {"compare": [str(tmp_path)]}})
+    with pytest.raises(UserError, match="no run is there, train it first"):
+        continued.check_compared(config)
+    (tmp_path / "metrics.jsonl").write_text("")
+    continued.check_compared(config)
+
+
+@pytest.mark.parametrize("config", [SMOKE, CLASSIFIER])
+def test_the_shipped_encoders_fit(config):
+    continued.check_encoder(fields.resolve(config))
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"heads": 0}, {"heads": 5}, {"layers": 10**8}, {"pooling": "x"}]
+)
+def test_sizes_that_do_not_fit_are_found_before_the_corpus_is_read(sizes):
+    encoder = SMOKE["encoder"] | {"segment": SMOKE["encoder"]["segment"] | sizes}
+    with pytest.raises(UserError) as error:
+        continued.check_encoder(fields.resolve(SMOKE | {"encoder": encoder}))
+    assert "\n" not in str(error.value)

@@ -1,0 +1,82 @@
+"""A part may stand where it is used, and nowhere else."""
+
+import functools
+
+import pytest
+
+from benchmarks.translated_config import translated
+from configs import graph_roberta
+from docjax.config import plain
+from docjax.errors import UserError
+from docjax.objectives.infonce import infonce
+from docjax.run.parts import read_part
+
+SMOKE = translated(plain(graph_roberta.get_config("smoke")))
+JSONL = "docjax.data.sources.jsonl.jsonl"
+
+
+def message(node, path: str) -> str:
+    with pytest.raises(UserError) as error:
+        read_part(node, path)
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_a_part_is_built_with_its_keywords():
+    part = read_part(SMOKE["objective"], "objective")
+    built = part.build()
+    assert isinstance(built, functools.partial) and built.func is infonce
+    assert built.keywords == dict(part.keywords)
+
+
+def test_changed_keywords_leave_the_part_as_it_was():
+    part = read_part(SMOKE["encoder"], "encoder")
+    small = part.with_keywords(segment={**part.keywords["segment"], "layers": 9})
+    assert part.to_json() == SMOKE["encoder"]
+    assert small.build().segment.layers == 9
+
+
+@pytest.mark.parametrize(
+    "path, fn",
+    [
+        ("source", "docjax.data.graphs.full"),
+        ("objective", "docjax.views.halves.Halves"),
+        ("objective", "subprocess.Popen"),
+        ("optimizer", "docjax.training.loop.Stopped"),
+        ("encoder", "docjax.encoders"),
+        ("units", None),
+        ("units", 3),
+    ],
+)
+def test_a_function_from_another_folder_is_refused(path, fn):
+    assert message({"fn": fn}, path).startswith(f"{path}.fn {fn!r} is not under docjax")
+
+
+@pytest.mark.parametrize(
+    "path, node, text",
+    [
+        ("source", {"fn": JSONL}, "missing a required argument: 'path'; set it with"),
+        ("source", {"fn": "docjax.data.sources.pydocs.stamp"}, "that gives Iterator"),
+        ("graph", {"fn": "docjax.data.graphs.adjacency"}, "too many positional"),
+        ("encoder", {"fn": "docjax.encoders.pooling.Mean"}, "class DocumentEncoder"),
+        ("holdout", {"fn": "docjax.data.splits.trained_on"}, "argument: 'corpus'"),
+        ("tokenizer.train", {"fn": "docjax.data.tokenizer.check_fits"}, "'vocabulary'"),
+        ("views", {"fn": "docjax.views.rewritten.write"}, "views takes a class, under"),
+    ],
+)
+def test_a_function_with_another_use_is_refused(path, node, text):
+    assert text in message(node, path) and node["fn"] in message(node, path)
+
+
+@pytest.mark.parametrize("node", [None, 3, "docjax.data.units.whole", [], {}, {"x": 1}])
+def test_what_is_no_part_is_refused(node):
+    assert "is not a part: give dict(fn='docjax.data.units...." in message(
+        node, "units"
+    )
+
+
+def test_keywords_of_inner_parts_are_named_with_their_path():
+    node = SMOKE["encoder"] | {"segment": SMOKE["encoder"]["segment"] | {"heads": "4"}}
+    text = "encoder.segment.heads '4' is not a whole number from 0 to 2**31 - 1"
+    assert message(node, "encoder").startswith(text)
