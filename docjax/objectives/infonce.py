@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from docjax.errors import UserError
-from docjax.kernels import unit
+from docjax.kernels import EXACT, unit
 from docjax.types import SIMILARITIES
 
 
@@ -50,7 +50,7 @@ def infonce(
     if similarity == "cosine":
         vectors = unit(vectors)
     rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
-    logits = rows @ candidates.T / temperature
+    logits = jnp.matmul(rows, candidates.T, precision=EXACT) / temperature
     losses, accuracy, negatives = _direction(logits, mask, include_positive)
     if symmetric:
         b = len(rows)
