@@ -67,7 +67,7 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     for step in range(int(state.step) + 1, steps + 1):
         batch, documents = next(data)
         measured = trainer.measure(batch)
-        with memory.told():
+        with memory.out_of_memory_as_user_error():
             state, found = trainer.step(state, trainer.put(batch), key)
         loop.after(step, state, found, documents, measured)
     loop.stop.restore()

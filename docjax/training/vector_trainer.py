@@ -35,10 +35,6 @@ class VectorTrainer:
         self.cache = GradientCache(
             prepared.encoder, objective, mesh, prepared.views.queries
         )
-        if not prepared.encoder.frozen:
-            shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-            width = self.batches.widths()[-1]
-            memory.check(self.cache, shapes["segment"], config["microbatch"], width)
 
     @property
     def epoch_steps(self) -> int:
@@ -54,7 +50,19 @@ class VectorTrainer:
             )
         self.optimizer = make(steps)
         self.step = make_step(self.cache, self.optimizer)
+        if not self.prepared.encoder.frozen:
+            self._check_memory()
         return self.batches.dataset(steps)
+
+    def _check_memory(self) -> None:
+        """Raises UserError if a step with the segments of an average batch is too large."""
+        batches, encoder = self.batches, self.prepared.encoder
+        counts = batches.corpus.counts[batches.documents]
+        read = np.minimum(counts, batches.limit or counts).mean()
+        segments = int(batches.batch * batches.views.count * read)
+        state = jax.eval_shape(lambda: self.begin(fresh_params(encoder, 0)))
+        width = batches.widths()[-1]
+        memory.check(self.cache, state, batches.microbatch, width, segments)
 
     def begin(self, params: Any) -> State:
         """The state before the first step."""

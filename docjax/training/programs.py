@@ -1,0 +1,105 @@
+"""The programs of a training step, traced from the shapes of their arguments alone.
+
+A trace can be lowered and compiled for any platform: to ask how much memory a step
+takes before it runs, and to look at a program for a pod on a machine without a chip.
+The arguments lie where those of a real step do, so a real step calls the program that
+was compiled for its trace and compiles none.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.stages import Traced
+
+from docjax.training.gradient_cache import GradientCache
+from docjax.training.sharding import abstract
+from docjax.types import Batch, Microbatch
+
+Shapes = Any  # a tree of arrays or of shapes
+INDEX = jax.ShapeDtypeStruct((), jnp.int32)
+
+
+def microbatch_shape(rows: int, width: int) -> Microbatch:
+    """A micro-batch of `rows` segments of `width` tokens."""
+    shape = lambda *dimensions: jax.ShapeDtypeStruct(dimensions, jnp.int32)
+    return Microbatch(shape(rows, width), shape(rows))
+
+
+def vector_shape(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Shapes:
+    """The vectors of a micro-batch, [n d]."""
+    encode = lambda params, microbatch: cache.encoder.apply(
+        {"params": params}, *microbatch, method="segments"
+    )
+    return jax.eval_shape(encode, params, microbatch)
+
+
+def encode(
+    cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
+) -> Traced:
+    """The first pass: a micro-batch to its vectors."""
+    whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
+    return GradientCache._encode.trace(
+        cache,
+        jax.tree.map(whole, params["segment"]),
+        jax.tree.map(rows, microbatch),
+        INDEX,
+        _key(cache, dropout),
+    )
+
+
+def objective(
+    cache: GradientCache,
+    params: Shapes,
+    vectors: Shapes,
+    batch: Batch,
+    dropout: bool = True,
+) -> Traced:
+    """The second pass: all vectors [micro-batches n d] to the loss and its gradient.
+
+    `batch` has no micro-batches.
+    """
+    whole, columns = abstract(cache.mesh), abstract(cache.mesh, None, "data")
+    rest = {name: part for name, part in params.items() if name != "segment"}
+    labels = jax.tree.map(abstract(cache.mesh, "data"), batch.labels)
+    return GradientCache._objective.trace(
+        cache,
+        jax.tree.map(whole, rest),
+        jax.tree.map(columns, vectors),
+        jax.tree.map(columns, batch)._replace(labels=labels),
+        _key(cache, dropout),
+    )
+
+
+def pull_back(
+    cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
+) -> Traced:
+    """The third pass: the gradient of a micro-batch, added to each device's sum."""
+    whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
+    return GradientCache._pull_back.trace(
+        cache,
+        _totals(cache, params["segment"]),
+        jax.tree.map(whole, params["segment"]),
+        rows(vector_shape(cache, params, microbatch)),
+        jax.tree.map(rows, microbatch),
+        INDEX,
+        _key(cache, dropout),
+    )
+
+
+def add_up(cache: GradientCache, params: Shapes) -> Traced:
+    """The sum of all devices' gradients."""
+    return GradientCache._sum.trace(cache, _totals(cache, params["segment"]))
+
+
+def _totals(cache: GradientCache, segment: Shapes) -> Shapes:
+    """A gradient of the segment encoder for each device."""
+    rows = abstract(cache.mesh, "data")
+    each = lambda a: rows(jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype))
+    return jax.tree.map(each, segment)
+
+
+def _key(cache: GradientCache, dropout: bool) -> Shapes:
+    if not dropout:
+        return None
+    return abstract(cache.mesh)(jax.eval_shape(lambda: jax.random.key(0)))
