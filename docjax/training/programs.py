@@ -61,12 +61,12 @@ def objective(
     """
     whole, columns = abstract(cache.mesh), abstract(cache.mesh, None, "data")
     rest = {name: part for name, part in params.items() if name != "segment"}
-    labels = jax.tree.map(abstract(cache.mesh, "data"), batch.labels)
+    labels = abstract(cache.mesh, "data")(batch.labels)
     return GradientCache._objective.trace(
         cache,
         jax.tree.map(whole, rest),
         jax.tree.map(columns, vectors),
-        jax.tree.map(columns, batch)._replace(labels=labels),
+        jax.tree.map(columns, batch._replace(labels=None))._replace(labels=labels),
         _key(cache, dropout),
     )
 

@@ -40,17 +40,6 @@ def test_values_and_gradients_are_those_of_the_definition(tokens, queries, monke
         np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
-@pytest.fixture
-def cudnn(monkeypatch):
-    """Makes JAX find a cuDNN, so that programs for a GPU can be lowered without one."""
-    module._has_cudnn.cache_clear()
-    where = "jax._src.cudnn.fused_attention_stablehlo.check_cudnn_version"
-    monkeypatch.setattr(where, lambda: 91000)
-    yield
-    module._has_cudnn.cache_clear()
-    jax.clear_caches()  # a traced call of cuDNN would be found there again
-
-
 def gradient_program(platform, queries, tokens, width, dtype="bfloat16", **options):
     """The lowered gradient of attention with 2 heads."""
     draw = lambda t: jax.ShapeDtypeStruct((3, t, 2, width), dtype)
