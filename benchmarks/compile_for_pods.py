@@ -221,7 +221,7 @@ def main() -> None:
     # libtpu reads its environment once, when jax is imported: so in a process of its own.
     environment = os.environ | ENVIRONMENT | {"TPU_LIBRARY_PATH": found}
     command = [sys.executable, *sys.argv, "--inside"]
-    sys.exit(subprocess.run(command, env=environment).returncode)
+    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 if __name__ == "__main__":
