@@ -41,7 +41,7 @@ def get_config(variant: str = "") -> ConfigDict:
         training_segments=10,
         inference_segments=placeholder(int),
     )
-    config.graph = placeholder(dict)
+    config.graph = None
     config.encoder.segment.update(
         vocabulary=30522,
         positions=512,

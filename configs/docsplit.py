@@ -38,7 +38,7 @@ def get_config(variant: str = "") -> ConfigDict:
         training_segments=1,
         inference_segments=1,
     )
-    config.graph = placeholder(dict)
+    config.graph = None
     config.encoder.segment.update(
         vocabulary=30522,
         positions=512,
