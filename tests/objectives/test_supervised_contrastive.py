@@ -36,13 +36,13 @@ def by_hand(given, temperature, together) -> tuple[float, float, float]:
     every = [(v, i) for v in range(views) for i in range(B)]
     losses, positives = [], []
     for anchor in every:
-        score = lambda other: double[anchor] @ double[other] / temperature
         others = [one for one in every if one != anchor]
-        total = np.log(sum(np.exp(score(one)) for one in others))
+        score = {one: double[anchor] @ double[one] / temperature for one in others}
+        total = np.log(sum(np.exp(score[one]) for one in others))
         own = [one for one in others if together(anchor[1], one[1])]
         positives.append(len(own))
         if own:
-            losses.append(-np.mean([score(one) - total for one in own]))
+            losses.append(-np.mean([score[one] - total for one in own]))
     return np.mean(losses), np.mean(positives), len(losses) / len(every)
 
 
