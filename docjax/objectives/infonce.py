@@ -81,7 +81,7 @@ def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
     if targets.related is None:
         return jnp.ones((b, m), bool)
     shape = tuple(targets.related.shape)
-    if shape[0] != b or not shape[1] or m % shape[1]:
+    if shape not in ((b, m), (b, b)):
         raise UserError(
             f"targets.related has shape {list(shape)}: {b} examples with {m} candidates "
             f"need [{b}, {m}], or [{b}, {b}] for relations of documents"
