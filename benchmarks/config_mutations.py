@@ -31,7 +31,6 @@ import numpy as np
 from beartype import BeartypeConf, door
 
 import docjax
-from benchmarks.translated_config import translated
 from docjax import config as config_lib
 from docjax.errors import UserError
 from docjax.run import continued, fields
@@ -53,7 +52,7 @@ def shipped() -> dict[str, dict[str, Any]]:
     """Every shipped config at `:smoke`, as JSON values."""
     modules = {name: importlib.import_module(f"configs.{name}") for name in NAMES}
     return {
-        name: translated(config_lib.plain(module.get_config("smoke")))
+        name: config_lib.plain(module.get_config("smoke"))
         for name, module in modules.items()
     }
 

@@ -12,7 +12,8 @@ from configs import graph_roberta
 from docjax import main
 from docjax.model import inference
 from docjax.run import frozen
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -41,10 +42,10 @@ def config(corpus: Path, seed: int = 0):
     found = graph_roberta.get_config("smoke")
     found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
     found.tokenizer.train.vocabulary = 270
-    found.segments.words = 10
+    found.units.words = 10
     found.batch = 8  # of 14
     found.seed = seed
-    found.encoder.frozen = True
+    found.encoder.frozen = "segment/"
     found.encoder.segment.normalize = True
     found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
     return found

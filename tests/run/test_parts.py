@@ -4,14 +4,13 @@ import functools
 
 import pytest
 
-from benchmarks.translated_config import translated
 from configs import graph_roberta
 from docjax.config import plain
 from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
 from docjax.run.parts import read_part
 
-SMOKE = translated(plain(graph_roberta.get_config("smoke")))
+SMOKE = plain(graph_roberta.get_config("smoke"))
 JSONL = "docjax.data.sources.jsonl.jsonl"
 
 

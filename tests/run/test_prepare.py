@@ -16,7 +16,8 @@ from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.run import prepare as prepare_lib
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -37,7 +38,7 @@ def config(corpus: Path, **fields):
     found = graph_roberta.get_config("smoke")
     found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
     found.tokenizer.train.vocabulary = 270
-    found.segments.words = 10
+    found.units.words = 10
     found.batch = found.microbatch = 8
     found.update_from_flattened_dict(fields)
     return found

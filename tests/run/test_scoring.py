@@ -10,7 +10,8 @@ from configs import graph_roberta
 from docjax import main
 from docjax.errors import UserError
 from docjax.model import inference
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 from docjax.training import loop, sharding
 from docjax.types import TaskData
@@ -56,7 +57,7 @@ def config(rows, tmp_path_factory):
         found = graph_roberta.get_config("smoke")
         found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
         found.tokenizer.train.vocabulary = 270
-        found.segments.words = 10
+        found.units.words = 10
         found.splits.validation = "validation"
         found.tasks = {name: TASKS[name] for name in names or TASKS}
         rest = dict(batch=8, steps=3, evaluate_every=1, checkpoint_every=3)
