@@ -21,7 +21,6 @@ everything in seconds.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
@@ -34,14 +33,14 @@ def get_config(variant: str = "") -> ConfigDict:
     config.segments = dict(fn="docjax.data.segments.Chunks")
     config.examples = dict(fn="docjax.data.examples.Documents", related="links")
     config.views = dict(fn="docjax.views.sections.Sections", count=2)
-    config.limits = dict(
+    config.limits.update(
         segment_tokens=512,
         query_tokens=512,
-        training_units=placeholder(int),
+        training_units=None,
         training_segments=10,
-        inference_segments=placeholder(int),
+        inference_segments=None,
     )
-    config.graph = placeholder(dict)
+    config.graph = None
     config.encoder.segment.update(
         vocabulary=30522,
         positions=512,

@@ -110,6 +110,19 @@ def begun(tmp_path_factory) -> Callable[..., Path]:
     return begin
 
 
+@pytest.fixture
+def cudnn(monkeypatch):
+    """Makes JAX find a cuDNN, so that programs for a GPU can be lowered without one."""
+    from docjax.encoders import attention
+
+    attention._has_cudnn.cache_clear()
+    where = "jax._src.cudnn.fused_attention_stablehlo.check_cudnn_version"
+    monkeypatch.setattr(where, lambda: 91000)
+    yield
+    attention._has_cudnn.cache_clear()
+    jax.clear_caches()  # a traced call of cuDNN would be found there again
+
+
 @pytest.fixture(scope="module")
 def one_device():
     """Runs of this module have one of the devices: they are compiled in half the time."""

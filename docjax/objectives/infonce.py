@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
-from docjax.kernels import unit
+from docjax.kernels import EXACT, unit
 from docjax.types import SIMILARITIES, Targets
 
 Metrics = dict[str, Float[Array, ""]]
@@ -50,7 +50,7 @@ def infonce(
     if similarity == "cosine":
         vectors = unit(vectors)
     rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
-    logits = _products(rows, candidates) / temperature
+    logits = jnp.matmul(rows, candidates.T, precision=EXACT) / temperature
     counted = candidates_of(targets, *logits.shape)
     losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
@@ -81,13 +81,6 @@ def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
             f"need [{b}, {m}], or [{b}, {b}] for relations of documents"
         )
     return ~jnp.tile(targets.related, (1, m // shape[1])) | own
-
-
-def _products(
-    rows: Float[Array, "b d"], candidates: Float[Array, "m d"]
-) -> Float[Array, "b m"]:
-    """All similarities, in float32 on every device."""
-    return jnp.matmul(rows, candidates.T, precision=jax.lax.Precision.HIGHEST)
 
 
 def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:

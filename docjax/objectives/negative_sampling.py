@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from docjax.errors import UserError
-from docjax.kernels import row_sums, settle
+from docjax.kernels import EXACT, materialize, row_sums
 
 CONTEXTS = ("left", "shrunk", "full")
 DRAWS = 4
@@ -131,10 +131,10 @@ class NegativeSampling:
         context, counts = self._context(rows.words, real, window)
         means = self._estimates(rows.drawn)
         share = 1 / (counts + 1) if self.combine == "mean" else jnp.ones_like(counts)
-        u = settle((context + means[estimates]) * share[..., None])
+        u = materialize((context + means[estimates]) * share[..., None])
 
         right = row_sums(u * rows.targets)
-        wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u)
+        wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u, precision=EXACT)
         weights = (words[:, None] != noise[..., None]) * real[:, None]
         loss = (jax.nn.softplus(-right) * real).sum()
         loss += (jax.nn.softplus(wrong) * weights).sum()
@@ -142,14 +142,16 @@ class NegativeSampling:
         of_right = -jax.nn.sigmoid(-right) * real
         of_wrong = jax.nn.sigmoid(wrong) * weights
         # The factors of both products lie as they are multiplied fastest.
-        turned = settle(of_wrong.swapaxes(1, 2))
-        of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise)
-        of_u = settle((of_u + of_right[..., None] * rows.targets) * share[..., None])
+        turned = materialize(of_wrong.swapaxes(1, 2))
+        of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise, precision=EXACT)
+        of_u = materialize(
+            (of_u + of_right[..., None] * rows.targets) * share[..., None]
+        )
         found = Rows(
             words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, estimates, rows.drawn.shape),
             targets=of_right[..., None] * u,
-            noise=jnp.einsum("ikn,ind->ikd", of_wrong, u),
+            noise=jnp.einsum("ikn,ind->ikd", of_wrong, u, precision=EXACT),
         )
         return loss, found
 

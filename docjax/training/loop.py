@@ -71,7 +71,7 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     for step in range(begun + 1, steps + 1):
         batch, _ = next(data)
         counts = trainer.measure(batch)
-        with memory.told():
+        with memory.out_of_memory_as_user_error():
             state, metrics = trainer.step(state, trainer.put(batch), key)
             loop.after(step, state, metrics, counts)
     loop.stop.restore()
