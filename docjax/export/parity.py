@@ -85,7 +85,7 @@ def _sentence_transformer(folder: Path) -> Any:
 def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
     """The first words of some documents that are short enough for queries."""
     own, most = model.tokenizer, model.limits
-    room = min(most["query_tokens"], most["segment_tokens"])
+    room = min(most.query_tokens, most.segment_tokens)
     room -= len(own.prefix) + len(own.suffix)
     words = [full_text(document).split() for document in documents[:ROWS]]
     texts = [" ".join(first[:count]) for first in words for count in QUERIES]

@@ -59,7 +59,7 @@ def test_a_function_from_another_folder_is_refused(path, fn):
         ("source", {"fn": "docjax.data.sources.pydocs.stamp"}, "that gives Iterator"),
         ("graph", {"fn": "docjax.data.graphs.adjacency"}, "too many positional"),
         ("encoder", {"fn": "docjax.encoders.pooling.Mean"}, "class DocumentEncoder"),
-        ("holdout", {"fn": "docjax.data.splits.trained_on"}, "argument: 'corpus'"),
+        ("holdout", {"fn": "docjax.data.splits.rows"}, "argument: 'name'"),
         ("tokenizer.train", {"fn": "docjax.data.tokenizer.check_fits"}, "'vocabulary'"),
         ("views", {"fn": "docjax.views.rewritten.write"}, "views takes a class, under"),
     ],

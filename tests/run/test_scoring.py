@@ -129,8 +129,9 @@ def test_vectors_and_queries_are_those_of_the_model(plain, rows):
 
 
 def test_parts_are_those_that_the_config_names(scoring):
-    run, params = scoring(change=lambda row: row | {"split": row["split"] + "!"})
-    run.prepared.config["splits"].update(train="train!", test="test!", validation=None)
+    names = dict(train="train!", test="test!", validation=None)
+    change = lambda row: row | {"split": row["split"] + "!"}
+    run, params = scoring(change=change, splits=names)
     data = run.data(params)
     assert [one.split for one in data.documents("test")] == ["test!"] * 8
     assert len(data.labels("train")) == 16 and data.labels("validation") == []
