@@ -259,7 +259,7 @@ OTHERS = {
         DocumentEncoder(BERT, Mean(normalize=True)), units=Whole(), limits=ONE
     ),
     "joined sentences": lambda: small(
-        DocumentEncoder(MASKED, Mean(), head=TrainingHead(4)),
+        DocumentEncoder(MASKED, Mean(), head=TrainingHead()),
         units=Sentences(),
         segments=Joined(),
     ),
