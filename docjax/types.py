@@ -25,6 +25,9 @@ import numpy as np
 from jaxtyping import Float
 
 SIMILARITIES = ("cosine", "dot")  # of vectors
+
+Run = dict[str, dict[str, float]]  # query id -> document id -> score
+Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 DOCUMENT, QUERY = "document", "query"  # the kinds of a view: how its vector is made
 
 

@@ -20,9 +20,8 @@ from docjax.errors import UserError
 from docjax.model.encode_file import check_output
 from docjax.model.search import search
 from docjax.retrieval import bm25, collection, negatives
-from docjax.retrieval.collection import Qrels, Run
 from docjax.storage import json_file
-from docjax.types import Document
+from docjax.types import Document, Qrels, Run
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.encoders.pooling import Classifier
 from docjax.encoders.towers import Towers
 from docjax.types import DOCUMENT, QUERY, Graphs
 
@@ -38,7 +37,12 @@ class DocumentEncoder(nn.Module):
     @property
     def classifies(self) -> bool:
         """Whether there is a head that gives classes."""
-        return isinstance(self.head, Classifier)
+        return self.head is not None and self.head.classifies
+
+    @property
+    def attends(self) -> bool:
+        """Whether the document encoder has attention to explain."""
+        return self.document.attends
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; nothing if there is only one."""

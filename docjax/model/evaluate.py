@@ -19,7 +19,6 @@ from docjax.data.pairs import read_pairs
 from docjax.data.sources.jsonl import check_again, jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
-from docjax.model.encode_file import encode_once
 from docjax.model.search import query_vectors
 from docjax.tasks.classification import Linear
 from docjax.tasks.clustering import Clustering
@@ -133,7 +132,7 @@ class FileData:
         self, documents: Iterable[Document]
     ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
         counts: dict[str, Any] = {}
-        yield from encode_once(self.model, documents, counts)
+        yield from self.model.encode_once(documents, counts)
         self.model.warn(counts)
 
     def _predictions(self, vectors: Float[np.ndarray, "c d"]) -> list[str] | None:

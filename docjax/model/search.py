@@ -7,10 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.model.document_model import DocumentModel
-from docjax.model.encode_file import encode_once
 from docjax.retrieval import index
-from docjax.retrieval.collection import Run
-from docjax.types import Document
+from docjax.types import Document, Run
 
 TOP = 1000
 
@@ -28,7 +26,7 @@ def search(
     what the model's cap leaves out.
     """
     asked = query_vectors(model, list(queries.values()))
-    vectors = encode_once(model, documents, counts)
+    vectors = model.encode_once(documents, counts)
     cosine = model.similarity_fn_name == "cosine"
     return index.nearest(list(queries), asked, vectors, top, cosine=cosine)
 
