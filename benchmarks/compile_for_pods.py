@@ -31,9 +31,9 @@ from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
 
 from configs import graph_roberta
-from docjax import config as config_lib
 from docjax.data.segment_batches import round_up
 from docjax.encoders.document import fresh_params
+from docjax.parts import named
 from docjax.training import memory, programs
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.optimizer import adamw
@@ -105,10 +105,10 @@ def library() -> str | None:
 
 def setting(topology: str, layers: int, rows: int, width: int) -> Setting:
     """graph-roberta with `layers` layers; `rows` segments of a micro-batch a device."""
-    node = config_lib.plain(graph_roberta.get_config())
+    node = named.plain(graph_roberta.get_config())
     node["encoder"]["segment"]["layers"] = layers
-    encoder = config_lib.build(node["encoder"])
-    objective = config_lib.build(node["objective"])
+    encoder = named.build(node["encoder"])
+    objective = named.build(node["objective"])
     pod = topologies.get_topology_desc(platform="tpu", topology_name=topology)
     devices = np.array(pod.devices).reshape(-1)
     mesh = Mesh(devices, ("data",), axis_types=(AxisType.Auto,))

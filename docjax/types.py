@@ -164,6 +164,11 @@ class ReadLimits(NamedTuple):
     query_tokens: int
     inference_segments: int | None
 
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> "ReadLimits":
+        """Those among the limits of a config or of docjax.json."""
+        return cls(*(node[name] for name in cls._fields))
+
 
 class Microbatch(NamedTuple):
     """Segments of similar length that the transformer reads in one call."""
@@ -277,6 +282,8 @@ class Views(Protocol):
 class SegmentEncoder(Protocol):
     """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
 
+    has_towers: bool  # there are several, and each view says which one reads it
+
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None
     ) -> Any: ...
@@ -290,6 +297,7 @@ class DocumentEncoder(Protocol):
     """
 
     sparse: bool  # graphs are read as edges
+    attends: bool  # it has attention to explain
 
     def __call__(
         self, vectors: Any, lengths: Any, places: Any, graphs: Graphs

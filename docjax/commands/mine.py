@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import docjax
-from docjax import config as config_lib
 from docjax.errors import UserError
 from docjax.model.encode_file import check_output
 from docjax.model.search import search
+from docjax.parts import named
 from docjax.retrieval import bm25, collection, negatives
 from docjax.storage import json_file
 from docjax.types import Document, Qrels, Run
@@ -101,7 +101,7 @@ def _of_folder(folder: Path, flags: argparse.Namespace) -> Judged:
 def _of_run(run: Path) -> Judged:
     """The documents that a run trains on."""
     config = json_file.read(run / "config.json")
-    source, holdout = (config_lib.build(config[name]) for name in ("source", "holdout"))
+    source, holdout = (named.build(config[name]) for name in ("source", "holdout"))
     trained = (config["splits"]["train"], None)
 
     def documents() -> Iterator[Document]:

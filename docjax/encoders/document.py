@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.encoders.towers import Towers
 from docjax.types import DOCUMENT, QUERY, Graphs
 
 
@@ -46,13 +45,13 @@ class DocumentEncoder(nn.Module):
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; nothing if there is only one."""
-        if isinstance(self.segment, Towers):
+        if self.segment.has_towers:
             return self.segment.of_views(kinds)
         return ()
 
     def tower(self, kind: str) -> int | None:
         """The tower that reads documents or queries; None: there is only one."""
-        if isinstance(self.segment, Towers):
+        if self.segment.has_towers:
             return self.segment.of_kind(kind)
         return None
 
@@ -65,7 +64,7 @@ class DocumentEncoder(nn.Module):
         tower: int | None = None,
     ) -> Float[Array, "n d"]:
         """Segment vectors; `keys` [n] turn dropout on."""
-        if isinstance(self.segment, Towers):
+        if self.segment.has_towers:
             return self.segment(tokens, lengths, places, keys, tower or 0)
         return self.segment(tokens, lengths, places, keys)
 

@@ -220,6 +220,23 @@ class DocumentModel:
 
     encode_query = encode_queries  # its name in sentence-transformers
 
+    def encode_queries_of_any_length(
+        self, texts: Sequence[str]
+    ) -> Float[np.ndarray, "q d"]:
+        """Query vectors; a text longer than the model's queries is read as a document."""
+        if not len(texts):
+            return self._no_vectors()
+        special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
+        room = min(self.limits.query_tokens, self.limits.segment_tokens) - special
+        long = np.array([len(ids) > room for ids in self.tokenizer.encode(texts)])
+        vectors: list[Any] = [None] * len(texts)
+        for which, encode in ((~long, self.encode_queries), (long, self.encode)):
+            rows = np.flatnonzero(which)
+            some = encode([texts[row] for row in rows]) if len(rows) else ()
+            for row, vector in zip(rows, some, strict=True):
+                vectors[row] = vector
+        return np.stack(vectors)
+
     def segment_vectors(
         self, documents: Sequence[Item], *, batch_size: int | None = None
     ) -> list[SegmentVectors]:
