@@ -7,7 +7,7 @@ What is compared are the vectors of one model; the page that shows it is
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -106,6 +106,7 @@ def read(
     )
 
 
+@runtime_checkable
 class Encodes(Protocol):
     """A model that encodes segments, and documents from them."""
 
@@ -138,7 +139,7 @@ def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
     )
 
 
-def check_pairs(sides: Sequence[Side], most: int = PAIRS) -> None:
+def check_pairs(sides: Sequence[Side], most: int) -> None:
     """Raises UserError for more than `most` pairs of segments."""
     if math.prod(len(side.segments) for side in sides) > most:
         a, b = (f"{len(side.segments):,}" for side in sides)
