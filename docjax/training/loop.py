@@ -134,7 +134,7 @@ class _Loop:
     sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
     def after(
-        self, step: int, state: State, metrics: dict, counts: dict[str, float]
+        self, step: int, state: State, metrics: dict, counts: dict[str, int]
     ) -> None:
         """Looks at a step that was handed to the device; `counts` are of its batch.
 

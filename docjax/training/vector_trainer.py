@@ -61,7 +61,7 @@ class VectorTrainer:
         """The batch on the devices."""
         return sharding.put_batch(batch, self.mesh)
 
-    def measure(self, batch: Batch) -> dict[str, float]:
+    def measure(self, batch: Batch) -> dict[str, int]:
         """Tokens that are read, and the positions that are computed for them."""
         computed, real = padding(batch)
         return {"computed": computed, "real": real, "tokens": int(batch.lengths.sum())}

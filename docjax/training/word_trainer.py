@@ -93,7 +93,7 @@ class WordTrainer:
         )
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
-    def measure(self, batch: WordBatch) -> dict[str, float]:
+    def measure(self, batch: WordBatch) -> dict[str, int]:
         """Words, and the places of blocks that are computed for them."""
         words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
         computed = blocks * batch.blocks.words[0, 0].size
