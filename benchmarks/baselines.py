@@ -19,9 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import normalized_mutual_info_score
 
 import docjax
-from docjax import config as config_lib
-from docjax.data.units import sentences_of
+from docjax.data.segments import OneEach
+from docjax.data.units import Sentences
 from docjax.data.vocabulary import vocabulary
+from docjax.encoders.each_view import EachViewAlone
 from docjax.run.prepare import Prepared
 from docjax.tasks.clustering import assign
 from docjax.tasks.embeddings import LabelledVectors
@@ -56,7 +57,7 @@ def lda(prepared: Prepared) -> np.ndarray:
         doc_topic_prior=1 / WIDTH,
         topic_word_prior=1 / WIDTH,
         max_iter=20,
-        random_state=prepared.config["seed"],
+        random_state=prepared.config.seed,
         n_jobs=2,
     )
     return model.fit_transform(counts(prepared)[:, 1:])  # without the padding
@@ -96,7 +97,7 @@ def _paragraphs(prepared: Prepared, dm: int) -> np.ndarray:
 
 def _gensim(prepared: Prepared) -> dict[str, Any]:
     """Of all its models: every word of the vocabulary, no subsampling."""
-    objective = prepared.config["objective"]
+    objective = prepared.config.objective.keywords
     return dict(
         vector_size=WIDTH,
         min_count=1,
@@ -105,7 +106,7 @@ def _gensim(prepared: Prepared) -> dict[str, Any]:
         workers=2,
         window=objective["window"],
         negative=objective["negatives"],
-        seed=prepared.config["seed"],
+        seed=prepared.config.seed,
     )
 
 
@@ -116,11 +117,11 @@ WINDOWS = ("w2v_avg", "pv_dbow", "pv_dm")  # they read window and negatives
 BERT = ("bert", "bert_st")
 
 
-class Sum(nn.Module):
+class Sum(EachViewAlone):
     """The sum of the segment vectors: BERT-ST sums those of sentences."""
 
     @nn.compact
-    def __call__(self, vectors, lengths, adjacency=None, edges=None):
+    def __call__(self, vectors, lengths, places=None, graphs=None):
         return jnp.einsum("...p,...pd->...d", (lengths > 0) * 1.0, vectors)
 
 
@@ -136,10 +137,11 @@ def of_bert(system: str, prepared: Prepared, transformer: str) -> dict[str, floa
     segment = model.encoder.segment.clone(pooling="first", normalize=False)
     encoder = model.encoder.clone(segment=segment, document=Sum())
     if system == "bert":
-        limits = dict(model.limits, segment_tokens=512, inference_segments=1)
+        limits = model.limits._replace(segment_tokens=512, inference_segments=1)
         model = dataclasses.replace(model, encoder=encoder, limits=limits)
     else:
-        model = dataclasses.replace(model, encoder=encoder, segments=sentences_of)
+        cut = dict(units=Sentences(), segments=OneEach())
+        model = dataclasses.replace(model, encoder=encoder, **cut)
     documents = list(prepared.documents())
     labelled = [i for i, one in enumerate(documents) if one.label is not None]
     found = model.encode([documents[i] for i in labelled])
@@ -156,9 +158,8 @@ def of_vectors(vectors, prepared: Prepared) -> dict[str, float]:
         names = [labels[i] for i in rows]
         parts[part] = Embeddings(vectors[np.array(rows)], names)
     if scipy.sparse.issparse(vectors):
-        return _of_sparse(parts, "clustering" in prepared.config["tasks"])
-    tasks = config_lib.build(prepared.config["tasks"])
-    found = scores(tasks, LabelledVectors(parts), "test")
+        return _of_sparse(parts, "clustering" in prepared.config.tasks)
+    found = scores(prepared.tasks, LabelledVectors(parts), "test")
     return {name.removeprefix("eval/"): value for name, value in found.items()}
 
 

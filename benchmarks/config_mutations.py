@@ -37,7 +37,6 @@ from docjax.run import continued, fields
 from docjax.run.parts import Part
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
 NAN, INFINITE = float("nan"), float("inf")
 VALUES = (
     *(True, False, None, -1, 0, 1, 1e9, 0.5, -0.5, 10**12, NAN, INFINITE, -INFINITE),
@@ -50,10 +49,9 @@ Place = tuple[Any, Any]  # a dict or list, and the key or index of a value in it
 
 def shipped() -> dict[str, dict[str, Any]]:
     """Every shipped config at `:smoke`, as JSON values."""
-    modules = {name: importlib.import_module(f"configs.{name}") for name in NAMES}
     return {
-        name: config_lib.plain(module.get_config("smoke"))
-        for name, module in modules.items()
+        name: config_lib.plain(config_lib.load(name, variant="smoke"))
+        for name in config_lib.shipped()
     }
 
 

@@ -20,12 +20,11 @@ from ml_collections import ConfigDict
 
 from benchmarks import baselines
 from benchmarks.deca_tables import CLUSTERED, ON_BERT
-from configs import deca, deca_bert
 from docjax import config as config_lib
 from docjax import main
 from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.units import whole
+from docjax.data.units import Whole
 from docjax.data.vocabulary import vocabulary
 from docjax.huggingface import weights as huggingface
 from docjax.run.prepare import Prepared, prepare
@@ -45,13 +44,12 @@ def of_system(
     if system in ON_BERT:
         asked = on_bert(system, dataset, seed, flags)
         return measured(run, asked, lambda: fine_tuned(asked, run, flags), flags)
-    asked = config(dataset, seed, flags)
+    variant = ",simsiam" if system == "deca_ss" else ""
+    asked = config(dataset, seed, flags, variant)
     if system in baselines.BERT:
         asked.init = flags.bert or MINILM
     if system == "doc2vecc":
         asked.objective.weight = 0.0
-    if system == "deca_ss":
-        deca.simsiam(asked)
 
     def measure() -> dict[str, float]:
         if system in baselines.LIBRARY:
@@ -142,7 +140,7 @@ def _read(system: str, plain: dict) -> dict:
         return plain
     names = ["source", "holdout", "splits", "tasks"]
     if system in baselines.LIBRARY:
-        names += ["transductive", "tokenizer", "segments", "limits"]
+        names += ["transductive", "tokenizer", "units", "segments", "limits"]
     else:
         names.append("init")
     if system not in ONCE:
@@ -153,9 +151,11 @@ def _read(system: str, plain: dict) -> dict:
     return found
 
 
-def config(dataset: str, seed: int, flags: argparse.Namespace) -> ConfigDict:
-    """That of DECA on a dataset."""
-    found = deca.get_config(dataset)
+def config(
+    dataset: str, seed: int, flags: argparse.Namespace, variant: str = ""
+) -> ConfigDict:
+    """That of DECA on a dataset, `variant` behind its name."""
+    found = config_lib.load("deca", variant=dataset + variant)
     found.tokenizer.train.lexicons = flags.lexicons
     return with_flags(found, dataset, seed, flags)
 
@@ -165,7 +165,7 @@ def on_bert(
 ) -> ConfigDict:
     """That of DECA on BERT."""
     variant = f"{dataset},simsiam" if system == "deca_bert_ss" else dataset
-    found = deca_bert.get_config(variant)
+    found = config_lib.load("deca_bert", variant=variant)
     found.init = flags.bert or MINILM
     return with_flags(found, dataset, seed, flags)
 
@@ -265,7 +265,7 @@ def append(
         tokenizer = all_words(known, flags.lexicons, flags.pairs, r"\S+")
         folder = path.with_suffix(".corpus")
         corpus = Corpus.build(
-            folder, documents, whole, tokenizer, 512, tokenizer.sha256
+            folder, documents, Whole(), tokenizer, 512, tokenizer.sha256
         )
         if hasattr(views, "least_count"):
             views = dataclasses.replace(views, least_count=0)

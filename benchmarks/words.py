@@ -27,10 +27,10 @@ import numpy as np
 from absl import logging
 
 from benchmarks import baselines
-from configs import deca
 from docjax import config as config_lib
 from docjax.data.vocabulary import vocabulary
-from docjax.run.prepare import Prepared, initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import Prepared, prepare
 from docjax.tasks.classification import linear
 from docjax.training import loop, sharding
 from docjax.training.word_trainer import WordTrainer
@@ -40,7 +40,7 @@ WIDTH, WINDOW, NEGATIVES = 100, 6, 5
 
 
 def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
-    config = deca.get_config("r8" if flags.path else "demo")
+    config = config_lib.load("deca", variant="r8" if flags.path else "demo")
     if flags.path:
         config.source.path = str(flags.path)
     config.tokenizer.train.lexicons = flags.lexicons
@@ -56,17 +56,15 @@ def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
 def of_docjax(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.ndarray]:
     """Words a second, and the table of vectors."""
     mesh = sharding.mesh()
-    objective = config_lib.build(found.config["objective"])
-    trainer = WordTrainer(found, objective, mesh)
-    steps = flags.passes * trainer.epoch_steps
+    trainer = WordTrainer(found, found.config.objective.build(), mesh)
     key = jax.random.key(0)
     for measured in (False, True):  # the first time compiles
         state = sharding.replicate(trainer.begin(initial_params(found)), mesh)
-        data = iter(trainer.dataset(steps).to_iter_dataset(loop.READ))
+        data = iter(trainer.dataset.to_iter_dataset(loop.READ))
         words, started = 0, time.perf_counter()
-        for _ in range(steps if measured else trainer.epoch_steps):
+        for _ in range(trainer.steps if measured else trainer.epoch_steps):
             batch = next(data)[0]
-            words += trainer.measure(batch)[0]
+            words += trainer.measure(batch)["tokens"]
             state, metrics = trainer.step(state, trainer.put(batch), key)
             jax.block_until_ready(metrics)  # as in training, which looks at them
         jax.block_until_ready(state)

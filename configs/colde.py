@@ -98,10 +98,11 @@ def demo(config: ConfigDict) -> None:
 
 
 def smoke(config: ConfigDict) -> None:
-    """A few documents of the built-in corpus."""
+    """A few documents of the built-in corpus, with links."""
     demo(config)
     own = load("graph_roberta", variant="smoke")
-    for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
+    config.source.packages = ("numpy",)
+    for name in ("tokenizer", "batch", "steps", "epochs", "log_every"):
         config[name] = own[name]
     config.checkpoint_every = own.checkpoint_every
     config.encoder.segment.update(own.encoder.segment)

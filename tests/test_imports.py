@@ -22,6 +22,7 @@ FREE = {"annotations", "config", "docjax", "errors", "kernels", "types"}  # for 
 PARTS = {"data", "encoders", "objectives", "views"}
 MODELS = {"export", "huggingface", "model", "retrieval", "tasks"}
 MAY_IMPORT = {
+    "annotations": set(),
     "docjax": set(),  # its names are imported when they are used
     "config": {"storage"},
     "errors": set(),
@@ -29,7 +30,7 @@ MAY_IMPORT = {
     "types": set(),
     "storage": set(),
     "data": {"storage"},
-    "views": {"data"},
+    "views": {"data", "storage"},
     "encoders": set(),
     "objectives": set(),
     "huggingface": {"encoders", "storage"},
@@ -50,6 +51,7 @@ MAY_IMPORT = {
 }
 EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {
+    "flax.traverse_util": {"encoders", "huggingface", "run"},  # paths of parameters
     "flax": {"encoders", "huggingface"},
     "absl.flags": {"main"},
     "sentence_transformers": {"export"},  # brings torch

@@ -133,14 +133,8 @@ class NegativeSampling:
         share = 1 / (counts + 1) if self.combine == "mean" else jnp.ones_like(counts)
         u = materialize((context + means[estimates]) * share[..., None])
 
-        right = row_sums(u * rows.targets)
-        wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u, precision=EXACT)
         weights = (words[:, None] != noise[..., None]) * real[:, None]
-        loss = (jax.nn.softplus(-right) * real).sum()
-        loss += (jax.nn.softplus(wrong) * weights).sum()
-
-        of_right = -jax.nn.sigmoid(-right) * real
-        of_wrong = jax.nn.sigmoid(wrong) * weights
+        loss, of_right, of_wrong = _scores(u, rows, real, weights)
         # The factors of both products lie as they are multiplied fastest.
         turned = materialize(of_wrong.swapaxes(1, 2))
         of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise, precision=EXACT)
@@ -214,6 +208,20 @@ class NegativeSampling:
     def _sums(self, circle: Float[Array, "p l d"], s: int) -> Float[Array, "p {s} d"]:
         """Of `sample` rows from each of the first `s` on."""
         return sum(circle[:, k : k + s] for k in range(self.sample))
+
+
+def _scores(
+    u: Float[Array, "i n d"],
+    rows: Rows,
+    real: Float[Array, "i n"],
+    weights: Float[Array, "i k n"],
+) -> tuple[Float[Array, ""], Float[Array, "i n"], Float[Array, "i k n"]]:
+    """The loss, and its gradient of the products of u with targets and with noise."""
+    right = row_sums(u * rows.targets)
+    wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u, precision=EXACT)
+    loss = (jax.nn.softplus(-right) * real).sum()
+    loss += (jax.nn.softplus(wrong) * weights).sum()
+    return loss, -jax.nn.sigmoid(-right) * real, jax.nn.sigmoid(wrong) * weights
 
 
 def _around(

@@ -26,7 +26,7 @@ from docjax.model import encode_file as encode
 from docjax.model.document_model import DocumentModel
 from docjax.storage import shards
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = "mother river garden window letter market doctor engine winter silver".split()
 COUNT, SHARD = 44, 8
 ENDS = ("", ".ids.jsonl", ".json")
