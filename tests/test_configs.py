@@ -6,6 +6,7 @@
 import copy
 import functools
 import importlib
+import json
 import re
 import sys
 from math import prod
@@ -60,7 +61,13 @@ def encoder(config: dict) -> DocumentEncoder:
 
 def parameters(config: dict) -> dict:
     """The parameters' shapes; nothing is computed."""
-    return jax.eval_shape(lambda: fresh_params(encoder(config), 0))
+    return _parameters(json.dumps(config["encoder"], sort_keys=True))
+
+
+@functools.cache  # variants share encoders, and each takes seconds
+def _parameters(node: str) -> dict:
+    built = encoder({"encoder": json.loads(node)})
+    return jax.eval_shape(lambda: fresh_params(built, 0))
 
 
 def listing(name: str) -> str:
