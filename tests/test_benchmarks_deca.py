@@ -12,6 +12,7 @@ from benchmarks import baselines, deca, deca_page, deca_runs
 from benchmarks.deca_tables import Table, interval, of_errors, spread
 from docjax.data.vocabulary import vocabulary
 from docjax.run import prepare as prepare_lib
+from docjax.run.parameters import initial_params
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -206,7 +207,7 @@ def test_deca_on_bert_begins_with_the_transformer(some, nltk_data, minilm, monke
     params = []
 
     def ended(*of):
-        params.append(prepare_lib.initial_params(prepare_lib.prepare(*of)))
+        params.append(initial_params(prepare_lib.prepare(*of)))
         return {"classification/accuracy": 0.8}
 
     monkeypatch.setattr(deca_runs, "ended", ended)

@@ -134,15 +134,10 @@ def of_replicas(corpus, run, devices, variant="smoke", **changes):
 
 def steps_of(trainer, number):
     """The state after some steps, and the metrics of each."""
-<<<<<<< HEAD
-    data, metrics = trainer.dataset(number), []
+    data, metrics = trainer.dataset, []
     state = trainer.begin(
         initial_params(trainer.prepared.config, trainer.prepared.encoder)
     )
-=======
-    data, metrics = trainer.dataset, []
-    state = trainer.begin(initial_params(trainer.prepared.config, trainer.prepared.encoder))
->>>>>>> w-ta
     state = sharding.replicate(state, trainer.mesh)
     for step in range(number):
         batch = trainer.put(data[step][0])
@@ -195,15 +190,10 @@ def test_a_step_waits_for_other_devices_once(corpus, tmp_path, variant):
     trainer = of_replicas(
         corpus, tmp_path / "run", 2, variant=variant, **{"objective.replicas": 2}
     )
-<<<<<<< HEAD
-    batch = trainer.put(trainer.dataset(1)[0][0])
+    batch = trainer.put(trainer.dataset[0][0])
     state = trainer.begin(
         initial_params(trainer.prepared.config, trainer.prepared.encoder)
     )
-=======
-    batch = trainer.put(trainer.dataset[0][0])
-    state = trainer.begin(initial_params(trainer.prepared.config, trainer.prepared.encoder))
->>>>>>> w-ta
     state = sharding.replicate(state, trainer.mesh)
     text = trainer.step.lower(state, batch, jax.random.key(0)).compile().as_text()
     waits = r" (all-\w+|reduce-scatter|collective-\w+)(?:-start)?\("
@@ -242,13 +232,8 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     trainer.optimizer = Descent()
-<<<<<<< HEAD
-    batch, documents = trainer.dataset(4)[1]
-    state = trainer.begin(initial_params(prepared.config, prepared.encoder))
-=======
     batch, documents = trainer.dataset[1]
     state = trainer.begin(initial_params(prepared.config, prepared.encoder))
->>>>>>> w-ta
     generator = np.random.default_rng(0)
     table = generator.normal(size=state.params["segment"]["words"].shape)
     table = jnp.asarray(table, jnp.float32).at[0].set(0)
@@ -356,13 +341,8 @@ def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(
         trainer, "_contrast", lambda s, v, w, decay, key: (s, jnp.float32(0), {})
     )
-<<<<<<< HEAD
-    state, steps = trainer.begin(initial_params(prepared.config, prepared.encoder)), 8
-    data = trainer.dataset(steps)
-=======
     state, steps = trainer.begin(initial_params(prepared.config, prepared.encoder)), 8
     assert trainer.steps == steps
->>>>>>> w-ta
     for step in range(steps):
         batch = trainer.dataset[step][0]
         state, found = trainer.step(state, trainer.put(batch), jax.random.key(0))
