@@ -55,7 +55,7 @@ def main() -> int:
         expected = sha256(whole)
         print(f"undisturbed: {undisturbed.seconds:.0f} s, {used(whole):,} bytes")
         print("| KiB | exit | seconds | lines | again | error |\n" + "|---" * 6 + "|")
-        sizes = np.geomspace(SMALLEST, LARGEST, flags.sizes) * used(whole)
+        sizes = np.linspace(SMALLEST, LARGEST, flags.sizes) * used(whole)
         good = [full(int(size), expected, undisturbed.seconds + LATE) for size in sizes]
         good.append(read_only(undisturbed.seconds + LATE))
     print(f"{sum(good)} of {len(good)} as they should be")

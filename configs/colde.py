@@ -21,7 +21,6 @@ everything in seconds.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
@@ -34,12 +33,12 @@ def get_config(variant: str = "") -> ConfigDict:
     config.segments = dict(fn="docjax.data.segments.Chunks")
     config.examples = dict(fn="docjax.data.examples.Documents", related="links")
     config.views = dict(fn="docjax.views.sections.Sections", count=2)
-    config.limits = dict(
+    config.limits.update(
         segment_tokens=512,
         query_tokens=512,
-        training_units=placeholder(int),
+        training_units=None,
         training_segments=10,
-        inference_segments=placeholder(int),
+        inference_segments=None,
     )
     config.graph = None
     config.encoder.segment.update(
@@ -99,10 +98,11 @@ def demo(config: ConfigDict) -> None:
 
 
 def smoke(config: ConfigDict) -> None:
-    """A few documents of the built-in corpus."""
+    """A few documents of the built-in corpus, with links."""
     demo(config)
     own = load("graph_roberta", variant="smoke")
-    for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
+    config.source.packages = ("numpy",)
+    for name in ("tokenizer", "batch", "steps", "epochs", "log_every"):
         config[name] = own[name]
     config.checkpoint_every = own.checkpoint_every
     config.encoder.segment.update(own.encoder.segment)

@@ -19,7 +19,6 @@ docstrings of the installed Python packages; `smoke`, everything in seconds.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
@@ -31,10 +30,10 @@ def get_config(variant: str = "") -> ConfigDict:
     config.units = dict(fn="docjax.data.units.Sentences")
     config.segments = dict(fn="docjax.data.segments.Joined")
     config.views = dict(fn="docjax.views.sentence_split.SentenceSplit")
-    config.limits = dict(
+    config.limits.update(
         segment_tokens=512,
         query_tokens=64,
-        training_units=placeholder(int),
+        training_units=None,
         training_segments=1,
         inference_segments=1,
     )

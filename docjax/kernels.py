@@ -1,45 +1,59 @@
-"""Products of matrices and rows, laid out as the processor is fast at them.
+"""Products of matrices and rows, laid out as each processor is fast at them.
 
-XLA multiplies bfloat16 on a CPU's matrix units only if both factors lie row by row and
-the sum comes out as float32; anything else, the transposed factors of the backward pass
-included, takes a path many times slower. So transposes are carried out here, of the
-narrower factor, and the compiler is kept from undoing that.
+On a CPU, XLA multiplies bfloat16 on the matrix units only if both factors lie row by
+row and the sum comes out as float32. Any other product takes a path many times slower,
+the products with transposed factors in the backward pass included. So the functions
+here transpose the narrower factor in memory and keep the compiler from undoing that.
+
+A program for a GPU or a TPU has none of this. What a function does depends on the
+platform that a program is lowered for, not on the machine that lowers it.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+EXACT = jax.lax.Precision.HIGHEST  # float32 products; TPUs and GPUs round by default
+
 
 def product(x: Float[Array, "n i"], w: Float[Array, "i o"]) -> Float[Array, "n o"]:
-    """x w, multiplied in the type of `x`; on a CPU the sum is float32.
+    """x w, multiplied in the type of `x`; float32 if that is bfloat16.
 
-    The gradient with respect to `w` has the type of `w`.
+    A GPU and a TPU round a bfloat16 product to bfloat16. The gradient with respect to
+    `w` has the type of `w`.
     """
-    if x.dtype == jnp.bfloat16 and on_cpu():
+    if x.dtype == jnp.bfloat16:
         return _product(x, w)
     return jax.lax.dot(x, w.astype(x.dtype))
 
 
-def on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
+def by_platform(cpu: Callable, default: Callable, *arrays: Any) -> Any:
+    """`cpu(*arrays)` in a program for a CPU, and `default(*arrays)` in any other.
+
+    Both functions give arrays of the same shapes and types.
+    """
+    return jax.lax.platform_dependent(*arrays, cpu=cpu, default=default)
 
 
-def settle(x):
+def materialize(x: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """`x`, computed once: XLA's CPU compiler would repeat cheap sums at every use."""
-    return jax.lax.optimization_barrier(x) if on_cpu() else x
+    return by_platform(jax.lax.optimization_barrier, lambda x: x, x)
 
 
 def row_major(x: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """`x`, laid out row by row after a transpose, as the factor of a product must be."""
     # XLA does not see the transpose through the extra axis, and so carries it out.
-    return settle(x[None]).reshape(x.shape) if on_cpu() else x
+    return materialize(x[None]).reshape(x.shape)
 
 
 def row_sums(x: Float[Array, "*n d"]) -> Float[Array, "*n"]:
     """The sums along the last axis, which XLA adds one number after the other."""
     parts = jnp.split(x, 4, axis=-1) if x.shape[-1] % 4 == 0 else [x]
-    return sum(parts) @ jnp.ones(parts[0].shape[-1], x.dtype)
+    ones = jnp.ones(parts[0].shape[-1], x.dtype)
+    return jnp.matmul(sum(parts), ones, precision=EXACT)
 
 
 def unit(vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
@@ -50,18 +64,18 @@ def unit(vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
 
 @jax.custom_vjp
 def _product(x: Array, w: Array) -> Array:
-    return _dot(x, settle(w.astype(x.dtype)))
+    return _forward(x, w)[0]
 
 
 def _forward(x, w):
-    w = settle(w.astype(x.dtype))
-    return _dot(x, w), (x, w)
+    w = materialize(w.astype(x.dtype))
+    return by_platform(_dot, _rounded_dot, x, w), (x, w)
 
 
 def _backward(residuals, g):
     x, w = residuals
-    g = settle(g.astype(x.dtype))
-    dx = _dot(g, row_major(w.T)).astype(x.dtype)
+    g = materialize(g.astype(x.dtype))
+    dx = by_platform(_dot, _rounded_dot, g, row_major(w.T)).astype(x.dtype)
     if x.shape[1] <= g.shape[1]:
         return dx, _dot(row_major(x.T), g)
     return dx, _dot(row_major(g.T), x).T
@@ -71,4 +85,9 @@ _product.defvjp(_forward, _backward)
 
 
 def _dot(a: Array, b: Array) -> Array:
-    return settle(jax.lax.dot(a, b, preferred_element_type=jnp.float32))
+    return materialize(jax.lax.dot(a, b, preferred_element_type=jnp.float32))
+
+
+def _rounded_dot(a: Array, b: Array) -> Array:
+    # Half the bytes of a float32 product, which a GPU would write and read again.
+    return jax.lax.dot(a, b).astype(jnp.float32)

@@ -393,7 +393,7 @@ class Trainer(Protocol):
         self, state: State, batch: Any, key: jax.Array
     ) -> tuple[State, dict[str, jax.Array]]: ...
 
-    def measure(self, batch: Any) -> dict[str, float]:
+    def measure(self, batch: Any) -> dict[str, int]:
         """Counts of a batch that add up over steps: tokens, and places computed."""
         ...
 

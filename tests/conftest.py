@@ -85,7 +85,8 @@ def tiny(minilm, tmp_path_factory) -> Path:
 def begun(tmp_path_factory) -> Callable[..., Path]:
     """Makes a run directory of graph-roberta with its first parameters, from texts."""
     from configs import graph_roberta
-    from docjax.run.prepare import initial_params, prepare
+    from docjax.run.parameters import initial_params
+    from docjax.run.prepare import prepare
     from docjax.storage.checkpoint import Checkpointer
 
     def begin(texts: Sequence[str], **limits: int) -> Path:
@@ -97,7 +98,7 @@ def begun(tmp_path_factory) -> Callable[..., Path]:
         config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
         config.tokenizer.train.vocabulary = 270
         config.encoder.segment.vocabulary = 270
-        config.segments.words = 12
+        config.units.words = 12
         config.limits.inference_segments = 3
         config.limits.update(limits)
         prepared = prepare(config, folder / "run")
@@ -107,6 +108,19 @@ def begun(tmp_path_factory) -> Callable[..., Path]:
         return folder / "run"
 
     return begin
+
+
+@pytest.fixture
+def cudnn(monkeypatch):
+    """Makes JAX find a cuDNN, so that programs for a GPU can be lowered without one."""
+    from docjax.encoders import attention
+
+    attention._has_cudnn.cache_clear()
+    where = "jax._src.cudnn.fused_attention_stablehlo.check_cudnn_version"
+    monkeypatch.setattr(where, lambda: 91000)
+    yield
+    attention._has_cudnn.cache_clear()
+    jax.clear_caches()  # a traced call of cuDNN would be found there again
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """The batches of a training run: examples become views, segments and micro-batches."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import grain
 import numpy as np
@@ -83,17 +83,17 @@ class Reader:
 
         The last one has room for every segment, unless a view adds words.
         """
-        every = -(-len(examples) // SAMPLE)
-        views = [
-            view
-            for rows in examples.rows[::every]
-            for view in self.read(examples.kinds, rows, 0)
-        ]
-        lengths = np.concatenate([view.lengths for view in views])
+        lengths = np.concatenate([view.lengths for view in self.sample(examples)])
         longest = self._longest(examples.kinds)
         if lengths.max() >= longest:
             return bucket_widths(lengths)
         return *bucket_widths(lengths, SHAPES - 1), longest
+
+    def sample(self, examples: Examples) -> Iterator[Segments]:
+        """The views of at most SAMPLE examples, evenly spread."""
+        every = -(-len(examples) // SAMPLE)
+        for rows in examples.rows[::every]:
+            yield from self.read(examples.kinds, rows, 0)
 
     def _longest(self, slots: tuple[str, ...]) -> int:
         """The most tokens that a segment can have."""
@@ -140,6 +140,12 @@ class TrainingBatches:
     @property
     def epoch_steps(self) -> int:
         return len(self.examples) // self.batch
+
+    def segments(self) -> int:
+        """Segments of an average batch, by a sample of the examples."""
+        views = list(self.reader.sample(self.examples))
+        sampled = len(views) / len(self.reader.kinds(self.examples.kinds))
+        return round(sum(map(len, views)) / sampled * self.batch)
 
     def dataset(self, steps: int) -> grain.MapDataset:
         """`(Batch, rows)` for each step; `rows` [b s] are those of the examples."""

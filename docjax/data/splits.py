@@ -35,11 +35,7 @@ def holdout(
       UserError: for impossible shares, if no document is in the split `of`, or if one
         has no `metadata[by]`.
     """
-    if not (0 <= test and 0 <= validation and test + validation < 1):
-        raise UserError(
-            f"test={test} and validation={validation}: shares of at least 0 whose sum "
-            "is below 1 are needed"
-        )
+    _check(test, validation)
     read = documents if callable(documents) else list(documents).__iter__
     groups: defaultdict[str, Counter] = defaultdict(Counter)
     for document in read():
@@ -53,6 +49,14 @@ def holdout(
             split = splits[_group(document, by)]
             document = dataclasses.replace(document, split=split)
         yield document
+
+
+def _check(test: float, validation: float) -> None:
+    if not (0 <= test and 0 <= validation and test + validation < 1):
+        raise UserError(
+            f"test={test} and validation={validation}: shares of at least 0 whose sum "
+            "is below 1 are needed"
+        )
 
 
 def _group(document: Document, by: str | None) -> str:

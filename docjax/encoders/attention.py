@@ -12,9 +12,9 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.dropout import dropped, kept, scale
 from docjax.errors import UserError
-from docjax.kernels import on_cpu, row_major, settle
+from docjax.kernels import by_platform, materialize, row_major
 
-KERNELS = ("auto", "own", "cudnn")
+KERNELS = ("auto", "own")
 # XLA's fused attention on a CPU writes out the weights of longer rows: queries are
 # then taken in blocks.
 LONG, BLOCK = 256, 64
@@ -35,22 +35,43 @@ def attention(
     """The values of the first `lengths` tokens, weighted by softmax(q k / sqrt(k)).
 
     A row of length 0 gives a finite answer. With `keys`, weights are dropped at
-    `rate` (see `dropout.py`). "auto" takes cuDNN's kernel for bfloat16 on a GPU where
-    no weight is dropped, and our own elsewhere.
+    `rate` (see `dropout.py`). "auto" takes cuDNN's kernel in a program for an NVIDIA
+    GPU where cuDNN accepts the arrays and no weight is dropped, and our own elsewhere.
 
     Raises:
       UserError: for an unknown `kernel`.
     """
     if kernel not in KERNELS:
         raise UserError(f"attention {kernel!r} is none of {', '.join(KERNELS)}")
-    drops = keys is not None and dropped(rate) > 0
-    fits = jax.default_backend() == "gpu" and q.dtype == jnp.bfloat16 and not drops
-    if kernel == "cudnn" or (kernel == "auto" and fits):
-        return _cudnn(q, k, v, lengths)
-    shape = (q.shape[2], q.shape[1], k.shape[1])
-    return _own(
-        q, k, v, lengths, kept(keys, site, shape, rate) if drops else None, rate
-    )
+    if keys is not None and dropped(rate) > 0:
+        mask = kept(keys, site, (q.shape[2], q.shape[1], k.shape[1]), rate)
+        return _own(q, k, v, lengths, mask, rate)
+    if kernel == "auto" and _cudnn_accepts(q, k) and _has_cudnn():
+        return jax.lax.platform_dependent(q, k, v, lengths, cuda=_cudnn, default=_own)
+    return _own(q, k, v, lengths)
+
+
+def _cudnn_accepts(q: Array, k: Array) -> bool:
+    """Whether cuDNN computes this attention and its gradient.
+
+    cuDNN's backward pass takes even numbers of queries and keys only, so the single
+    query of a last layer is not for it.
+    """
+    even = q.shape[1] % 2 == 0 and k.shape[1] % 2 == 0
+    width = q.shape[-1]
+    return q.dtype == jnp.bfloat16 and even and width % 8 == 0 and width <= 128
+
+
+@functools.cache
+def _has_cudnn() -> bool:
+    """Whether JAX finds cuDNN here, without which it refuses even to trace a call."""
+    q = jax.ShapeDtypeStruct((1, 2, 1, 8), jnp.bfloat16)
+    lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
+    try:
+        jax.eval_shape(_cudnn, q, q, q, lengths)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
@@ -66,7 +87,7 @@ def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
     )
 
 
-def _own(q, k, v, lengths, kept, rate):
+def _own(q, k, v, lengths, kept=None, rate=0.0):
     q, k, v = (_heads_first(x) for x in (q * q.shape[-1] ** -0.5, k, v))
     padding = jnp.arange(k.shape[2]) >= lengths[:, None]
     bias = jnp.where(padding, NEVER, 0.0)[:, None, None]
@@ -76,14 +97,19 @@ def _own(q, k, v, lengths, kept, rate):
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def _weighted(q, k, v, bias, kept, scale):
     """softmax(q k + bias) v, with heads before tokens."""
-    if not on_cpu() or k.shape[2] <= LONG or kept is not None:
+    if k.shape[2] <= LONG or kept is not None:
         return _block(q, k, v, bias, kept, scale)
+    return by_platform(_in_blocks, _block, q, k, v, bias)
+
+
+def _in_blocks(q, k, v, bias):
+    """`_block` of BLOCK queries at a time."""
     starts = range(0, q.shape[2], BLOCK)
-    parts = [_block(q[:, :, i : i + BLOCK], k, v, bias, None, scale) for i in starts]
+    parts = [_block(q[:, :, i : i + BLOCK], k, v, bias) for i in starts]
     return jnp.concatenate(parts, axis=2)
 
 
-def _block(q, k, v, bias, kept, scale):
+def _block(q, k, v, bias, kept=None, scale=1.0):
     weights, total = _weights(q, k, bias)
     if kept is not None:
         weights = jnp.where(kept, weights * scale, 0)
@@ -100,25 +126,29 @@ def _forward(q, k, v, bias, kept, scale):
 def _backward(scale, residuals, g):
     q, k, v, bias, kept, out = residuals
     g = row_major(g)
-    if not on_cpu():  # computed again; on a CPU it is faster to keep them
-        q, k = jax.lax.optimization_barrier((q, k))
+    # A GPU and a TPU compute the weights again. A CPU is faster to keep them.
+    q, k = by_platform(_as_they_are, jax.lax.optimization_barrier, (q, k))
     weights, total = _weights(q, k, bias)
-    weights = settle(weights / total)
+    weights = materialize(weights / total)
     mean = (g.astype(jnp.float32) * out.astype(jnp.float32)).sum(-1, keepdims=True)
     used, dweights = weights, _dot("nhsk,nhtk->nhst", g, v)
     if kept is not None:
         used = jnp.where(kept, weights * scale, 0)
         dweights = jnp.where(kept, dweights * scale, 0)
-    dscores = settle((weights * (dweights - mean)).astype(k.dtype))
+    dscores = materialize((weights * (dweights - mean)).astype(k.dtype))
     dq = _dot("nhst,nhtk->nhsk", dscores, k)
     # A small transpose here spares the products a large one.
     dk = _dot("nhks,nhst->nhkt", _flip(q), dscores)
     dv = _dot("nhks,nhst->nhkt", _flip(g), used.astype(g.dtype))
-    dk, dv = (settle(x).swapaxes(2, 3) for x in (dk, dv))
+    dk, dv = (materialize(x).swapaxes(2, 3) for x in (dk, dv))
     return dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype), None, None
 
 
 _weighted.defvjp(_forward, _backward)
+
+
+def _as_they_are(arrays):
+    return arrays
 
 
 def _weights(q, k, bias):

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.dropout import dropout
 from docjax.errors import UserError
-from docjax.kernels import unit
+from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
 
 ATTENTIONS = ("literal", "cyclic", "none")
@@ -50,7 +50,7 @@ class ChunkEncoder(nn.Module):
         self.run_backwards = nn.RNN(
             cell("backwards"), return_carry=True, reverse=True, keep_order=True
         )
-        self.project = nn.Dense(self.width, name="project")
+        self.project = nn.Dense(self.width, precision=EXACT, name="project")
 
     def __call__(
         self,
@@ -125,16 +125,19 @@ class ChunkAttention(nn.Module):
                 f"chunks of width {d} do not divide over {self.heads} heads"
             )
         split = lambda x: x.reshape(*x.shape[:-1], self.heads, d // self.heads)
-        dense = lambda name: nn.Dense(d, use_bias=False, name=name)
+        dense = lambda name: nn.Dense(d, use_bias=False, precision=EXACT, name=name)
         q, k, v = (
             split(dense(name)(x))
             for name, x in (("query", asking), ("key", seen), ("value", seen))
         )
-        scores = jnp.einsum("vbphk,vbqhk->vbhpq", q, k) / (d // self.heads) ** 0.5
+        scores = (
+            jnp.einsum("vbphk,vbqhk->vbhpq", q, k, precision=EXACT)
+            / (d // self.heads) ** 0.5
+        )
         mask = real[:, :, None, None]
         weights = jax.nn.softmax(jnp.where(mask, scores, -1e30), axis=-1)
         weights = jnp.where(mask, weights, 0)  # of a section without chunks: nothing
-        out = jnp.einsum("vbhpq,vbqhk->vbphk", weights, v)
+        out = jnp.einsum("vbhpq,vbqhk->vbphk", weights, v, precision=EXACT)
         return dense("output")(out.reshape(asking.shape))
 
 

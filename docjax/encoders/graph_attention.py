@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from docjax.encoders.each_view import EachViewAlone
 from docjax.errors import UserError
+from docjax.kernels import EXACT
 from docjax.types import Graphs
 
 
@@ -38,7 +39,7 @@ class GraphAttention(EachViewAlone):
 
     def setup(self) -> None:
         self._check()
-        self.node = nn.Dense(self.width, name="node")
+        self.node = nn.Dense(self.width, precision=EXACT, name="node")
         self.attend = [
             GraphAttentionLayer(
                 self.width,
@@ -129,9 +130,11 @@ class GraphAttentionLayer(nn.Module):
         spread = nn.initializers.normal(2.0 / (k * (self.heads + 1)) ** 0.5)
         sender = self.param("sender", spread, (self.heads, k))
         receiver = self.param("receiver", spread, (self.heads, k))
-        sent = (nodes @ kernel).reshape(*nodes.shape[:-1], self.heads, k)
-        from_sender = jnp.einsum("...ihk,hk->...ih", sent, sender)
-        to_receiver = jnp.einsum("...ihk,hk->...ih", sent, receiver)
+        sent = jnp.matmul(nodes, kernel, precision=EXACT).reshape(
+            *nodes.shape[:-1], self.heads, k
+        )
+        from_sender = jnp.einsum("...ihk,hk->...ih", sent, sender, precision=EXACT)
+        to_receiver = jnp.einsum("...ihk,hk->...ih", sent, receiver, precision=EXACT)
         if adjacency is not None:
             out, weights = _dense(sent, from_sender, to_receiver, adjacency)
         else:
@@ -145,7 +148,7 @@ class GraphAttentionLayer(nn.Module):
     def _skip(self, nodes):
         if self.residual == "identity":
             return nodes
-        return nn.Dense(self.width, use_bias=False, name="skip")(nodes)
+        return nn.Dense(self.width, use_bias=False, precision=EXACT, name="skip")(nodes)
 
 
 def _dense(sent, from_sender, to_receiver, adjacency):
@@ -155,7 +158,7 @@ def _dense(sent, from_sender, to_receiver, adjacency):
     edge = adjacency[..., None, :, :]
     scores = jnp.where(edge, scores, -1e30)
     weights = jnp.where(edge, jax.nn.softmax(scores, axis=-1), 0)
-    return jnp.einsum("...hij,...jhk->...ihk", weights, sent), weights
+    return jnp.einsum("...hij,...jhk->...ihk", weights, sent, precision=EXACT), weights
 
 
 def _sparse(sent, from_sender, to_receiver, edges):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.encoders.each_view import EachViewAlone
-from docjax.kernels import unit
+from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
 
 
@@ -28,7 +28,9 @@ class Mean(EachViewAlone):
     ) -> Float[Array, "*s d"]:
         del places, graphs
         weights = lengths / jnp.maximum(lengths.sum(-1, keepdims=True), 1)
-        return self.query(jnp.einsum("...p,...pd->...d", weights, vectors))
+        return self.query(
+            jnp.einsum("...p,...pd->...d", weights, vectors, precision=EXACT)
+        )
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
         """Query vectors: one segment's own."""
@@ -46,7 +48,7 @@ class Classifier(nn.Module):
         self, vectors: Float[Array, "*s d"], key: jax.Array | None = None
     ) -> Float[Array, "*s c"]:
         vectors = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
-        return nn.Dense(self.classes, name="logits")(vectors)
+        return nn.Dense(self.classes, precision=EXACT, name="logits")(vectors)
 
 
 class TrainingHead(nn.Module):
@@ -76,10 +78,14 @@ class Predictor(nn.Module):
         self, vectors: Float[Array, "v b d"], key: jax.Array | None = None
     ) -> Float[Array, "_ b d"]:
         read = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
-        inner = nn.Dense(self.hidden, use_bias=False, name="inner")(read)
+        inner = nn.Dense(self.hidden, use_bias=False, precision=EXACT, name="inner")(
+            read
+        )
         mean, square = inner.mean(1, keepdims=True), inner.var(1, keepdims=True)
         scale = self.param("scale", nn.initializers.ones, (self.hidden,))
         shift = self.param("shift", nn.initializers.zeros, (self.hidden,))
         inner = (inner - mean) * jax.lax.rsqrt(square + 1e-5) * scale + shift
-        said = nn.Dense(vectors.shape[-1], name="outer")(nn.relu(inner))
+        said = nn.Dense(vectors.shape[-1], precision=EXACT, name="outer")(
+            nn.relu(inner)
+        )
         return jnp.concatenate([vectors, said])

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, Key
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
 from docjax.errors import UserError
-from docjax.kernels import product, settle, unit
+from docjax.kernels import materialize, product, unit
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -41,7 +41,7 @@ class Dense(nn.Module):
     def __call__(self, x: Float[Array, "m i"]) -> Float[Array, "m o"]:
         kernel = self.param("kernel", normal, (x.shape[-1], self.width))
         bias = self.param("bias", nn.initializers.zeros, (self.width,))
-        return settle(product(x, jnp.asarray(kernel)) + bias)
+        return materialize(product(x, jnp.asarray(kernel)) + bias)
 
 
 class Table(nn.Module):
@@ -61,10 +61,12 @@ class Norm(nn.Module):
     def __call__(self, x: Float[Array, "... d"]) -> Float[Array, "... d"]:
         scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
         bias = self.param("bias", nn.initializers.zeros, x.shape[-1:])
-        x = settle(x.astype(jnp.float32))
+        x = materialize(x.astype(jnp.float32))
         centred = x - x.mean(-1, keepdims=True)
         variance = jnp.square(centred).mean(-1, keepdims=True)
-        return settle(centred * jax.lax.rsqrt(variance + self.epsilon) * scale + bias)
+        return materialize(
+            centred * jax.lax.rsqrt(variance + self.epsilon) * scale + bias
+        )
 
 
 class Embeddings(nn.Module):
@@ -163,7 +165,7 @@ class FeedForward(nn.Module):
         # Recomputed in the backward pass: cheaper than what autodiff would keep.
         act = jax.checkpoint(ACTIVATIONS[self.activation])
         out = Dense(self.hidden, name="inner")(flat)
-        out = settle(act(out.astype(jnp.float32)).astype(x.dtype))
+        out = materialize(act(out.astype(jnp.float32)).astype(x.dtype))
         out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
         out = dropout(out, keys, self.site, self.dropout)
         return Norm(self.epsilon, name="norm")(x + out)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.errors import UserError
+from docjax.kernels import EXACT
 
 
 class WordAverage(nn.Module):
@@ -42,7 +43,7 @@ class WordAverage(nn.Module):
         del places, keys
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         weights = real / jnp.maximum(lengths, 1)[:, None]
-        return jnp.einsum("nt,ntd->nd", weights, self.words[tokens])
+        return jnp.einsum("nt,ntd->nd", weights, self.words[tokens], precision=EXACT)
 
 
 def _uniform(key: jax.Array, shape: tuple[int, int]) -> Float[Array, "w d"]:

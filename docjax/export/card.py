@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docjax.export.libraries import has_places
 from docjax.huggingface.families import Family
 
 OWN_CODE = ", trust_remote_code=True"
@@ -80,8 +81,8 @@ def _about(facts: Mapping[str, Any]) -> str:
     width = document.get("width", segment["width"])
     return (
         f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` and "
-        f"`{_short(facts['segments'])}` cut a document into segments, `{_short(segment)}` makes a vector of each "
-        f"segment, and `{_short(document)}` makes one vector of all segments. docjax "
+        f"`{_short(facts['segments'])}` cut a document into segments, "
+        f"`{_short(segment)}` makes a vector of each segment, and `{_short(document)}` makes one vector of all segments. docjax "
         f"{facts['docjax']} exported this model."
     )
 
@@ -102,7 +103,7 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
             "vectors = model.encode(documents)",
         ),
     ]
-    if family.in_transformers:
+    if family.in_transformers and not has_places(facts["encoder"]["segment"]):
         parts += [
             "The segment encoder alone, with transformers:",
             _python(

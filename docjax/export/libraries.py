@@ -110,6 +110,14 @@ def is_stock(folder: Path) -> bool:
     return not any((folder / name).exists() for name in CODE)
 
 
+def has_places(segment: Mapping[str, Any]) -> bool:
+    """Whether a segment encoder's keywords ask for tables of places.
+
+    transformers has no such tables: its vectors are not those of the segments.
+    """
+    return bool(segment.get("sections") or segment.get("chunks"))
+
+
 def _stock(
     facts: Mapping[str, Any], family: Family, special: bool
 ) -> dict[str, dict] | None:
@@ -127,8 +135,8 @@ def _stock(
 def _transformer(
     segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
 ) -> dict[str, dict] | None:
-    """Stock transformers read the first segment of a text."""
-    if limits["inference_segments"] != 1:
+    """Stock transformers read the first segment of a text, wherever it lies."""
+    if limits["inference_segments"] != 1 or has_places(segment):
         return None
     first = segment["pooling"] == "first"
     pooling = {

@@ -12,9 +12,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from docjax import config as config_lib
 from docjax.data.documents import full_text
 from docjax.errors import UserError
-from docjax.export.libraries import is_stock
+from docjax.export.libraries import has_places, is_stock
 from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import Inference
@@ -42,7 +43,8 @@ def differences(
     """The largest difference of any number, by the library that reads `folder`.
 
     Compared are the vectors of documents and of short queries; for transformers, the
-    vectors of segments. All vectors are float32.
+    vectors of segments, unless they depend on the segments' places. All vectors are
+    float32.
 
     Raises:
       UserError: if a library cannot read the folder, or cuts texts into other tokens.
@@ -55,7 +57,9 @@ def differences(
     with jax.default_matmul_precision("float32"):
         expected = model.encode(documents)
         arrays = {"docjax": load(folder, dtype="float32").encode(documents) - expected}
-        if family_of(model.encoder.segment).in_transformers:
+        segment = model.encoder.segment
+        places = has_places(config_lib.node(segment))
+        if family_of(segment).in_transformers and not places:
             arrays["transformers"] = _transformers(folder, model, documents)
         vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)
         arrays["sentence-transformers"] = vectors - expected
@@ -85,7 +89,7 @@ def _sentence_transformer(folder: Path) -> Any:
 def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
     """The first words of some documents that are short enough for queries."""
     own, most = model.tokenizer, model.limits
-    room = min(most["query_tokens"], most["segment_tokens"])
+    room = min(most.query_tokens, most.segment_tokens)
     room -= len(own.prefix) + len(own.suffix)
     words = [full_text(document).split() for document in documents[:ROWS]]
     texts = [" ".join(first[:count]) for first in words for count in QUERIES]

@@ -5,8 +5,9 @@
 `docjax export` puts this file into the folders it writes; docjax itself never imports
 this file, and the folder works without docjax. A document is a text, or a dict {"text":
 ...} or {"title": ..., "sections": [{"heading": ..., "text": ...}]}. `docjax_records.py`
-cuts a document into segments, a transformer or word vectors encode the segments, and
-graph attention or a mean makes one vector of them; `docjax.json` names these parts. A
+cuts a document into units and `docjax_cuts.py` these into segments, a transformer or
+word vectors encode the segments, and graph attention, a BiLSTM or a mean makes one
+vector of them; `docjax.json` names these parts. A
 warning counts the segments that the model does not read.
 """
 
@@ -123,7 +124,6 @@ class WordAverage(nn.Module):
 class Transformer(nn.Module):
     def __init__(self, facts, file, model_kwargs, params):
         super().__init__()
-        self.params = params  # by docjax's path, those that AutoModel does not have
         self.first = facts["pooling"] == "first"
         self.normalize = facts["normalize"]
         self.offset = facts["position_offset"]
@@ -132,6 +132,7 @@ class Transformer(nn.Module):
         self.model = AutoModel.from_pretrained(
             folder, add_pooling_layer=False, **model_kwargs
         )
+        self.params = params  # by docjax's path, those that AutoModel does not have
 
     def forward(self, tokens, lengths, places):
         order = torch.arange(tokens.shape[1], device=tokens.device)

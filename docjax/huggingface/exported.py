@@ -1,6 +1,6 @@
 """The parts of an exported folder that docjax reads back, and how they are written.
 
-    docjax.json           encoder, segments, graph and limits, as a config has them
+    docjax.json           encoder, units, segments, graph, limits, as a config has them
     model.safetensors     the segment encoder, under the names of its family
     document.safetensors  all other parameters that inference reads, by our own paths
     manifest.json         the sha256 of every file

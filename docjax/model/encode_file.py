@@ -45,14 +45,12 @@ def encode_file(
             f"--process {process} of --processes {processes}: processes are numbered "
             f"from 0 to {processes - 1}"
         )
-
-    def prints(content: bool) -> str:
-        facts = [stamp(path, content), max_bad_fraction, DOCUMENTS, CHARACTERS]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
     check_again(path)
     files = Shards(
-        output, model.fingerprint(), lambda: prints(False), lambda: prints(True)
+        output,
+        model.fingerprint(),
+        lambda: _fingerprint(path, False, max_bad_fraction),
+        lambda: _fingerprint(path, True, max_bad_fraction),
     )
     with _written(output):
         with files.locked():
@@ -64,6 +62,12 @@ def encode_file(
         _encode_shards(model, documents, files, plan["documents"], processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
+
+
+def _fingerprint(path: str, content: bool, max_bad_fraction: float) -> str:
+    """Of the input: by the file's size and time, or by its content."""
+    facts = [stamp(path, content), max_bad_fraction, DOCUMENTS, CHARACTERS]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def survey(path: str, max_bad_fraction: float) -> dict[str, Any]:

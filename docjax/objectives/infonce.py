@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
-from docjax.kernels import unit
+from docjax.kernels import EXACT, unit
 from docjax.types import SIMILARITIES, Targets
 
 Metrics = dict[str, Float[Array, ""]]
@@ -46,15 +46,11 @@ def infonce(
       `negatives` (mean number for a row) and `mean_logit` (mean absolute similarity).
     """
     _check(len(vectors), similarity, temperature, reduction)
-    vectors = vectors.astype(jnp.float32)
-    if similarity == "cosine":
-        vectors = unit(vectors)
-    rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
-    logits = _products(rows, candidates) / temperature
+    logits = _similarities(vectors.astype(jnp.float32), similarity) / temperature
     counted = candidates_of(targets, *logits.shape)
     losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
-        b = len(rows)
+        b = len(logits)
         back = _direction(logits[:, :b].T, counted[:, :b].T, include_positive)
         losses, accuracy = (losses + back[0]) / 2, (accuracy + back[1]) / 2
     loss = losses.mean() if reduction == "mean" else losses.sum()
@@ -63,6 +59,16 @@ def infonce(
         "negatives": negatives,
         "mean_logit": jnp.abs(logits).mean(),
     }
+
+
+def _similarities(
+    vectors: Float[Array, "v b d"], similarity: str
+) -> Float[Array, "b m"]:
+    """Of view 0 to all documents of the other views."""
+    if similarity == "cosine":
+        vectors = unit(vectors)
+    rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
+    return jnp.matmul(rows, candidates.T, precision=EXACT)
 
 
 def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
@@ -75,19 +81,12 @@ def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
     if targets.related is None:
         return jnp.ones((b, m), bool)
     shape = tuple(targets.related.shape)
-    if shape[0] != b or not shape[1] or m % shape[1]:
+    if shape not in ((b, m), (b, b)):
         raise UserError(
             f"targets.related has shape {list(shape)}: {b} examples with {m} candidates "
             f"need [{b}, {m}], or [{b}, {b}] for relations of documents"
         )
     return ~jnp.tile(targets.related, (1, m // shape[1])) | own
-
-
-def _products(
-    rows: Float[Array, "b d"], candidates: Float[Array, "m d"]
-) -> Float[Array, "b m"]:
-    """All similarities, in float32 on every device."""
-    return jnp.matmul(rows, candidates.T, precision=jax.lax.Precision.HIGHEST)
 
 
 def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:

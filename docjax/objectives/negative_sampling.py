@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from docjax.errors import UserError
-from docjax.kernels import row_sums, settle
+from docjax.kernels import EXACT, materialize, row_sums
 
 CONTEXTS = ("left", "shrunk", "full")
 DRAWS = 4
@@ -131,25 +131,21 @@ class NegativeSampling:
         context, counts = self._context(rows.words, real, window)
         means = self._estimates(rows.drawn)
         share = 1 / (counts + 1) if self.combine == "mean" else jnp.ones_like(counts)
-        u = settle((context + means[estimates]) * share[..., None])
+        u = materialize((context + means[estimates]) * share[..., None])
 
-        right = row_sums(u * rows.targets)
-        wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u)
         weights = (words[:, None] != noise[..., None]) * real[:, None]
-        loss = (jax.nn.softplus(-right) * real).sum()
-        loss += (jax.nn.softplus(wrong) * weights).sum()
-
-        of_right = -jax.nn.sigmoid(-right) * real
-        of_wrong = jax.nn.sigmoid(wrong) * weights
+        loss, of_right, of_wrong = _scores(u, rows, real, weights)
         # The factors of both products lie as they are multiplied fastest.
-        turned = settle(of_wrong.swapaxes(1, 2))
-        of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise)
-        of_u = settle((of_u + of_right[..., None] * rows.targets) * share[..., None])
+        turned = materialize(of_wrong.swapaxes(1, 2))
+        of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise, precision=EXACT)
+        of_u = materialize(
+            (of_u + of_right[..., None] * rows.targets) * share[..., None]
+        )
         found = Rows(
             words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, estimates, rows.drawn.shape),
             targets=of_right[..., None] * u,
-            noise=jnp.einsum("ikn,ind->ikd", of_wrong, u),
+            noise=jnp.einsum("ikn,ind->ikd", of_wrong, u, precision=EXACT),
         )
         return loss, found
 
@@ -212,6 +208,20 @@ class NegativeSampling:
     def _sums(self, circle: Float[Array, "p l d"], s: int) -> Float[Array, "p {s} d"]:
         """Of `sample` rows from each of the first `s` on."""
         return sum(circle[:, k : k + s] for k in range(self.sample))
+
+
+def _scores(
+    u: Float[Array, "i n d"],
+    rows: Rows,
+    real: Float[Array, "i n"],
+    weights: Float[Array, "i k n"],
+) -> tuple[Float[Array, ""], Float[Array, "i n"], Float[Array, "i k n"]]:
+    """The loss, and its gradient of the products of u with targets and with noise."""
+    right = row_sums(u * rows.targets)
+    wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u, precision=EXACT)
+    loss = (jax.nn.softplus(-right) * real).sum()
+    loss += (jax.nn.softplus(wrong) * weights).sum()
+    return loss, -jax.nn.sigmoid(-right) * real, jax.nn.sigmoid(wrong) * weights
 
 
 def _around(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
-from docjax.kernels import unit
+from docjax.kernels import EXACT, unit
 from docjax.types import Targets
 
 
@@ -37,8 +37,7 @@ def supervised_contrastive(
     _check(temperature, by)
     v, b, d = vectors.shape
     flat = unit(vectors.astype(jnp.float32)).reshape(v * b, d)
-    exact = jax.lax.Precision.HIGHEST
-    logits = jnp.matmul(flat, flat.T, precision=exact) / temperature
+    logits = jnp.matmul(flat, flat.T, precision=EXACT) / temperature
     others = ~jnp.eye(v * b, dtype=bool)
     positive = jnp.tile(_related(targets, b, by), (v, v)) & others
     shares = logits - jax.nn.logsumexp(logits, -1, where=others, keepdims=True)

@@ -75,6 +75,24 @@ def read_judged(folder: Path) -> Collection:
     return Collection(_file(folder, "corpus"), queries, test, {})
 
 
+def read_split(folder: Path, split: str) -> Collection:
+    """The same with the judgements of one split in `test`.
+
+    Raises:
+      UserError: as `read`, and for a folder without this split.
+    """
+    queries, files = _queries(folder), _qrels_files(folder)
+    if split not in files:
+        raise UserError(
+            f"{folder}/qrels: needs {split}.tsv or {split}.qrels; it has "
+            f"{', '.join(files) or 'none'}"
+        )
+    test = _judgements(files[split], queries)
+    if not test:
+        raise UserError(f"{files[split]}: no query has a document with score 1 or more")
+    return Collection(_file(folder, "corpus"), queries, test, {})
+
+
 def of_documents(
     documents: Iterable[Document],
 ) -> tuple[list[str], dict[str, str], Qrels]:

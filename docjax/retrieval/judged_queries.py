@@ -31,7 +31,8 @@ class JudgedQueries:
     Attributes:
       path: a folder in BEIR's layout whose split "train" is read. None: the documents'
         own `query` fields; the document itself answers its query, and so do the
-        documents that it links to.
+        documents that it links to. Queries of documents that training does not read
+        are left out.
       negatives: a sealed file, as `docjax mine` writes it. None: the documents that
         BM25 puts first, in RUN/negatives.jsonl, which the run makes at its beginning.
       each: negatives of an example, drawn from the first TOP of its query.
@@ -66,6 +67,9 @@ class JudgedQueries:
         rows = {name: row for row, name in enumerate(known.corpus.ids)}
         asked = {name: row for row, name in enumerate(known.queries.ids)}
         trained = set(known.documents.tolist())
+        if self.path is None:
+            texts = {name: texts[name] for name in texts if rows[name] in trained}
+            qrels = {name: qrels[name] for name in texts}
         answers = {
             query: {rows[name] for name, gain in gains.items() if gain > 0}
             for query, gains in _inside(qrels, rows).items()
@@ -94,6 +98,11 @@ class JudgedQueries:
         """Texts of the queries, and what answers them."""
         if self.path is None:
             _, texts, qrels = collection.of_documents(source())
+            if not texts:
+                raise UserError(
+                    'no document has a "query": give the documents one, or name a '
+                    "BEIR folder with --config.examples.path"
+                )
             return texts, qrels
         judged = collection.read_split(Path(self.path), "train")
         return {name: judged.queries[name] for name in judged.test}, judged.test

@@ -9,7 +9,6 @@ A file of them has a JSON object a line, and is sealed by the last line:
 `documents` counts those that were ranked.
 """
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Container, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from docjax.errors import UserError
 from docjax.retrieval.collection import Qrels, Run
+from docjax.storage import atomic
 
 Negatives = Mapping[str, list[str]]  # query id -> document ids, best first
 AGAIN = "write it again with docjax mine"
@@ -48,23 +48,16 @@ def write(negatives: Negatives, file: Path, *, documents: int, made_by: str) -> 
     Raises:
       UserError: if the file cannot be written.
     """
-    partial = file.with_name(file.name + ".partial")
-    digest = hashlib.sha256()
+    lines = [
+        _line({"query": query, "negatives": names})
+        for query, names in negatives.items()
+    ]
+    digest = hashlib.sha256(b"".join(lines)).hexdigest()
+    facts = {"documents": documents, "made_by": made_by, "queries": len(negatives)}
     try:
-        with partial.open("wb") as stream:
-            for query, names in negatives.items():
-                line = _line({"query": query, "negatives": names})
-                digest.update(line)
-                stream.write(line)
-            facts = {"documents": documents, "made_by": made_by}
-            seal = {"seal": digest.hexdigest(), **facts, "queries": len(negatives)}
-            stream.write(_line(seal))
-        partial.rename(file)
+        atomic.write_bytes(file, b"".join([*lines, _line({"seal": digest, **facts})]))
     except OSError as error:
         raise UserError(f"{file}: cannot be written ({error})") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
 
 
 def read(file: Path, known: Container[str] | None = None) -> dict[str, list[str]]:

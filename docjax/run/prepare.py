@@ -102,11 +102,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         or a run directory of another config.
     """
     wait("start")  # a first meeting later would not wait for the tokenizer
-    config = fields.resolve(config)
-    continued.check_compared(config)
-    config = dataclasses.replace(config, init=_pinned(config.init, run))
-    if not continued.begun(run):
-        _check_parts(config)
+    config = _checked(config, run)
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -135,6 +131,16 @@ def prepare(config: Any, run: Path) -> Prepared:
     if jax.process_index() == 0:
         config_lib.save(config.to_json(), run / "config.json")
     return prepared
+
+
+def _checked(config: Any, run: Path) -> RunConfig:
+    """The config's fields; refused if what they name cannot be trained."""
+    resolved = fields.resolve(config)
+    continued.check_compared(resolved)
+    resolved = dataclasses.replace(resolved, init=_pinned(resolved.init, run))
+    if not continued.begun(run):
+        _check_parts(resolved)
+    return resolved
 
 
 def _pinned(init: str | None, run: Path) -> str | None:

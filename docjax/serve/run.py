@@ -56,18 +56,7 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
     served = Server(
         model, name, limits, lambda: print(f"{name} at {url}", flush=True), failed
     )
-    server = uvicorn.Server(
-        uvicorn.Config(
-            served.asgi,
-            http=Connection,
-            ws="none",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=limits.body_timeout,
-            timeout_graceful_shutdown=int(limits.body_timeout + limits.timeout) + 5,
-        )
-    )
+    server = uvicorn.Server(_options(served, limits))
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises them once more when it has stopped, which must not kill it.
         signal.signal(number, server.handle_exit)
@@ -79,6 +68,19 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
     server.run(sockets=[listening])
     if failures:
         raise failures[0]
+
+
+def _options(served: Server, limits: Limits) -> uvicorn.Config:
+    return uvicorn.Config(
+        served.asgi,
+        http=Connection,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=limits.body_timeout,
+        timeout_graceful_shutdown=int(limits.body_timeout + limits.timeout) + 5,
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -7,14 +7,15 @@ each micro-batch is encoded again to pull that gradient back (Gao et al., 2021).
 with masked tokens have a loss of their own, whose gradient is taken in this last pass.
 
 Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the
-batch. Both encodings, every micro-batch size and every device layout see the same
-masks.
+batch, or, of several towers, among the rows of its tower. Both encodings, every
+micro-batch size and every device layout see the same masks.
 """
 
+import collections
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -93,19 +94,23 @@ class GradientCache:
     def _vectors(self, segment, batch: Batch, key):
         """All segment vectors, [micro-batches n d]."""
         buffer = None
-        for i, (microbatch, tower) in enumerate(self._read(batch)):
+        for i, (microbatch, number, tower) in enumerate(self._read(batch)):
             own = (self._of_tower(part, tower) for part in segment)
-            vectors = self._encode(*own, microbatch, jnp.int32(i), key, tower)
+            vectors = self._encode(*own, microbatch, jnp.int32(number), key, tower)
             if buffer is None:
                 shape = (round_up(len(batch.microbatches)), *vectors.shape)
                 buffer = _zeros(shape, NamedSharding(self.mesh, P(None, "data")))
             buffer = _write(buffer, vectors, i)
         return buffer
 
-    def _read(self, batch: Batch):
-        """Each micro-batch with the number of its tower; None: there is only one."""
+    def _read(self, batch: Batch) -> Iterator[tuple[Microbatch, int, int | None]]:
+        """Each micro-batch with its number among those of its tower, and the tower;
+        None: there is only one."""
         towers = batch.towers if self.encoder.towers(self.kinds) else ()
-        return itertools.zip_longest(batch.microbatches, towers)
+        numbers: collections.Counter = collections.Counter()
+        for microbatch, tower in itertools.zip_longest(batch.microbatches, towers):
+            yield microbatch, numbers[tower], tower
+            numbers[tower] += 1
 
     def _of_tower(self, segment: Params, tower: int | None) -> Params:
         """The parameters of one tower, under its name."""
@@ -119,10 +124,10 @@ class GradientCache:
         trained, frozen = segment
         total = self._zeros(trained)
         if cotangents is not None:
-            for i, (microbatch, tower) in enumerate(self._read(batch)):
+            for i, (microbatch, number, tower) in enumerate(self._read(batch)):
                 own = (self._of_tower(part, tower) for part in (total, *segment))
-                read = _take(cotangents, i), microbatch, jnp.int32(i), keys.segments
-                total = total | self._pull_back(*own, *read, tower)
+                read = _take(cotangents, i), microbatch, jnp.int32(number)
+                total = total | self._pull_back(*own, *read, keys.segments, tower)
         sums = self._zeros(jnp.zeros(3))
         scale = self.token_weight / jnp.maximum(batch.answers, 1.0)
         for i, masked in enumerate(batch.masked):
@@ -143,8 +148,8 @@ class GradientCache:
         }
 
     def _segments(self, segment, microbatch: Microbatch, row, key, tower=None):
-        """Vectors of a micro-batch whose first row is row `row` of the batch."""
-        keys = _row_keys(key, row, microbatch)
+        """Vectors of a micro-batch whose first row is row `row` of its tower."""
+        keys = _row_keys(key, row, microbatch, tower)
         params = {"params": {"segment": segment}}
         read = *microbatch, keys, tower
         return self.encoder.apply(params, *read, method="segments")
@@ -313,11 +318,11 @@ def plain_gradient(
 
 
 def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys):
-    vectors, row = [], 0
-    for microbatch, tower in cache._read(batch):
+    vectors = []
+    for microbatch, number, tower in cache._read(batch):
+        row = number * len(microbatch.lengths)
         read = microbatch, row, keys.segments, tower
         vectors.append(cache._segments(params["segment"], *read))
-        row += len(microbatch.lengths)
     gathered = jnp.concatenate(vectors)[batch.rows]
     per_example = _example_keys(keys.documents, batch.rows.shape[1])
     light = batch.lengths, batch.places, batch.graphs, per_example
@@ -325,10 +330,12 @@ def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys):
     return cache._loss(params, documents, batch.targets, keys.documents)
 
 
-def _row_keys(key, row, microbatch: Microbatch):
+def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):
     """The dropout key of each row of a micro-batch that begins at row `row`."""
     if key is None:
         return None
+    if tower is not None:
+        key = jax.random.fold_in(key, tower)
     rows = row + jnp.arange(len(microbatch.lengths))
     return jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
 

@@ -71,7 +71,7 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     for step in range(begun + 1, steps + 1):
         batch, _ = next(data)
         counts = trainer.measure(batch)
-        with memory.told():
+        with memory.out_of_memory_as_user_error():
             state, metrics = trainer.step(state, trainer.put(batch), key)
             loop.after(step, state, metrics, counts)
     loop.stop.restore()
@@ -134,7 +134,7 @@ class _Loop:
     sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
     def after(
-        self, step: int, state: State, metrics: dict, counts: dict[str, float]
+        self, step: int, state: State, metrics: dict, counts: dict[str, int]
     ) -> None:
         """Looks at a step that was handed to the device; `counts` are of its batch.
 

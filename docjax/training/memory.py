@@ -1,42 +1,86 @@
-"""Memory: whether the largest micro-batch fits, and what a CPU does with freed memory."""
+"""Memory: whether a step fits in it, and what a CPU does with freed memory."""
 
 import contextlib
 import ctypes
+import math
 import os
 import platform
 from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
-from docjax.encoders import freezing
 from docjax.errors import UserError
+from docjax.training import programs
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import DOCUMENT, Microbatch
+from docjax.types import Microbatch, State
 
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8  # names in glibc's malloc.h
 
 
-def check(cache: GradientCache, segment: Any, microbatch: int, width: int) -> None:
+def check(
+    cache: GradientCache,
+    state: State,
+    microbatch: int,
+    width: int,
+    segments: int,
+    dropout: bool = True,
+) -> None:
     """Compiles the backward pass of `microbatch` segments of `width` tokens.
 
+    The first step calls the compiled program, and does not compile it again.
+
+    Args:
+      state: of training, as shapes.
+      segments: the rows of all micro-batches of a batch.
+      dropout: whether steps are given a key.
+
     Raises:
-      UserError: if a device has less memory than it needs.
+      UserError: if a device has less memory than a step needs.
     """
-    needed, limit = _needed(cache, segment, microbatch, width), available(cache.mesh)
-    if needed > limit:
+    shape = programs.microbatch_shape(microbatch, width)
+    traced = programs.pull_back(cache, state.params, shape, dropout)
+    passes = program_bytes(traced.lower().compile())
+    kept = kept_bytes(cache, state, shape, segments)
+    limit = available(cache.mesh)
+    if passes + kept > limit:
         raise UserError(
-            f"a micro-batch of {microbatch:,} segments x {width} tokens needs "
-            f"{needed / 2**30:.1f} GiB and does not fit in memory ({limit / 2**30:.1f} "
-            "GiB a device): lower --config.microbatch"
+            f"a step does not fit in memory ({_gib(limit)} a device): a micro-batch of "
+            f"{microbatch:,} segments x {width} tokens needs {_gib(passes)}, parameters, "
+            f"the optimizer and segment vectors {_gib(kept)}: {_mend(kept, limit)}"
         )
 
 
+def kept_bytes(
+    cache: GradientCache, state: State, microbatch: Microbatch, segments: int
+) -> int:
+    """Bytes that a device holds beside the arrays of the backward pass.
+
+    The optimizer's state; the parameters of the document encoder and their gradient;
+    the vectors of `segments` segments and their gradient. The parameters of the segment
+    encoder and their gradient are arrays of the backward pass.
+    """
+    rest = {name: part for name, part in state.params.items() if name != "segment"}
+    vectors = programs.vector_shape(cache, state.params, microbatch)
+    row = tree_bytes(vectors) // len(microbatch.lengths)
+    own = -(-segments // cache.mesh.size)
+    return tree_bytes(state.optimizer) + 2 * tree_bytes(rest) + 2 * own * row
+
+
+def tree_bytes(tree: Any) -> int:
+    """Bytes of all arrays of a tree, or of their shapes."""
+    return sum(math.prod(a.shape) * a.dtype.itemsize for a in jax.tree.leaves(tree))
+
+
+def program_bytes(compiled: jax.stages.Compiled) -> int:
+    """Bytes of a device that a program takes: arguments, results and temporaries."""
+    stats = compiled.memory_analysis()
+    whole = stats.argument_size_in_bytes + stats.output_size_in_bytes
+    return whole + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+
+
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def out_of_memory_as_user_error() -> Iterator[None]:
     """Turns the runtime's error of a full memory into a UserError."""
     try:
         yield
@@ -73,41 +117,11 @@ def available(mesh: jax.sharding.Mesh) -> int:
     return host // len(mesh.local_devices)
 
 
-def _needed(cache: GradientCache, segment: Any, microbatch: int, width: int) -> int:
-    cut, all_ = (NamedSharding(cache.mesh, spec) for spec in (P("data"), P()))
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
 
-    def shape(dimensions, dtype, sharding=cut):
-        return jax.ShapeDtypeStruct(dimensions, dtype, sharding=sharding)
 
-    batch = Microbatch(
-        shape((microbatch, width), jnp.int32),
-        shape((microbatch,), jnp.int32),
-        shape((microbatch, 2), jnp.int32),
-    )
-    tower = cache.encoder.tower(DOCUMENT)
-    segment = cache._of_tower(segment, tower)
-    trained, frozen = (
-        part.get("segment", {})
-        for part in freezing.divided({"segment": segment}, cache.encoder.frozen)
-    )
-    vectors = jax.eval_shape(
-        lambda s, b: cache.encoder.apply(
-            {"params": {"segment": s}}, *b, None, tower, method="segments"
-        ),
-        segment,
-        batch,
-    )
-    compiled = GradientCache._pull_back.lower(
-        cache,
-        jax.tree.map(lambda a: shape((cache.mesh.size, *a.shape), a.dtype), trained),
-        jax.tree.map(lambda a: shape(a.shape, a.dtype, all_), trained),
-        jax.tree.map(lambda a: shape(a.shape, a.dtype, all_), frozen),
-        shape(vectors.shape, vectors.dtype),
-        batch,
-        jnp.int32(0),
-        jax.random.key(0),
-        tower,
-    ).compile()
-    stats = compiled.memory_analysis()
-    whole = stats.argument_size_in_bytes + stats.output_size_in_bytes
-    return whole + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+def _mend(kept: int, limit: int) -> str:
+    if kept > limit:
+        return "train a smaller encoder, or take devices with more memory"
+    return "lower --config.microbatch"

@@ -77,10 +77,12 @@ def cut(tree: Any, mesh: Mesh) -> Any:
     return jax.tree.map(lambda array: _put(array, mesh, P("data")), tree)
 
 
-def abstract(mesh: Mesh) -> Callable[[jax.Array], jax.ShapeDtypeStruct]:
-    """From an array to the shape of one on every device."""
-    everywhere = NamedSharding(mesh, P())
-    return lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=everywhere)
+def abstract(
+    mesh: Mesh, *axes: str | None
+) -> Callable[[jax.Array], jax.ShapeDtypeStruct]:
+    """From an array to its shape, cut by `axes` of the mesh; without: on every device."""
+    sharding = NamedSharding(mesh, P(*axes))
+    return lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding)
 
 
 def put_batch(batch: Batch, mesh: Mesh) -> Batch:

@@ -43,11 +43,11 @@ class VectorTrainer:
             kinds=self.batches.reader.kinds(self.batches.examples.kinds),
             token_weight=masked.weight if masked else 0.0,
         )
-        self._check_memory()
         self.steps = config.steps or config.epochs * self.epoch_steps
         self.optimizer = _optimizer(config, self.steps)
         self.step = make_step(self.cache, self.optimizer)
         self.dataset = self.batches.dataset(self.steps)
+        self._check_memory()
 
     @property
     def epoch_steps(self) -> int:
@@ -61,7 +61,7 @@ class VectorTrainer:
         """The batch on the devices."""
         return sharding.put_batch(batch, self.mesh)
 
-    def measure(self, batch: Batch) -> dict[str, float]:
+    def measure(self, batch: Batch) -> dict[str, int]:
         """Tokens that are read, and the positions that are computed for them."""
         computed, real = padding(batch)
         return {"computed": computed, "real": real, "tokens": int(batch.lengths.sum())}
@@ -78,9 +78,11 @@ class VectorTrainer:
         shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
         freezing.check(shapes, self.prepared.encoder.frozen)
         trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
-        if "segment" in trained:
-            rows, width = self.batches.layout.rows, self.batches.layout.widths[-1]
-            memory.check(self.cache, shapes["segment"], rows, width)
+        if "segment" in trained and self.cache.objective is not None:
+            layout, segments = self.batches.layout, self.batches.segments()
+            state = jax.eval_shape(self.begin, shapes)
+            width = layout.widths[-1]
+            memory.check(self.cache, state, layout.rows, width, segments)
 
 
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:

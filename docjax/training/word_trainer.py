@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from absl import logging
 from jax.sharding import PartitionSpec as P
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from docjax.data.segment_batches import log_cut
 from docjax.data.word_batches import WordBatch, WordBatches
@@ -93,7 +93,7 @@ class WordTrainer:
         )
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
-    def measure(self, batch: WordBatch) -> dict[str, float]:
+    def measure(self, batch: WordBatch) -> dict[str, int]:
         """Words, and the places of blocks that are computed for them."""
         words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
         computed = blocks * batch.blocks.words[0, 0].size
@@ -229,33 +229,21 @@ def _batches(
     prepared: Prepared, objective: NegativeSampling, paraphrases: bool
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
-    corpus, rows = prepared.corpus, prepared.trained_on
-    limit = prepared.config.limits.training_units
+    corpus, limit = prepared.corpus, prepared.config.limits.training_units
     views = prepared.views if paraphrases else None
     if paraphrases and not views.many_documents:
         raise UserError(
             "objective negative_sampling reads views of docjax.views.replaced or rewritten, "
             f"not {type(views).__name__}"
         )
-    lengths = corpus.sizes(rows, limit)
-    usable = rows[lengths > 0]
-    if len(usable) < len(rows):
-        logging.warning(
-            "%d of %d training documents have no word of the vocabulary: not trained "
-            "on, their vectors are zero",
-            len(rows) - len(usable),
-            len(rows),
-        )
-    if not len(usable):
-        raise UserError("no training document has a word of the vocabulary")
-    log_cut(corpus.counts[usable], limit)
+    usable, lengths = _usable(prepared)
     batch = min(prepared.config.batch, len(usable))
     counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
     counts[PAD] = 0
     chances = objective.chances(counts) if objective.subsample else None
     read = counts if chances is None else counts * chances
     layout = Layout.of(
-        lengths[lengths > 0],
+        lengths,
         batch,
         prepared.config.microbatch,
         replicas=objective.replicas,
@@ -278,6 +266,24 @@ def _batches(
         replicas=objective.replicas,
         chances=chances,
     )
+
+
+def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, " u"]]:
+    """The documents that have words, by number, and the words of each."""
+    limit, rows = prepared.config.limits.training_units, prepared.trained_on
+    lengths = prepared.corpus.sizes(rows, limit)
+    usable = rows[lengths > 0]
+    if not len(usable):
+        raise UserError("no training document has a word of the vocabulary")
+    if len(usable) < len(rows):
+        logging.warning(
+            "%d of %d training documents have no word of the vocabulary: not trained "
+            "on, their vectors are zero",
+            len(rows) - len(usable),
+            len(rows),
+        )
+    log_cut(prepared.corpus.counts[usable], limit)
+    return usable, lengths[lengths > 0]
 
 
 def _optimizer(config: RunConfig, replicas: int) -> Adagrad | Adam:

@@ -72,7 +72,7 @@ class Replaced(WordViews):
         replaced = np.where(changed, self.candidates[where], tokens).astype(np.int32)
         if self.prefix is not None:
             return units, _with_prefix(units, replaced, changed, self.prefix)
-        return units, dataclasses.replace(units, tokens=replaced)
+        return units, dataclasses.replace(units, tokens=replaced, vectors=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,6 +208,7 @@ class Dropped(WordViews):
             units,
             tokens=units.tokens[kept],
             offsets=np.concatenate([[0], np.cumsum(_sums(kept, units))]),
+            vectors=None,
         )
         return units, dropped
 
@@ -257,7 +258,7 @@ def _with_prefix(
     longer[ends[changed] - 2] = prefix
     lengths = units.lengths + _sums(changed, units)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return dataclasses.replace(units, tokens=longer, offsets=offsets)
+    return dataclasses.replace(units, tokens=longer, offsets=offsets, vectors=None)
 
 
 def _sums(values: Bool[np.ndarray, " n"], units: Units) -> np.ndarray:

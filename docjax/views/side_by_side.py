@@ -56,7 +56,25 @@ def augmented(
         if run
         else all_words(_words(" ".join([text, *others])), lexicons, paraphrases)
     )
+    kinds = _kinds(run, lexicons, paraphrases)
+    words, texts = _replaced(text, tokenizer, kinds, run, seed)
+    if not run:
+        texts["Uninformative"] = f"{words} (without --model no word is rare)"
+    if rewritten:
+        texts["Rewritten"] = (
+            _text(tokenizer.encode(others)[0], tokenizer)
+            if others
+            else f"{words} (no line of {rewritten} has the text as its id)"
+        )
+    return {"words": words, **texts}
+
+
+def _replaced(
+    text: str, tokenizer: Tokenizer, kinds: dict[str, Any], run: Path | None, seed: int
+) -> tuple[str, dict[str, str]]:
+    """The text's words, and what each of the kinds that replace words makes of them."""
     document = Document("text", (Section("", text),))
+    texts = {}
     with tempfile.TemporaryDirectory() as folder:
         own = Corpus.build(
             Path(folder) / "text", [document], units.Whole(), tokenizer, LIMIT, ""
@@ -68,25 +86,16 @@ def augmented(
             corpus = Corpus.open(run / "corpus")
             documents = _trained_on(json_file.read(run / "config.json"), corpus)
         words = _text(own[0].tokens, tokenizer)
-        found = {"words": words}
-        for name, kind in _kinds(run, lexicons, paraphrases).items():
+        for name, kind in kinds.items():
             kind.check()
             try:
-                kind = kind.fitted(tokenizer, corpus, documents)
+                fitted = kind.fitted(tokenizer, corpus, documents)
             except UserError as error:
-                found[name] = f"{words} ({error})"
+                texts[name] = f"{words} ({error})"
                 continue
-            other = kind(own[0], np.random.default_rng(seed))[1]
-            found[name] = _text(other.tokens, tokenizer)
-    if not run:
-        found["Uninformative"] = f"{words} (without --model no word is rare)"
-    if rewritten:
-        found["Rewritten"] = (
-            _text(tokenizer.encode(others)[0], tokenizer)
-            if others
-            else f"{words} (no line of {rewritten} has the text as its id)"
-        )
-    return found
+            other = fitted(own[0], np.random.default_rng(seed))[1]
+            texts[name] = _text(other.tokens, tokenizer)
+    return words, texts
 
 
 def _trained_on(config: Mapping[str, Any], corpus: Corpus) -> np.ndarray:

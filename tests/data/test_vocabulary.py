@@ -9,7 +9,7 @@ from tokenizers import models, pre_tokenizers
 
 from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
-from docjax.data.units import whole
+from docjax.data.units import Whole
 from docjax.data.vocabulary import vocabulary
 from docjax.data.word_tokenizer import train_words
 from docjax.types import Document, Section
@@ -44,7 +44,7 @@ def unigram() -> Tokenizer:
 
 def corpus_of(folder, tokenizer, texts=TEXTS) -> Corpus:
     documents = [Document(f"d{i}", (Section("", x),)) for i, x in enumerate(texts)]
-    return Corpus.build(folder / "corpus", documents, whole, tokenizer, 64, "one")
+    return Corpus.build(folder / "corpus", documents, Whole(), tokenizer, 64, "one")
 
 
 @pytest.fixture(scope="module")

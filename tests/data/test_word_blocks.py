@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from docjax.data.corpus import Corpus
-from docjax.data.units import whole
+from docjax.data.units import Whole
 from docjax.data.word_batches import WordBatches, parts, stack
 from docjax.data.word_blocks import Layout, Words, group, pack, subsampled
 from docjax.data.word_tokenizer import word_tokenizer
@@ -138,10 +138,10 @@ def test_views_come_in_groups_of_words_of_their_documents(sizes):
     assert not found.words[found.used :].any()
 
 
-def test_documents_of_several_segments_are_words_in_one_piece(corpus):
+def test_documents_of_several_units_are_words_in_one_piece(corpus):
     chosen = np.array([11, 3, 9])
     found = corpus.concatenated(chosen)
-    assert len(found) > 3 and found.numbers.tolist() == [11, 11, 3, 9, 9]
+    assert len(found) > 3 and found.documents.tolist() == [11, 11, 3, 9, 9]
     expected = together([corpus[i].tokens for i in chosen.tolist()])
     for one, other in zip(Words.of(found), expected, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -211,7 +211,7 @@ def corpus(tmp_path_factory):
         for i, letter in enumerate("abcdefghijkl")
     ]
     folder = tmp_path_factory.mktemp("blocks") / "corpus"
-    return Corpus.build(folder, made, whole, tokenizer, 8, "")
+    return Corpus.build(folder, made, Whole(), tokenizer, 8, "")
 
 
 def batches(corpus, seed=0, limit=None):
@@ -252,12 +252,12 @@ def test_a_word_that_is_not_read_is_not_predicted(corpus):
 
 
 @pytest.mark.parametrize("limit", [None, 1])
-def test_a_document_of_several_segments_is_read_as_one_up_to_the_limit(corpus, limit):
+def test_a_document_of_several_units_is_read_as_one_up_to_the_limit(corpus, limit):
     steps = batches(corpus, limit=limit).dataset(3)
     words = [steps[i][0].blocks.words.ravel() for i in range(3)]
     read = sum(np.bincount(some, minlength=13) for some in words)
     assert corpus.counts.max() == 2
-    # Word i is in document i, i times; a segment has 8 words.
+    # Word i is in document i, i times; a unit has 8 words.
     expected = [min(i, 8) if limit else i for i in range(3, 13)]
     assert read[3:].tolist() == expected
     assert corpus.sizes(np.arange(2, 12), limit).tolist() == expected

@@ -11,6 +11,7 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.pooling import Classifier, Mean
 from docjax.encoders.transformer import Transformer
+from docjax.types import DOCUMENT, QUERY, Graphs
 
 SEGMENT = dict(vocabulary=20, layers=1, width=16, heads=2, hidden=16, positions=12)
 
@@ -32,16 +33,21 @@ def apply(params):
 
 
 def light(views: int = 2, documents: int = 3, segments: int = 4) -> tuple:
-    """Segment vectors, lengths and full graphs, without edges."""
+    """Segment vectors, lengths, places and full graphs."""
     generator = np.random.default_rng(0)
     shape = views, documents, segments
     nodes = segments + 1
     return (
         jnp.asarray(generator.normal(size=(*shape, 16)), jnp.float32),
         jnp.asarray(generator.integers(1, 9, shape)),
-        jnp.ones((views, documents, nodes, nodes), bool),
-        None,
+        jnp.zeros((*shape, 2), int),
+        Graphs(jnp.ones((views, documents, nodes, nodes), bool)),
     )
+
+
+def part(given: tuple, view: int) -> tuple:
+    """One view of `light`."""
+    return jax.tree.map(lambda array: array[view], given)
 
 
 def test_parameters_lie_under_the_names_of_the_parts(params):
@@ -69,11 +75,10 @@ def test_first_parameters_follow_from_the_seed(params):
 
 
 def test_views_are_the_document_vectors_through_the_head(apply, params):
-    vectors, lengths, adjacency, _ = light()
-    documents = apply(vectors, lengths, adjacency, method="documents")
+    documents = apply(*light(), method="documents")
     expected = documents @ params["head"]["logits"]["kernel"]
     expected += params["head"]["logits"]["bias"]
-    views = apply(vectors, lengths, adjacency, None, method="views")
+    views = apply(*light(), (DOCUMENT,) * 2, method="views")
     np.testing.assert_allclose(views, documents, atol=1e-6)
     found = apply(views, method="outputs")
     assert found.shape == (2, 3, 3)
@@ -85,17 +90,18 @@ def test_views_are_the_document_vectors_through_the_head(apply, params):
 def test_the_views_named_as_queries_are_encoded_as_queries(params):
     bare = {name: params[name] for name in ("segment", "document")}
     apply = functools.partial(encoder().apply, {"params": bare})
-    vectors, lengths, adjacency, _ = light()
-    queries = apply(vectors[0, :, 0], method="queries")
-    whole = apply(vectors[1], lengths[1], adjacency[1], method="documents")
-    found = apply(vectors, lengths, adjacency, None, (0,), method="views")
+    queries = apply(light()[0][0, :, 0], method="queries")
+    whole = apply(*part(light(), 1), method="documents")
+    found = apply(*light(), (QUERY, DOCUMENT), method="views")
     np.testing.assert_allclose(found, jnp.stack([queries, whole]), atol=1e-6)
-    neither = apply(vectors, lengths, adjacency, None, method="views")
+    neither = apply(*light(), (DOCUMENT, DOCUMENT), method="views")
     assert np.abs(found[0] - neither[0]).max() > 0.01
+    both = apply(*light(), (QUERY, QUERY), method="views")
+    np.testing.assert_allclose(both[0], queries, atol=1e-6)
 
 
 def test_the_heads_dropout_needs_a_key(apply):
-    views = apply(*light(), method="views")
+    views = apply(*light(), (DOCUMENT,) * 2, method="views")
     plain, again = (apply(views, method="outputs") for _ in range(2))
     dropped = apply(views, jax.random.key(0), method="outputs")
     np.testing.assert_array_equal(plain, again)
@@ -103,18 +109,18 @@ def test_the_heads_dropout_needs_a_key(apply):
 
 
 def test_attention_is_that_of_each_layer(apply):
-    vectors, lengths, adjacency, _ = light(views=1)
-    found = apply(vectors[0], lengths[0], adjacency[0], method="attention")
+    vectors, lengths, _, graphs = part(light(views=1), 0)
+    found = apply(vectors, lengths, graphs, method="attention")
     assert [layer.shape for layer in found] == [(3, 2, 5, 5)] * 2
 
 
 def test_segment_vectors_do_not_depend_on_the_rows_beside_them(apply):
     generator = np.random.default_rng(1)
     tokens = jnp.asarray(generator.integers(0, 20, (4, 10)))
-    lengths = jnp.asarray([10, 3, 7, 0])
+    lengths, places = jnp.asarray([10, 3, 7, 0]), jnp.zeros((4, 2), int)
     segments = jax.jit(functools.partial(apply, method="segments"))
-    together = segments(tokens, lengths)
+    together = segments(tokens, lengths, places)
     for i in range(4):
-        alone = segments(tokens[i : i + 1], lengths[i : i + 1])
+        alone = segments(*(array[i : i + 1] for array in (tokens, lengths, places)))
         np.testing.assert_allclose(together[i], alone[0], atol=1e-6)
     assert (together[3] == 0).all()

@@ -11,6 +11,7 @@ import pytest
 from docjax.data import graphs
 from docjax.encoders.graph_attention import GraphAttention, GraphAttentionLayer
 from docjax.errors import UserError
+from docjax.types import Graphs
 
 SECTIONS = np.array([0, 0, 1, 1, 1, 2])  # of the segments of the longest document
 COUNTS = (6, 1, 4)  # segments of each document
@@ -35,14 +36,17 @@ def inputs(builder=graphs.section, nodes=NODES, seed=0) -> dict:
 
 
 def dense(given: dict) -> tuple:
-    return tuple(jnp.asarray(given[k]) for k in ("vectors", "lengths", "adjacency"))
+    vectors, lengths, adjacency = (
+        jnp.asarray(given[k]) for k in ("vectors", "lengths", "adjacency")
+    )
+    return vectors, lengths, None, Graphs(adjacency)
 
 
 def sparse(given: dict) -> tuple:
     vectors, lengths, edges = (
         jnp.asarray(given[k]) for k in ("vectors", "lengths", "edges")
     )
-    return vectors, lengths, None, edges
+    return vectors, lengths, None, Graphs(edges=edges)
 
 
 def random_params(module, *arguments, seed: int = 1):
@@ -284,7 +288,9 @@ def test_a_node_without_neighbours_is_finite_in_value_and_gradient(read, is_spar
 def test_attention_is_a_distribution_over_the_senders_of_each_receiver():
     module, given = GraphAttention(width=WIDTH, heads=2), inputs()
     params = random_params(module, *dense(given))
-    _, weights = module.apply({"params": params}, *dense(given), method="nodes")
+    vectors, lengths, _, graph = dense(given)
+    read = vectors, lengths, graph
+    _, weights = module.apply({"params": params}, *read, method="nodes")
     assert [w.shape for w in weights] == [(len(COUNTS), 2, NODES, NODES)] * 2
     for layer in weights:
         absent = np.broadcast_to(~given["adjacency"][:, None], layer.shape)
@@ -306,7 +312,8 @@ def test_a_query_is_its_node_without_attention():
         {"params": {"node": params["node"]}},
         one[:, None],
         jnp.ones((len(one), 1), int),
-        jnp.ones((len(one), 2, 2), bool),
+        None,
+        Graphs(jnp.ones((len(one), 2, 2), bool)),
     )
     np.testing.assert_allclose(found, alone, atol=1e-6)
 
@@ -314,7 +321,8 @@ def test_a_query_is_its_node_without_attention():
 def test_first_weights_are_spread_as_in_the_reference_layer():
     module = GraphAttention(width=256, heads=2, layers=1)
     vectors = jnp.zeros((1, 1, 8))
-    arguments = vectors, jnp.ones((1, 1), int), jnp.ones((1, 2, 2), bool)
+    full = Graphs(jnp.ones((1, 2, 2), bool))
+    arguments = vectors, jnp.ones((1, 1), int), None, full
     params = jax.jit(module.init)(jax.random.key(0), *arguments)["params"]["layer_0"]
     # Xavier-normal with gain sqrt(2): of (256, 256), and of (1, 2 heads, 128).
     assert np.isclose(np.std(params["kernel"]), (2 * 2 / 512) ** 0.5, rtol=0.02)
@@ -338,6 +346,6 @@ def test_a_wrong_choice_is_said_with_the_valid_ones(keywords, message):
 
 
 def test_attention_without_a_graph_is_a_mistake():
-    vectors, lengths, _ = dense(inputs())
+    vectors, lengths, *_ = dense(inputs())
     with pytest.raises(UserError, match="without a graph: set --config.graph"):
         GraphAttention(width=WIDTH).init(jax.random.key(0), vectors, lengths)

@@ -12,7 +12,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
-from docjax.huggingface import families, names
+from docjax.huggingface import families, names, weights
 
 SIZES = dict(
     vocab_size=97,
@@ -131,10 +131,135 @@ def test_gradients_equal_those_of_torch(kind):
         assert error < 1e-4 * max(1, np.abs(expected).max()), path
 
 
+def masked_model(folder, kind: str):
+    """A torch model that predicts masked tokens, and ours with its weights."""
+    torch.manual_seed(0)
+    if kind == "bert":
+        model = transformers.BertForMaskedLM(transformers.BertConfig(**SIZES))
+    else:
+        sizes = SIZES | {"pad_token_id": 1, "type_vocab_size": 1}
+        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**sizes))
+    for parameter in model.parameters():
+        parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    model.save_pretrained(folder)
+    checkpoint = weights.load(folder, masked_lm=True)
+    transformer = Transformer(**checkpoint.keywords | {"masked_lm": True})
+    return model.eval(), transformer, {"params": checkpoint.params}
+
+
+def questions(lengths=LENGTHS) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of up to 3 tokens of each row, and the answers; -1 behind the last."""
+    generator = np.random.default_rng(4)
+    positions = np.zeros((len(lengths), 3), np.int32)
+    answers = np.full((len(lengths), 3), -1, np.int32)
+    for row, length in enumerate(lengths):
+        count = min(row, length, 3)  # none of row 0
+        positions[row, :count] = generator.choice(length, count, replace=False)
+        answers[row, :count] = generator.integers(5, 97, count)
+    return positions, answers
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_the_token_loss_and_its_gradient_are_those_of_torch(kind, tmp_path):
+    model, transformer, params = masked_model(tmp_path, kind)
+    tokens, lengths, real = rows(padding=model.config.pad_token_id)
+    positions, answers = questions()
+    labels = np.full(tokens.shape, -100)
+    for row, place in zip(*np.nonzero(answers >= 0)):
+        labels[row, positions[row, place]] = answers[row, place]
+    out = model(
+        torch.tensor(np.array(tokens, np.int64)),
+        attention_mask=torch.tensor(real),
+        labels=torch.tensor(labels),
+    )
+    out.loss.backward()
+
+    def loss(params):
+        read = tokens, lengths, None, positions, answers
+        return transformer.apply(params, *read, method="token_loss")
+
+    (found, right), vjp = jax.vjp(jax.jit(loss), params)
+    count = (answers >= 0).sum()
+    assert count == 6
+    np.testing.assert_allclose(found / count, out.loss.item(), rtol=1e-5)
+    best = out.logits.detach().numpy().argmax(-1)
+    assert right == (best == labels)[labels >= 0].sum()
+
+    grads = flatten_dict(vjp((1 / count, 0.0))[0]["params"], sep="/")
+    theirs, family = (
+        dict(model.named_parameters()),
+        families.family_of_config(model.config.to_dict(), "config"),
+    )
+    prefix = {"bert": "bert.", "roberta": "roberta."}[kind]
+    table = {p: prefix + n for p, n in family.names.table(3).items()}
+    for path, name in (table | dict(family.names.masked_lm)).items():
+        name = name if name in theirs else "cls.predictions.bias"
+        expected = names.swap(path, theirs[name].grad.numpy())
+        error = np.abs(np.array(grads[path]) - expected).max()
+        assert error < 1e-5 * max(1, np.abs(expected).max()), path
+
+
+def test_the_token_loss_neither_sees_padding_nor_unused_places():
+    transformer = Transformer(**SMALL, masked_lm=True, dropout=0.0)
+    lengths = jnp.asarray([0, 7, 20, 16], jnp.int32)
+    tokens, _, real = rows(lengths=lengths.tolist(), t=30)
+    positions, answers = questions(lengths.tolist())
+    made = jax.jit(transformer.init)(jax.random.key(0), tokens, lengths)
+    assert set(made["params"]) == {"embeddings", "layer_0", "layer_1", "masked_lm"}
+
+    @jax.jit
+    def loss(params, tokens, positions, answers):
+        read = tokens, lengths, None, positions, answers
+        return transformer.apply(params, *read, method="token_loss")
+
+    expected = loss(made, tokens, positions, answers)
+    noisy = jnp.where(real, tokens, 96)
+    elsewhere = np.where(answers < 0, 5, positions)
+    np.testing.assert_allclose(loss(made, noisy, elsewhere, answers), expected, 1e-6)
+    nothing = np.full_like(answers, -1)
+    assert loss(made, tokens, positions, nothing) == (0, 0)
+    slope = jax.grad(lambda params: loss(params, tokens, positions, nothing)[0])(made)
+    assert all((leaf == 0).all() for leaf in jax.tree.leaves(slope))
+
+
+def test_a_segment_is_told_by_its_section_and_its_number_inside_it():
+    transformer, params = small(sections=2, chunks=3, pooling="mean")
+    tokens, lengths, _ = rows(lengths=[7] * 6)
+    tokens = jnp.broadcast_to(tokens[:1], tokens.shape)
+    places = jnp.asarray([[0, 0], [1, 0], [0, 2], [1, 2], [9, 0], [1, 7]])
+    found = jax.jit(transformer.apply)(params, tokens, lengths, places)
+    distinct = np.asarray(found[:4])
+    for i in range(4):
+        for j in range(i):
+            assert np.abs(distinct[i] - distinct[j]).max() > 1e-2
+    # Numbers beyond a table take its last row.
+    np.testing.assert_array_equal(found[4:], found[jnp.array([1, 3])])
+
+
+def test_tables_of_places_are_left_out_unless_asked_for():
+    transformer, params = small()
+    assert set(params["params"]["embeddings"]) == {
+        *("tokens", "positions", "types", "norm")
+    }
+    _, placed = small(sections=2, chunks=3)
+    shapes = {
+        name: placed["params"]["embeddings"][name]["embedding"].shape
+        for name in ("sections", "chunks")
+    }
+    assert shapes == {"sections": (2, 32), "chunks": (3, 32)}
+    tokens, lengths, _ = rows()
+    places = jnp.full((4, 2), 3)
+    apply = jax.jit(transformer.apply)
+    np.testing.assert_array_equal(
+        apply(params, tokens, lengths, places), apply(params, tokens, lengths)
+    )
+
+
 def small(**changes):
     transformer = Transformer(**SMALL | changes)
     tokens, lengths, _ = rows()
-    params = jax.jit(transformer.init)(jax.random.key(0), tokens, lengths)
+    places = jnp.zeros((len(lengths), 2), int)
+    params = jax.jit(transformer.init)(jax.random.key(0), tokens, lengths, places)
     noise = jax.random.key(1)
     return transformer, jax.tree.map(
         lambda p: p + 0.1 * jax.random.normal(noise, p.shape), params
@@ -151,7 +276,7 @@ def test_no_gradient_leaks_through_padding(pooling, dropout):
     keys = jax.random.split(jax.random.key(3), 4) if dropout else None
 
     def loss(params):
-        return jnp.square(transformer.apply(params, tokens, lengths, keys)).sum()
+        return jnp.square(transformer.apply(params, tokens, lengths, None, keys)).sum()
 
     grads = jax.jit(jax.grad(loss))(params)["params"]["embeddings"]
     assert (grads["tokens"]["embedding"][96] == 0).all()
@@ -181,13 +306,13 @@ def test_padding_and_neighbours_do_not_change_a_vector(dropout):
     tokens, lengths, _ = rows()
     keys = jax.random.split(jax.random.key(3), 4) if dropout else None
     apply = jax.jit(transformer.apply)
-    together = apply(params, tokens, lengths, keys)
+    together = apply(params, tokens, lengths, None, keys)
     for i in (0, 1):
         length = LENGTHS[i]
         for t in (length, length + 3):
             alone = jnp.full((1, t), 11).at[0, :length].set(tokens[i, :length])
             key = keys[i : i + 1] if dropout else None
-            got = apply(params, alone, lengths[i : i + 1], key)
+            got = apply(params, alone, lengths[i : i + 1], None, key)
             assert np.abs(got[0] - together[i]).max() < 1e-5
     assert np.abs(together[0] - together[1]).max() > 1e-2
 
@@ -199,9 +324,9 @@ def test_dropout_keeps_the_expectation_and_follows_the_key():
     plain = jax.jit(transformer.apply)(params, tokens, lengths)[0]
     keys = jax.random.split(jax.random.key(0), 4)
     apply = jax.jit(transformer.apply)
-    vectors = apply(params, tokens, lengths, keys)
+    vectors = apply(params, tokens, lengths, None, keys)
     assert (np.abs(vectors[0] - vectors[1:]).max(1) > 1e-3).all()
-    again = apply(params, tokens, lengths, keys)
+    again = apply(params, tokens, lengths, None, keys)
     assert (vectors == again).all()
     assert np.abs(vectors.mean(0) - plain).max() < np.abs(vectors - plain).max()
 

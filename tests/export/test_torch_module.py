@@ -3,13 +3,16 @@
 import importlib
 import inspect
 import sys
+import types
 
 import numpy as np
 import pytest
 
-from docjax.data import graphs
-from docjax.data import units as segments
+from docjax import config
+from docjax.data import graphs, segments, units
 from docjax.data.documents import BadDocument, parse
+from docjax.data.tokenizer import train_tokenizer
+from docjax.data.units import Cut
 from docjax.export.libraries import CODE, write_code
 from docjax.huggingface.families import FAMILIES
 
@@ -58,13 +61,53 @@ BAD = [
 ]
 
 
+UNITS = (units.Passages(), units.Passages(7), units.Sentences(), units.Whole())
+CUTTERS = (
+    segments.OneEach(),
+    segments.Joined(),
+    segments.Joined(across_sections=False),
+    segments.Chunks(),
+)
+
+
 @pytest.mark.parametrize("item", RECORDS)
-@pytest.mark.parametrize("name", ["passages", "sentences_of", "whole"])
-def test_documents_are_cut_into_the_same_segments(module, item, name):
-    expected = getattr(segments, name)(parse({"id": "d"} | item, "here"))
-    cut = module.built({"fn": f"docjax.data.units.{name}"}, module.SEGMENTS)
+@pytest.mark.parametrize("cutter", UNITS, ids=repr)
+def test_documents_are_cut_into_the_same_units(module, item, cutter):
+    expected = cutter(parse({"id": "d"} | item, "here"))
+    cut = module.built(config.node(cutter), module.UNITS)
     found = list(cut(module.read_document(item)))
     assert found == [(one.text, one.section) for one in expected] != []
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(["Some words of a title. And more text of it."] * 9, 300)
+
+
+@pytest.mark.parametrize("item", RECORDS)
+@pytest.mark.parametrize("limit", [5, 24])
+@pytest.mark.parametrize("cutter", CUTTERS, ids=repr)
+@pytest.mark.parametrize("unit", UNITS[2:], ids=repr)
+def test_segments_have_the_same_tokens_and_places(
+    module, tokenizer, item, limit, cutter, unit
+):
+    """Also with units that are longer than a segment."""
+    document = parse({"id": "d"} | item, "here")
+    (expected,) = Cut(unit, cutter, tokenizer, limit).documents([document])
+    model = types.SimpleNamespace(
+        tokenizer=tokenizer.backend,
+        prefix=tokenizer.prefix.tolist(),
+        suffix=tokenizer.suffix.tolist(),
+        limits={"segment_tokens": limit},
+    )
+    cut = module.built(config.node(cutter), module.SEGMENTS)
+    into_units = module.built(config.node(unit), module.UNITS)
+    found = module.LongDocuments._segments(
+        model, module.read_document(item), into_units, cut
+    )
+    rows = np.split(expected.tokens, expected.offsets[1:-1])
+    assert [ids for ids, _ in found] == [row.tolist() for row in rows]
+    assert [list(place) for _, place in found] == expected.places.tolist()
 
 
 @pytest.mark.parametrize("item", BAD)
@@ -79,12 +122,17 @@ def test_what_docjax_refuses_is_refused_for_the_same_reason(module, item):
 
 
 def test_every_cut_and_graph_has_a_torch_form(module):
-    for there, here in ((module.SEGMENTS, segments), (module.GRAPHS, graphs)):
+    for there, here, kind in (
+        (module.UNITS, units, inspect.isclass),
+        (module.SEGMENTS, segments, inspect.isclass),
+        (module.GRAPHS, graphs, inspect.isfunction),
+    ):
         assert set(there) == {
             f"{here.__name__}.{name}"
             for name, one in vars(here).items()
-            if inspect.isfunction(one) and one.__module__ == here.__name__
-            if not name.startswith("_") and name not in ("adjacency", "edge_list")
+            if kind(one) and one.__module__ == here.__name__
+            if name not in ("Cut", "adjacency", "edge_list")
+            if not name.startswith("_")
         }
 
 
@@ -113,5 +161,5 @@ def test_graphs_have_the_same_edges(module, name, keywords, sections):
 
 
 def test_a_part_without_a_torch_form_is_named(module):
-    with pytest.raises(ValueError, match=r"mine\.cut has no PyTorch form.*passages"):
+    with pytest.raises(ValueError, match=r"mine\.cut has no PyTorch form.*Joined"):
         module.built({"fn": "mine.cut"}, module.SEGMENTS)

@@ -21,15 +21,16 @@ import docjax
 from configs import deca, graph_roberta
 from docjax import cli, main
 from docjax.data import graphs
-from docjax.data import units as segments
 from docjax.data.documents import full_text, parse
+from docjax.data.segments import Chunks, Joined, OneEach
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import train_tokenizer
-from docjax.data.units import whole
+from docjax.data.units import Passages, Sentences, Whole
 from docjax.data.word_tokenizer import train_words
+from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
-from docjax.encoders.pooling import Classifier, Mean, Predictor
+from docjax.encoders.pooling import Classifier, Mean, Predictor, TrainingHead
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
@@ -39,8 +40,10 @@ from docjax.export.write import MOST, export
 from docjax.huggingface import exported
 from docjax.model.document_model import DocumentModel
 from docjax.run import report as run_report
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.storage import checkpoint, manifest
+from docjax.types import ReadLimits
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -210,19 +213,22 @@ def small(encoder, params=None, **keywords) -> DocumentModel:
     if isinstance(encoder.segment, WordAverage):
         words = "text sentence word two few the".split()
         tokenizer = train_words([" ".join(words)] * 9, stop_words=False)
-    limits = dict(segment_tokens=24, query_tokens=20, inference_segments=None)
     generator = np.random.default_rng(0)
     draw = lambda leaf: generator.normal(0, 0.2, leaf.shape).astype(np.float32)
     shapes = jax.eval_shape(lambda: fresh_params(encoder, 0))
-    keywords = dict(segments=segments.passages, graph=None, limits=limits) | keywords
-    return DocumentModel(encoder, jax.tree.map(draw, shapes), tokenizer, **keywords)
+    own = dict(units=Passages(), segments=OneEach(), graph=None, limits=LIMITS)
+    params = jax.tree.map(draw, shapes)
+    return DocumentModel(encoder, params, tokenizer, **own | keywords)
 
 
 TINY = dict(vocabulary=270, layers=1, width=8, heads=2, hidden=8, positions=30)
 BERT = Transformer(**TINY, position_offset=0, types=2, pooling="mean", normalize=True)
 ROBERTA = Transformer(**TINY, activation="gelu_new", dtype="bfloat16")
 AVERAGE = WordAverage(vocabulary=7, width=6)
-ONE = dict(segment_tokens=24, query_tokens=24, inference_segments=1)
+MASKED = Transformer(**TINY, masked_lm=True)
+PLACED = Transformer(**TINY, position_offset=0, types=2, sections=2, chunks=128)
+LIMITS = ReadLimits(segment_tokens=24, query_tokens=20, inference_segments=None)
+ONE = ReadLimits(segment_tokens=24, query_tokens=24, inference_segments=1)
 OTHERS = {
     "a section graph": lambda: small(
         DocumentEncoder(
@@ -237,23 +243,41 @@ OTHERS = {
     ),
     "edges of the user's": lambda: small(
         DocumentEncoder(BERT, GraphAttention(width=8, sparse=True), head=Predictor(4)),
-        segments=segments.sentences_of,
+        units=Sentences(),
         graph=graphs.user_edges,
     ),
     "words in passages": lambda: small(
         DocumentEncoder(AVERAGE, GraphAttention(width=6)), graph=graphs.full
     ),
     "a mean of unit length": lambda: small(
-        DocumentEncoder(BERT, Mean(normalize=True)), segments=whole
+        DocumentEncoder(BERT, Mean(normalize=True)), units=Whole()
     ),
     "one segment": lambda: small(
-        DocumentEncoder(ROBERTA, Mean()), segments=whole, limits=ONE
+        DocumentEncoder(ROBERTA, Mean()), units=Whole(), limits=ONE
     ),
     "one segment of unit length": lambda: small(
-        DocumentEncoder(BERT, Mean(normalize=True)), segments=whole, limits=ONE
+        DocumentEncoder(BERT, Mean(normalize=True)), units=Whole(), limits=ONE
+    ),
+    "joined sentences": lambda: small(
+        DocumentEncoder(MASKED, Mean(), head=TrainingHead()),
+        units=Sentences(),
+        segments=Joined(),
+    ),
+    "joined sentences of each section": lambda: small(
+        DocumentEncoder(AVERAGE, Mean()),
+        units=Sentences(),
+        segments=Joined(across_sections=False),
+    ),
+    "a segment that knows its place": lambda: small(
+        DocumentEncoder(PLACED, Mean()), units=Whole(), limits=ONE
+    ),
+    "chunks that know their places": lambda: small(
+        DocumentEncoder(PLACED, ChunkEncoder(width=6, heads=2, hidden=8)),
+        units=Sentences(),
+        segments=Chunks(),
     ),
     "words of unit length": lambda: small(
-        DocumentEncoder(AVERAGE, Mean(normalize=True)), segments=whole
+        DocumentEncoder(AVERAGE, Mean(normalize=True)), units=Whole()
     ),
 }
 STOCK = ("one segment", "one segment of unit length", "words of unit length")
@@ -267,7 +291,8 @@ def test_every_encoder_there_is_has_the_same_vectors(case, tmp_path):
     documents = [dataclasses.replace(one, edges=((0, 2),)), other]
     folder = export(OTHERS[case](), tmp_path / "out", documents)
     measured = json.loads((folder / "docjax.json").read_text())["measured"]
-    assert max(measured["differences"].values()) < 1e-5 and measured["documents"] == 2
+    differences = measured["differences"]
+    assert max(differences.values()) < 1e-5 and measured["documents"] == 2
     modules = json.loads((folder / "modules.json").read_text())
     assert all("sentence_transformers." in m["type"] for m in modules) == (
         case in STOCK
@@ -276,7 +301,12 @@ def test_every_encoder_there_is_has_the_same_vectors(case, tmp_path):
     card = (folder / "README.md").read_text()
     for words in ("does not warn about the rest", "sentence-transformers cuts it"):
         assert (words in card) == case.startswith("one segment")
-    assert ("head" in docjax.load(folder).params) == (case == "a section graph")
+    params = docjax.load(folder).params
+    assert ("head" in params) == (case == "a section graph")
+    assert "masked_lm" not in params["segment"]
+    if "place" in case:  # transformers has no tables of places
+        assert set(params["segment"]["embeddings"]) > {"sections", "chunks"}
+        assert "AutoModel" not in card and "transformers" not in differences
 
 
 def test_real_weights_go_out_and_come_in_again(minilm, tmp_path):

@@ -18,8 +18,9 @@ import safetensors.numpy
 
 import docjax
 from docjax.data import graphs
-from docjax.data import units as segments
+from docjax.data.segments import OneEach
 from docjax.data.tokenizer import train_tokenizer
+from docjax.data.units import Passages, Whole
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer
@@ -31,8 +32,9 @@ from docjax.huggingface import exported
 from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
 from docjax.storage import manifest
+from docjax.types import ReadLimits
 
-LIMITS = dict(segment_tokens=24, query_tokens=8, inference_segments=5)
+LIMITS = ReadLimits(segment_tokens=24, query_tokens=8, inference_segments=5)
 SECONDS, BYTES = 20, 200 * 2**20  # that a refusal may take
 
 
@@ -46,7 +48,8 @@ def good(tmp_path_factory) -> Path:
         encoder=encoder,
         params=fresh_params(encoder, 0),
         tokenizer=tokenizer,
-        segments=segments.passages,
+        units=Passages(),
+        segments=OneEach(),
         graph=graphs.section,
         limits=LIMITS,
     )
@@ -141,9 +144,13 @@ EXPORTED = {
         change("docjax.json", "encoder", to=popen),
         "Popen",
     ),
+    "a foreign fn of the units": (
+        change("docjax.json", "units", to=popen),
+        "'subprocess.Popen' is not under docjax.data.units.",
+    ),
     "a foreign fn of the segments": (
         change("docjax.json", "segments", to=popen),
-        "'subprocess.Popen' is not under docjax.data.units.",
+        "'subprocess.Popen' is not under docjax.data.segments.",
     ),
     "a foreign fn inside": (
         change("docjax.json", "encoder", "head", to=popen),
@@ -200,7 +207,7 @@ EXPORTED = {
         change("docjax.json", "limits", "segment_tokens", to="many"),
         "limits.segment_tokens 'many'",
     ),
-    "a format of the future": (change("docjax.json", "format", to=2), "format 2"),
+    "a format of the future": (change("docjax.json", "format", to=3), "format 3"),
     "a smaller table than the tokenizer's": (
         change("tokenizer.json", "model", "vocab", "zzz", to=271),
         "tokenizer has 272 tokens",
@@ -341,7 +348,8 @@ def test_a_licence_may_be_added(folder):
 def test_an_export_is_read_as_it_was_written(good):
     model = docjax.load(good)
     assert isinstance(model.encoder.document, GraphAttention)
-    assert model.limits == LIMITS and model.segments.func is segments.passages
+    assert model.limits == LIMITS
+    assert (model.units, model.segments) == (Passages(), OneEach())
     assert model.graph.func is graphs.section
     names = safetensors.numpy.load_file(good / "document.safetensors")
     assert "document/layer_1/sender" in names
@@ -393,11 +401,10 @@ def test_the_segment_encoder_of_an_export_begins_a_training(good):
 
 def test_a_prefix_of_ones_own_is_allowed_by_name(folder, monkeypatch):
     mine = types.ModuleType("mine")
-    mine.cut = lambda document: segments.whole(document)
-    mine.cut.__module__ = "mine"
+    mine.Cut = type("Cut", (Whole,), {"__module__": "mine"})
     monkeypatch.setitem(sys.modules, "mine", mine)
-    change("docjax.json", "segments", to={"fn": "mine.cut"})(folder, folder)
+    change("docjax.json", "units", to={"fn": "mine.Cut"})(folder, folder)
     manifest.seal(folder)
     model = docjax.load(folder, allow=("docjax.", "mine."))
-    assert model.segments.func is mine.cut
+    assert type(model.units) is mine.Cut
     assert model.encode(["a text"]).shape[0] == 1

@@ -9,8 +9,9 @@ from sentence_transformers.util import cos_sim
 
 import docjax
 from docjax.data import graphs
-from docjax.data import units as segments
+from docjax.data.segments import Joined, OneEach
 from docjax.data.tokenizer import train_tokenizer
+from docjax.data.units import Passages, Whole
 from docjax.data.word_tokenizer import CLEANINGS, word_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
@@ -21,7 +22,7 @@ from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
-from docjax.types import Document
+from docjax.types import Document, ReadLimits
 
 RIVER = "Rivers carry sand to the sea. The sea carries it away."
 WIND = "Who has seen the wind? Neither you nor me. Leaves hang trembling."
@@ -60,9 +61,10 @@ def model() -> DocumentModel:
         encoder=encoder,
         params=jax.tree.map(draw, fresh_params(encoder, 0)),
         tokenizer=tokenizer,
-        segments=lambda document: segments.passages(document, 8),
+        units=Passages(8),
+        segments=OneEach(),
         graph=graphs.full,
-        limits=dict(segment_tokens=24, query_tokens=24, inference_segments=6),
+        limits=ReadLimits(24, 24, 6),
     )
 
 
@@ -73,8 +75,9 @@ def words() -> DocumentModel:
     tokenizer = word_tokenizer(known, CLEANINGS["letters"])
     encoder = DocumentEncoder(WordAverage(tokenizer.vocabulary, 8), Mean())
     params = jax.tree.map(np.asarray, fresh_params(encoder, 0))
-    limits = dict(segment_tokens=512, query_tokens=512, inference_segments=None)
-    return DocumentModel(encoder, params, tokenizer, segments.whole, None, limits)
+    limits = ReadLimits(512, 512, None)
+    parts = Whole(), OneEach(), None, limits
+    return DocumentModel(encoder, params, tokenizer, *parts)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +87,7 @@ def roberta(model) -> DocumentModel:
         model,
         encoder=DocumentEncoder(model.encoder.segment, Mean()),
         params={"segment": model.params["segment"]},
-        segments=segments.whole,
+        units=Whole(),
         graph=None,
     )
 
@@ -114,7 +117,7 @@ def test_segments_and_sections_are_cosines_of_the_models_segments(model):
     read = list(
         model.read([A, B], dict.fromkeys(docjax.model.document_model.COUNTS, 0))
     )
-    vectors = [model.inference().segments(model.params, [one]) for one in read]
+    vectors = model.inference().segments(model.params, read)
     assert found.segments.shape == tuple(map(len, read))
     for i, a in enumerate(vectors[0]):
         for j, b in enumerate(vectors[1]):
@@ -204,7 +207,5 @@ def test_real_weights_find_the_related_sentence(minilm):
     b = "Interest rates rose again. Every March the valley is under water."
     found = model.compare(a, b)
     assert found.segments.argmax() == 1  # floods, under water
-    read = comparison.read(
-        as_document(a, 0), model.segments, model.tokenizer, model.limits
-    )
+    read = comparison.read(as_document(a, 0), model.cut, None)
     assert len(read.whole) == 1 and len(read.tokens) == 2

@@ -13,13 +13,14 @@ from sentence_transformers import SentenceTransformer
 
 import docjax
 from configs import deca
-from docjax.data import corpus as tokens
+from docjax.data import units
 from docjax.data.documents import parse
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_list
-from docjax.model.load import _similarity
-from docjax.run.prepare import initial_params, prepare
+from docjax.model.load import similarity_of
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
@@ -84,11 +85,12 @@ def test_a_fingerprint_is_of_all_that_a_vector_depends_on(run, model, tmp_path):
     config = json.loads((run / "config.json").read_text())
     others = [docjax.load(run, dtype="bfloat16")]
     for part, name, value in (
-        ("segments", "words", 13),
+        ("units", "words", 13),
+        ("segments", "fn", "docjax.data.segments.Chunks"),
         ("limits", "inference_segments", 4),
         ("graph", "fn", "docjax.data.graphs.section"),
     ):
-        folder = tmp_path / name
+        folder = tmp_path / part
         shutil.copytree(run, folder)
         changed = config | {part: config[part] | {name: value}}
         assert changed != config
@@ -98,7 +100,7 @@ def test_a_fingerprint_is_of_all_that_a_vector_depends_on(run, model, tmp_path):
     leaf = next(iter(jax.tree.leaves(params)))
     params = jax.tree.map(lambda x: x + 1e-3 if x is leaf else x, params)
     others.append(dataclasses.replace(model, params=params))
-    assert len({one.fingerprint() for one in (model, *others)}) == 6
+    assert len({one.fingerprint() for one in (model, *others)}) == 7
 
 
 @pytest.mark.parametrize(
@@ -144,10 +146,10 @@ def test_texts_of_many_characters_are_tokenised_apart(model, monkeypatch):
     monkeypatch.setattr(
         "docjax.model.document_model.CHARACTERS_AT_ONCE", 2 * len(SENTENCE)
     )
-    segment = tokens.segment_documents
+    tokenize = units.tokenize
     monkeypatch.setattr(
-        "docjax.model.document_model.tokens.segment_documents",
-        lambda some, *rest: parts.append(len(some)) or segment(some, *rest),
+        "docjax.data.units.tokenize",
+        lambda some, *rest: parts.append(len(some)) or tokenize(some, *rest),
     )
     np.testing.assert_array_equal(model.encode([SENTENCE] * 5), expected)
     assert parts == [2, 2, 1]
@@ -235,6 +237,7 @@ def test_attention_is_explained_with_texts_and_headings(model):
 
 POPEN = dict(fn="subprocess.Popen", args=["touch", "touched"])
 HOSTILE = {  # field of config.json -> value, and what is said of it
+    "units": (POPEN, "subprocess.Popen"),
     "segments": (POPEN, "subprocess.Popen"),
     "encoder.head": (POPEN, "subprocess.Popen"),
     "encoder.segment.width": (2**40, "encoder.segment.width is 1099511627776, not"),
@@ -244,7 +247,8 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
     "graph": (dict(fn="docjax.config.save"), "is not under docjax.data.graphs."),
     "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
-    "segments.words": ("100", "words '100' is not a whole number"),
+    "units.words": ("100", "words '100' is not a whole number"),
+    "segments.across_sections": (True, "OneEach has no keyword 'across_sections'"),
     "objective": (
         dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
         "similarity 'euclid' is none of cosine, dot",
@@ -272,7 +276,7 @@ def test_an_objective_is_of_a_module_of_objectives(monkeypatch):
     imported = []
     monkeypatch.setattr("importlib.import_module", imported.append)
     for fn in ("docjax.__main__.x", "docjax.main.run", 5, None):
-        assert _similarity({"fn": fn}) == "cosine"
+        assert similarity_of({"fn": fn}) == "cosine"
     assert not imported
 
 

@@ -3,6 +3,7 @@
 The file is also the program that is killed.
 """
 
+import dataclasses
 import fcntl
 import io
 import itertools
@@ -25,7 +26,7 @@ from docjax.model import encode_file as encode
 from docjax.model.document_model import DocumentModel
 from docjax.storage import shards
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = "mother river garden window letter market doctor engine winter silver".split()
 COUNT, SHARD = 44, 8
 ENDS = ("", ".ids.jsonl", ".json")
@@ -108,7 +109,8 @@ def test_rows_ids_and_counts_are_those_of_the_documents_in_order(
 
 def test_what_the_cap_cuts_is_counted(tiny, corpus, tmp_path):
     model = docjax.load(tiny)
-    model.limits["inference_segments"] = 1
+    limits = model.limits._replace(inference_segments=1)
+    model = dataclasses.replace(model, limits=limits)
     counts = encode.encode_file(model, str(corpus), tmp_path / "out.npy")
     records = [json.loads(line) for line in corpus.read_text().splitlines()]
     assert (

@@ -16,7 +16,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.model import inference
 from docjax.model.inference import Inference
-from docjax.types import Segments
+from docjax.types import QUERY, Graphs, Segments
 
 LIMIT = 21  # tokens of a segment; the position table has no more room
 SEGMENT = Transformer(
@@ -30,9 +30,15 @@ def document(generator: np.random.Generator, count: int) -> Segments:
     return Segments(
         generator.integers(1, 30, lengths.sum()).astype(np.int32),
         np.cumsum([0, *lengths]),
-        np.sort(generator.integers(0, 3, count)).astype(np.int32),
+        places(np.sort(generator.integers(0, 3, count))),
         np.zeros((0, 2), np.int32),
     )
+
+
+def places(sections: np.ndarray) -> np.ndarray:
+    """Section and number inside it, of segments in order of their section."""
+    numbers = np.arange(len(sections)) - np.searchsorted(sections, sections)
+    return np.stack([sections, numbers], axis=1).astype(np.int32)
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +82,12 @@ def test_vectors_are_those_of_each_document_alone(params, documents, vectors):
         for i, length in enumerate(one.lengths):
             tokens[i, :length] = one.tokens[one.offsets[i] : one.offsets[i + 1]]
         graph = graphs.section(len(one), one.sections, one.edges)
-        adjacency = graphs.adjacency(graph, len(one) + 1)
+        graph = Graphs(graphs.adjacency(graph, len(one) + 1))
         given = {"params": params}
         lengths = one.lengths.astype(np.int32)
-        segments = apply(given, tokens, lengths, method="segments")
-        expected = apply(given, segments, lengths, adjacency, method="documents")
+        segments = apply(given, tokens, lengths, one.places, method="segments")
+        read = segments, lengths, one.places, graph
+        expected = apply(given, *read, method="documents")
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -128,12 +135,10 @@ def test_sparse_graphs_give_the_same_vectors(params, documents, vectors):
 def test_a_mean_without_graph_is_weighted_by_tokens(params, documents):
     one = dataclasses.replace(reader(Mean()), graph=None)
     segments = one.segments(params, documents)
-    found, start = encode(one, params, documents), 0
-    for i, document in enumerate(documents):
-        own = segments[start : start + len(document)]
+    found = encode(one, params, documents)
+    for vector, own, document in zip(found, segments, documents, strict=True):
         expected = np.average(own, axis=0, weights=document.lengths)
-        np.testing.assert_allclose(found[i], expected, atol=1e-6)
-        start += len(document)
+        np.testing.assert_allclose(vector, expected, atol=1e-6)
 
 
 def test_nothing_gives_nothing(params):
@@ -153,9 +158,9 @@ def shapes_of(one: Inference, params, documents, monkeypatch) -> list[tuple]:
     """The shapes that the segment encoder is called with."""
     found, call = [], Inference._segments
 
-    def record(self, segment, tokens, lengths):
+    def record(self, segment, tokens, *rest):
         found.append(tokens.shape)
-        return call(self, segment, tokens, lengths)
+        return call(self, segment, tokens, *rest)
 
     monkeypatch.setattr(Inference, "_segments", record)
     encode(one, params, documents)
@@ -165,7 +170,7 @@ def shapes_of(one: Inference, params, documents, monkeypatch) -> list[tuple]:
 @pytest.mark.parametrize("devices", [1, 8])
 def test_one_short_text_is_read_in_few_rows(params, documents, monkeypatch, devices):
     at = [int(one.lengths[0]) for one in documents].index(5)
-    short = documents[at].take(np.array([0]))
+    short = documents[at].first(1)
     shapes = shapes_of(reader(devices=devices), params, [short], monkeypatch)
     (rows, width), *more = shapes
     assert not more and rows == 8 and width == 8
@@ -196,9 +201,9 @@ def test_two_readers_of_a_model_share_what_is_compiled(params, documents, vector
 
 
 def test_a_query_is_encoded_without_attention(params, documents):
-    queries = [one.take(np.array([0])) for one in documents]
+    queries = [one.first(1) for one in documents]
     found = reader().queries(params, queries)
-    segments = reader().segments(params, queries)
+    segments = np.concatenate(reader().segments(params, queries, QUERY))
     node = params["document"]["node"]
     expected = np.tanh(segments @ node["kernel"] + node["bias"])
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -249,5 +254,6 @@ def test_few_calls_run_ahead_of_the_devices(params, documents, monkeypatch):
     monkeypatch.setattr(
         Inference, "_segments", lambda *arguments: Call(segments(*arguments))
     )
-    np.testing.assert_array_equal(one.segments(params, documents), expected)
+    found = one.segments(params, documents)
+    np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
     assert len(made) > 32

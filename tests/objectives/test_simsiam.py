@@ -8,8 +8,10 @@ import pytest
 from docjax.encoders.pooling import Predictor
 from docjax.errors import UserError
 from docjax.objectives.simsiam import simsiam
+from docjax.types import Targets
 
 VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 5, 3)), jnp.float32)
+NONE = Targets(jnp.full(5, -1))
 
 
 def cosine(a, b):
@@ -19,14 +21,14 @@ def cosine(a, b):
 def test_the_loss_is_the_mean_cosine_of_predictions_and_vectors():
     left, right, left_said, right_said = VECTORS
     both = cosine(left_said, right) + cosine(right_said, left)
-    np.testing.assert_allclose(simsiam(VECTORS)[0], -both.mean() / 2, rtol=1e-6)
-    literal, _ = simsiam(VECTORS, literal=True)
+    np.testing.assert_allclose(simsiam(VECTORS, NONE)[0], -both.mean() / 2, rtol=1e-6)
+    literal, _ = simsiam(VECTORS, NONE, literal=True)
     both = cosine(left, right_said) + cosine(right, left_said)
     np.testing.assert_allclose(literal, -both.mean() / 2, rtol=1e-6)
 
 
 def test_the_gradient_stops_at_the_vectors_and_in_the_literal_form_at_predictions():
-    loss = lambda vectors, literal: simsiam(vectors, literal=literal)[0]
+    loss = lambda vectors, literal: simsiam(vectors, NONE, literal=literal)[0]
     slope = jax.jit(jax.grad(loss), static_argnums=1)
     gradient = slope(VECTORS, False)
     assert not gradient[:2].any() and gradient[2:].any()
@@ -52,10 +54,10 @@ def test_the_predictor_normalises_each_view_by_itself():
 
 def test_spread_is_0_for_collapsed_vectors():
     same = jnp.ones((4, 5, 3))
-    assert simsiam(same)[1]["spread"] == 0
-    assert 0.5 < simsiam(VECTORS)[1]["spread"] < 1.5
+    assert simsiam(same, NONE)[1]["spread"] == 0
+    assert 0.5 < simsiam(VECTORS, NONE)[1]["spread"] < 1.5
 
 
 def test_without_predictions_the_mend_is_named():
     with pytest.raises(UserError, match="not 2 arrays: set encoder.head to"):
-        simsiam(VECTORS[:2])
+        simsiam(VECTORS[:2], NONE)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.collection import read
+from docjax.retrieval.collection import read, read_judged, read_split
 
 HEADER = "query-id\tcorpus-id\tscore\n"
 
@@ -54,6 +54,21 @@ def test_judgements_of_trec_are_read(folder):
 def test_a_single_split_is_the_one_that_is_judged(folder):
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "all.tsv")
     assert set(read(folder).test) == {"q"}
+
+
+def test_one_split_or_all_of_them_are_read_as_asked(folder):
+    qrels(folder, "train", "q\tc\t1\ns\ta\t1\nt\ta\t0\n")
+    assert read_split(folder, "train").test == {"q": {"c": 1}, "s": {"a": 1}}
+    assert read_split(folder, "test").test == {"q": {"a": 2, "b": 0}}
+    assert read_judged(folder).test["q"] == {"a": 2, "b": 0, "c": 1}
+
+
+def test_a_split_that_is_missing_or_empty_is_named(folder):
+    with pytest.raises(UserError, match=r"needs train\.tsv or train\.qrels; it has test"):
+        read_split(folder, "train")
+    qrels(folder, "train", "q\tc\t0\n")
+    with pytest.raises(UserError, match=r"train\.tsv: no query has a document with sc"):
+        read_split(folder, "train")
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from benchmarks.translated_config import translated
 from configs import graph_roberta, graph_roberta_classify
 from docjax.config import plain
 from docjax.errors import UserError
 from docjax.run import continued, fields
 
-SMOKE = translated(plain(graph_roberta.get_config("smoke")))
-CLASSIFIER = translated(plain(graph_roberta_classify.get_config("smoke")))
+SMOKE = plain(graph_roberta.get_config("smoke"))
+CLASSIFIER = plain(graph_roberta_classify.get_config("smoke"))
 
 
 def begin(run, config: fields.RunConfig) -> None:

@@ -5,14 +5,20 @@ import json
 
 import pytest
 
-from benchmarks.translated_config import translated
-from configs import deca, graph_roberta, graph_roberta_classify
+from configs import (
+    colde,
+    deca,
+    dense_retrieval,
+    docsplit,
+    graph_roberta,
+    graph_roberta_classify,
+)
 from docjax.config import plain
 from docjax.errors import UserError
 from docjax.run import fields
 from docjax.run.parts import Part
 
-SMOKE = translated(plain(graph_roberta.get_config("smoke")))
+SMOKE = plain(graph_roberta.get_config("smoke"))
 NAN = float("nan")
 
 
@@ -52,14 +58,17 @@ def test_fields_are_read_by_name():
         "docjax.objectives.infonce.infonce",
         {"similarity": "cosine", "symmetric": True, "temperature": 0.05},
     )
-    assert config.tasks["clustering"].fn == "docjax.tasks.clustering.clustering"
+    assert config.tasks["clustering"].fn == "docjax.tasks.clustering.Clustering"
     assert config.report.compare == () and config.labels is None
 
 
-@pytest.mark.parametrize("module", [deca, graph_roberta, graph_roberta_classify])
+@pytest.mark.parametrize(
+    "module",
+    [colde, deca, dense_retrieval, docsplit, graph_roberta, graph_roberta_classify],
+)
 def test_a_config_comes_back_from_its_sections_as_it_was(module):
     for variant in module.VARIANTS:
-        config = translated(plain(module.get_config(variant)))
+        config = plain(module.get_config(variant))
         assert fields.resolve(config).to_json() == config, variant
         saved = json.loads(json.dumps(config))
         assert fields.resolve(saved) == fields.resolve(config), variant

@@ -12,7 +12,8 @@ from configs import graph_roberta
 from docjax import main
 from docjax.model import inference
 from docjax.run import frozen
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -41,10 +42,10 @@ def config(corpus: Path, seed: int = 0):
     found = graph_roberta.get_config("smoke")
     found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
     found.tokenizer.train.vocabulary = 270
-    found.segments.words = 10
+    found.units.words = 10
     found.batch = 8  # of 14
     found.seed = seed
-    found.encoder.frozen = True
+    found.encoder.frozen = "segment/"
     found.encoder.segment.normalize = True
     found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
     return found
@@ -73,8 +74,7 @@ def test_the_vectors_are_those_of_the_segments(corpus, trained):
     np.testing.assert_allclose(np.linalg.norm(rows.vectors, axis=1), 1, rtol=1e-5)
     for number, text in ((0, 0), (23, 23)):
         document = list(prepared.documents())[text]
-        (tokens,) = model._tokenize([document])
-        expected = model.inference().segments(model.params, [tokens])
+        expected = model.segment_vectors([document])[0].vectors
         np.testing.assert_allclose(rows[number].vectors, expected, atol=1e-6)
     some = rows[7]
     np.testing.assert_array_equal(
@@ -114,7 +114,7 @@ def test_other_parameters_have_vectors_of_their_own(corpus, tmp_path):
 def test_what_was_read_before_a_stop_is_not_read_again(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(inference, "WINDOW", 20)  # segments: several windows
     prepared = prepare(config(corpus), tmp_path / "run")
-    read, stop_at = frozen._read, [2]
+    read, stop_at = frozen._vectors, [2]
 
     def reading(*arguments):
         if not stop_at[0]:
@@ -122,7 +122,7 @@ def test_what_was_read_before_a_stop_is_not_read_again(corpus, tmp_path, monkeyp
         stop_at[0] -= 1
         return read(*arguments)
 
-    monkeypatch.setattr(frozen, "_read", reading)
+    monkeypatch.setattr(frozen, "_vectors", reading)
     with pytest.raises(KeyboardInterrupt):
         frozen.with_vectors(prepared)
     stop_at[0] = 100
@@ -138,7 +138,7 @@ def test_what_was_read_before_a_stop_is_not_read_again(corpus, tmp_path, monkeyp
 
 def test_segments_beyond_both_caps_are_not_read(corpus, tmp_path):
     asked = config(corpus)
-    asked.limits.update(training_segments=2, inference_segments=3)
+    asked.limits.update(training_units=2, inference_segments=3)
     prepared = frozen.with_vectors(prepare(asked, tmp_path / "run"))
     rows = prepared.corpus
     for number in range(len(rows)):

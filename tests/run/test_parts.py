@@ -4,14 +4,13 @@ import functools
 
 import pytest
 
-from benchmarks.translated_config import translated
 from configs import graph_roberta
 from docjax.config import plain
 from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
 from docjax.run.parts import read_part
 
-SMOKE = translated(plain(graph_roberta.get_config("smoke")))
+SMOKE = plain(graph_roberta.get_config("smoke"))
 JSONL = "docjax.data.sources.jsonl.jsonl"
 
 
@@ -60,7 +59,7 @@ def test_a_function_from_another_folder_is_refused(path, fn):
         ("source", {"fn": "docjax.data.sources.pydocs.stamp"}, "that gives Iterator"),
         ("graph", {"fn": "docjax.data.graphs.adjacency"}, "too many positional"),
         ("encoder", {"fn": "docjax.encoders.pooling.Mean"}, "class DocumentEncoder"),
-        ("holdout", {"fn": "docjax.data.splits.trained_on"}, "argument: 'corpus'"),
+        ("holdout", {"fn": "docjax.data.splits.rows"}, "argument: 'name'"),
         ("tokenizer.train", {"fn": "docjax.data.tokenizer.check_fits"}, "'vocabulary'"),
         ("views", {"fn": "docjax.views.rewritten.write"}, "views takes a class, under"),
     ],

@@ -16,7 +16,8 @@ from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.run import prepare as prepare_lib
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -37,7 +38,7 @@ def config(corpus: Path, **fields):
     found = graph_roberta.get_config("smoke")
     found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
     found.tokenizer.train.vocabulary = 270
-    found.segments.words = 10
+    found.units.words = 10
     found.batch = found.microbatch = 8
     found.update_from_flattened_dict(fields)
     return found
@@ -88,7 +89,7 @@ def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     shutil.rmtree(tmp_path / "hub")  # the run goes on without the hub
     found.init = "someone/small"
-    assert prepare(found, run).config["init"] == base
+    assert prepare(found, run).config.init == base
     folder = export(run, tmp_path / "out", texts)
     card = huggingface_hub.ModelCard.load(folder / "README.md")
     assert card.data.base_model == "someone/small"
@@ -108,7 +109,7 @@ def test_documents_without_labels_are_trained_on(corpus, tmp_path):
 def test_a_mistake_is_mended_in_the_same_workdir(corpus, tmp_path):
     prepare(config(corpus, batch=64), tmp_path / "run")
     prepared = prepare(config(corpus, batch=8), tmp_path / "run")
-    assert prepared.config["batch"] == 8
+    assert prepared.config.batch == 8
 
 
 def test_the_tokenizer_is_made_again_unless_the_config_asks_for_the_same(
@@ -182,8 +183,8 @@ def test_an_older_run_cannot_compare_the_contents(begun):
 
 
 def test_another_way_to_cut_is_told_as_another_config(corpus, run):
-    with pytest.raises(UserError, match="another config: segments differ"):
-        prepare(config(corpus, **{"segments.words": 7}), run)
+    with pytest.raises(UserError, match="another config: units differ"):
+        prepare(config(corpus, **{"units.words": 7}), run)
 
 
 def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path):

@@ -10,7 +10,8 @@ from configs import graph_roberta
 from docjax import main
 from docjax.errors import UserError
 from docjax.model import inference
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 from docjax.training import loop, sharding
 from docjax.types import TaskData
@@ -56,7 +57,7 @@ def config(rows, tmp_path_factory):
         found = graph_roberta.get_config("smoke")
         found.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
         found.tokenizer.train.vocabulary = 270
-        found.segments.words = 10
+        found.units.words = 10
         found.splits.validation = "validation"
         found.tasks = {name: TASKS[name] for name in names or TASKS}
         rest = dict(batch=8, steps=3, evaluate_every=1, checkpoint_every=3)
@@ -128,8 +129,9 @@ def test_vectors_and_queries_are_those_of_the_model(plain, rows):
 
 
 def test_parts_are_those_that_the_config_names(scoring):
-    run, params = scoring(change=lambda row: row | {"split": row["split"] + "!"})
-    run.prepared.config["splits"].update(train="train!", test="test!", validation=None)
+    names = dict(train="train!", test="test!", validation=None)
+    change = lambda row: row | {"split": row["split"] + "!"}
+    run, params = scoring(change=change, splits=names)
     data = run.data(params)
     assert [one.split for one in data.documents("test")] == ["test!"] * 8
     assert len(data.labels("train")) == 16 and data.labels("validation") == []

@@ -15,13 +15,17 @@ import numpy as np
 import pytest
 
 from configs import deca
-from docjax import config as config_lib
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.training import gradient_cache, sharding
 from docjax.training.word_trainer import WordTrainer
 
-PROCESSES, DEVICES, SECONDS = 2, 4, 180
-PROBLEMS = ("one against rest", "classifier", "mean", "sparse graphs")
+PROCESSES, DEVICES, SECONDS = 2, 4, 600
+PROBLEMS = (
+    *("one against rest", "classifier", "mean", "sparse graphs"),
+    *("relations", "chunks", "masked tokens", "masked tokens alone"),
+    *("two towers", "two copies", "frozen layer"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,7 @@ def step_of_words(run: Path, mesh: jax.sharding.Mesh) -> dict[str, np.ndarray]:
     config = deca.get_config("smoke")
     config.objective.replicas = 8
     prepared = prepare(config, run)
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, mesh)
     batch = trainer.put(trainer.dataset(4)[0][0])
     state = trainer.begin(initial_params(prepared))

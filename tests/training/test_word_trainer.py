@@ -15,15 +15,17 @@ import pytest
 
 import docjax
 from configs import deca
-from docjax import config as config_lib
 from docjax import main
 from docjax.errors import UserError
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 from docjax.storage.checkpoint import Checkpointer
 from docjax.training import loop, sharding
 from docjax.training.word_trainer import WordTrainer
+from docjax.types import Targets
 
+NONE = Targets(np.full(0, -1))
 WORDS = [f"w{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
@@ -124,7 +126,7 @@ def test_a_run_that_was_cut_off_ends_with_the_same_parameters(
 def of_replicas(corpus, run, devices, variant="smoke", **changes):
     """The trainer of a config on some of the devices."""
     prepared = prepare(config(corpus, variant, **changes), run)
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     mesh = jax.sharding.Mesh(jax.devices()[:devices], ("data",))
     return WordTrainer(prepared, objective, mesh)
 
@@ -223,7 +225,7 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     corpus, tmp_path, variant
 ):
     prepared = prepare(config(corpus, variant, **{"objective.weight": 0.25}), tmp_path)
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     trainer.optimizer = Descent()
     batch, documents = trainer.dataset(4)[1]
@@ -244,7 +246,7 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
 
     def by_hand(table):
         means = jnp.array(shares, jnp.float32) @ table
-        return objective.contrastive(apply(means, method="outputs"))[0]
+        return objective.contrastive(apply(means, method="outputs"), NONE)[0]
 
     expected, slope = jax.jit(jax.value_and_grad(by_hand))(table)
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
@@ -260,7 +262,7 @@ def test_the_contrastive_update_is_one_whatever_the_blocks_hold(corpus, tmp_path
         optimizer = {"fn": f"docjax.training.rows.{fn}"}
         asked = config(corpus, microbatch=microbatch, batch=12, optimizer=optimizer)
         prepared = prepare(asked, tmp_path / str(microbatch))
-        objective = config_lib.build(prepared.config["objective"])
+        objective = prepared.config.objective.build()
         trainer = WordTrainer(prepared, objective, sharding.mesh())
         even = np.arange(0, 29, 2)  # half of the words
         data = dataclasses.replace(trainer.batches, documents=even).dataset(1)
@@ -292,10 +294,10 @@ def test_the_contrastive_update_is_one_whatever_the_blocks_hold(corpus, tmp_path
 def test_noise_is_drawn_by_the_counts_of_what_is_trained_on(
     corpus, tmp_path, caplog, limit
 ):
-    limits = {"limits.segment_tokens": 16, "limits.training_segments": limit}
+    limits = {"limits.segment_tokens": 16, "limits.training_units": limit}
     asked = config(corpus, transductive=False, **limits)
     prepared = prepare(asked, tmp_path)
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     with caplog.at_level(logging.INFO):
         noise = WordTrainer(prepared, objective, sharding.mesh()).batches.noise
     counts = sum(
@@ -303,9 +305,7 @@ def test_noise_is_drawn_by_the_counts_of_what_is_trained_on(
         for i in prepared.trained_on.tolist()
     )
     cut = prepared.corpus.counts[prepared.trained_on] - 1
-    said = (
-        f"{(cut > 0).sum()} training documents are longer than 1 segments: {cut.sum()}"
-    )
+    said = f"{(cut > 0).sum()} training documents have more than 1 units: {cut.sum()} units"
     assert cut.any() and (said in caplog.text) == bool(limit)
     expected = counts**0.75 / (counts**0.75).sum()
     np.testing.assert_allclose(np.diff(noise, prepend=0), expected, atol=1e-9)
@@ -328,7 +328,7 @@ def test_paraphrases_are_of_words_of_what_is_trained_on(corpus, tmp_path, transd
 
 def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
     prepared = prepare(config(corpus), tmp_path)
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     rates = []
     monkeypatch.setattr(
@@ -348,10 +348,10 @@ def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
 
 def _views(prepared, documents, step=1):
     """The words of each view and document, as that step draws them."""
-    generator = np.random.default_rng((prepared.config["seed"], step, 1))
+    generator = np.random.default_rng((prepared.config.seed, step, 1))
     views = prepared.views(prepared.corpus.concatenated(documents), generator)
     return [
-        [view.take(np.flatnonzero(view.numbers == i)).tokens for i in documents]
+        [view.take(np.flatnonzero(view.documents == i)).tokens for i in documents]
         for view in views
     ]
 
@@ -402,7 +402,7 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
         ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
         ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
         ({"init": "TINY", "encoder.segment.vocabulary": 30522}, "init .* does not fit"),
-        ({"encoder.frozen": True}, "encoder.frozen is True .* need False"),
+        ({"encoder.frozen": "head/"}, "encoder.frozen is 'head/' .* need ''"),
         (
             {
                 "encoder.document": {
@@ -429,9 +429,9 @@ def test_rewritten_texts_are_cut_as_their_documents(corpus, tmp_path):
     path = tmp_path / "back.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     views = {"fn": "docjax.views.rewritten.Rewritten", "path": str(path)}
-    limits = {"limits.segment_tokens": 4, "limits.training_segments": 2}
+    limits = {"limits.segment_tokens": 4, "limits.training_units": 2}
     prepared = prepare(config(corpus, views=views, **limits), tmp_path / "run")
-    objective = config_lib.build(prepared.config["objective"])
+    objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     lengths = trainer.dataset(1)[0][0].views.lengths
     assert lengths.max() == 8 and (lengths[0] == lengths[1]).all()

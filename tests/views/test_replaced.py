@@ -11,12 +11,13 @@ from absl import logging
 
 from docjax.data import lexicons
 from docjax.data.corpus import Corpus
+from docjax.data.segments import OneEach, segments
 from docjax.data.tokenizer import load_tokenizer
-from docjax.data.units import whole
+from docjax.data.units import Whole
 from docjax.data.vocabulary import vocabulary
 from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
-from docjax.types import Document, Section, Segments
+from docjax.types import Document, Section, Segments, Units
 from docjax.views.replaced import (
     Antonyms,
     Dropped,
@@ -91,7 +92,7 @@ class Built:
         self.corpus = Corpus.build(
             self.folder / "corpus",
             self.documents,
-            whole,
+            Whole(),
             self.tokenizer,
             self.limit,
             "one",
@@ -100,17 +101,17 @@ class Built:
     def fitted(self, views):
         return views.fitted(self.tokenizer, self.corpus)
 
-    def read(self, segments: Segments) -> list[str]:
-        """The words of each segment."""
+    def read(self, units: Units | Segments) -> list[str]:
+        """The words of each unit, or of each segment."""
         word = self.tokenizer.backend.id_to_token
-        words = [word(i).removeprefix("\u2581") for i in segments.tokens.tolist()]
-        bounds = itertools.pairwise(segments.offsets)
+        words = [word(i).removeprefix("\u2581") for i in units.tokens.tolist()]
+        bounds = itertools.pairwise(units.offsets)
         return [" ".join(words[start:end]) for start, end in bounds]
 
-    def segments(self, *texts: str) -> Segments:
-        """A document of these segments."""
+    def units(self, *texts: str) -> Units:
+        """A document of these units."""
         ids = self.tokenizer.encode(texts)
-        return Segments(
+        return Units(
             np.concatenate(ids),
             np.cumsum([0, *map(len, ids)]),
             np.arange(len(ids), dtype=np.int32),
@@ -129,14 +130,14 @@ def table(views: Replaced) -> dict[str, set[str]]:
     }
 
 
-def assert_sound(segments: Segments):
-    """Offsets and kinds are those that batches rely on."""
-    assert segments.tokens.dtype == np.int32
-    assert segments.offsets.dtype == np.int64
-    assert segments.offsets[0] == 0
-    assert segments.offsets[-1] == len(segments.tokens)
-    assert len(segments.offsets) == len(segments) + 1
-    assert (segments.lengths >= 0).all()
+def assert_sound(units: Units):
+    """Offsets and kinds are those that segments rely on."""
+    assert units.tokens.dtype == np.int32
+    assert units.offsets.dtype == np.int64
+    assert units.offsets[0] == 0
+    assert units.offsets[-1] == len(units.tokens)
+    assert len(units.offsets) == len(units) + 1
+    assert (units.lengths >= 0).all()
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -163,7 +164,7 @@ def test_all_synonyms_are_used_that_are_frequent_enough(tmp_path):
 def test_every_synonym_comes_equally_often_on_its_own(tmp_path):
     built = Built(tmp_path, FILMS)
     views, draws = built.fitted(WordNet(least_count=1)), 6000
-    document = built.segments("film flick the")
+    document = built.units("film flick the")
     generator = rng()
     seen = Counter(built.read(views(document, generator)[1])[0] for _ in range(draws))
     synonyms = ("film", "movie", "flick")
@@ -175,7 +176,7 @@ def test_every_synonym_comes_equally_often_on_its_own(tmp_path):
 
 def test_the_first_view_is_the_document_as_it_is(tmp_path):
     built = Built(tmp_path, FILMS)
-    document = built.segments("film movie", "big flick")
+    document = built.units("film movie", "big flick")
     before = document.tokens.copy()
     for kind in (WordNet(least_count=1), Uninformative(below=3)):
         one, other = built.fitted(kind)(document, rng())
@@ -188,7 +189,7 @@ def test_a_paraphrase_keeps_all_but_the_tokens(tmp_path):
     built = Built(tmp_path, FILMS)
     views = built.fitted(WordNet(least_count=1))
     document = dataclasses.replace(
-        built.segments("film", "", "movie film"),
+        built.units("film", "", "movie film"),
         edges=np.array([[0, 2]], np.int32),
         numbers=np.full(3, 7),
     )
@@ -215,7 +216,7 @@ def test_only_the_given_share_of_words_is_drawn_anew(tmp_path):
     built = Built(tmp_path, FILMS)
     views = built.fitted(Uninformative(below=3))  # flick becomes film or movie
     views = dataclasses.replace(views, probability=0.25)
-    document = built.segments("flick " * 4000)
+    document = built.units("flick " * 4000)
     changed = views(document, rng())[1].tokens != document.tokens
     assert abs(changed.sum() - 1000) < 5 * (4000 * 0.25 * 0.75) ** 0.5
 
@@ -224,7 +225,7 @@ def test_rare_words_become_frequent_synonyms_and_never_stay(tmp_path):
     built = Built(tmp_path, FILMS)
     views = built.fitted(Uninformative(below=3))
     assert table(views) == {"flick": {"film", "movie"}}  # large is rare too
-    read = built.read(views(built.segments("flick the film big"), rng())[1])
+    read = built.read(views(built.units("flick the film big"), rng())[1])
     assert read[0] in ("film the film big", "movie the film big")
 
 
@@ -279,10 +280,10 @@ def test_occurrences_are_taken_from_a_part_of_a_large_corpus(tmp_path, monkeypat
     assert 50 < len(read[-1].tokens) <= 100
 
 
-def test_an_antonym_comes_after_not_in_every_segment(tmp_path):
+def test_an_antonym_comes_after_not_in_every_unit(tmp_path):
     built = Built(tmp_path, OPINIONS)
     views = built.fitted(Antonyms(probability=1.0))
-    document = built.segments(
+    document = built.units(
         "", "good film", "film", "", "a big good big", "big", "", "the film good", ""
     )
     found = views(document, rng())[1]
@@ -298,42 +299,46 @@ def test_an_antonym_comes_after_not_in_every_segment(tmp_path):
 def test_half_of_the_words_become_antonyms(tmp_path):
     built = Built(tmp_path, OPINIONS)
     views = built.fitted(Antonyms())
-    found = views(built.segments("good " * 4000), rng())[1]
+    found = views(built.units("good " * 4000), rng())[1]
     changed = len(found.tokens) - 4000
     assert abs(changed - 2000) < 5 * (4000 * 0.5 * 0.5) ** 0.5
     back = built.read(found)[0].replace("not bad", "good")
     assert back == " ".join(["good"] * 4000)
 
 
-def test_no_segment_grows_beyond_the_longest(tmp_path):
-    built = Built(tmp_path, [*OPINIONS, "good " * 14])
+def test_a_unit_grows_by_a_word_for_each_antonym(tmp_path):
+    built = Built(tmp_path, [*OPINIONS, "good " * 14], limit=14)
     views = built.fitted(Antonyms(probability=1.0))
-    views = dataclasses.replace(views, longest=14)
     generator = rng(1)
-    for _ in range(50):
+    for _ in range(20):
         counts = generator.integers(0, 15, 6)
         texts = [
             " ".join(generator.choice(["good", "film", "big"], count))
             for count in counts
         ]
-        document = built.segments(*texts)
-        found = views(document, generator)[1]
+        found = views(built.units(*texts), generator)[1]
         assert_sound(found)
         chances = [text.count("good") + text.count("big") for text in texts]
-        expected = np.minimum(counts + chances, 14)
-        np.testing.assert_array_equal(found.lengths, expected)
+        np.testing.assert_array_equal(found.lengths, counts + chances)
         back = [
             text.replace("not bad", "good").replace("not small", "big")
             for text in built.read(found)
         ]
         assert back == texts
-
-
-def test_the_number_of_words_without_special_tokens_is_not_limited(tmp_path):
-    built = Built(tmp_path, [*OPINIONS, "good " * 14], limit=14)
-    views = built.fitted(Antonyms(probability=1.0))
     found = views(built.corpus[3], rng())[1]
     assert built.read(found) == [" ".join(["not bad"] * 14)]
+
+
+def test_a_view_with_other_words_has_no_vectors_of_the_old_ones(tmp_path):
+    built = Built(tmp_path, [*OPINIONS, *FILMS])
+    document = built.units("good film", "movie", "a film")
+    document = dataclasses.replace(document, vectors=np.ones((3, 2), np.float32))
+    path = write_lines(tmp_path / "back.jsonl", d0="movie")
+    kinds = Antonyms(), WordNet(least_count=1), Rewritten(path)
+    for views in (Dropped(), *map(built.fitted, kinds)):
+        numbered = dataclasses.replace(document, documents=np.zeros(3, int))
+        one, other = views(numbered, rng())
+        assert one.vectors is document.vectors and other.vectors is None
 
 
 @pytest.fixture(scope="module")
@@ -348,6 +353,8 @@ def test_words_in_pieces_and_special_tokens_stay(tmp_path, wordpiece):
     film, size = words.ids["film"], wordpiece.vocabulary
     views = Replaced(words, np.arange(size + 1), np.full(size, film, np.int32))
     for document in built.corpus:
+        cut = segments(document, OneEach(), wordpiece.frame(20))
+        document = Units(cut.tokens, cut.offsets, cut.sections, cut.edges)
         tokens = [*" ".join(built.read(document)).split(), "."]
         expected = [
             one if one[:2] == "##" or after[:2] == "##" or one[0] == "[" else "film"
@@ -367,32 +374,36 @@ def test_special_tokens_and_pieces_have_no_synonyms(tmp_path, wordpiece, monkeyp
     assert table(views) == {word: {word, "film"} for word in words}
 
 
-def test_no_segment_of_word_pieces_grows_beyond_the_longest(tmp_path, wordpiece):
+def test_word_pieces_beyond_a_segment_go_on_in_another_one(tmp_path, wordpiece):
     texts = ["good big film " * 7, "the bad small film is not good", "good"]
     built = Built(tmp_path, texts, wordpiece, limit=10)
     views = built.fitted(Antonyms(probability=1.0))
-    found = [views(document, rng())[1] for document in built.corpus]
-    for one, document in zip(found, built.corpus, strict=True):
-        assert_sound(one)
-        assert one.lengths.max() <= views.longest == 10
-        assert (one.tokens[one.offsets[:-1]] == wordpiece.prefix).all()
-        assert (one.tokens[one.offsets[1:] - 1] == wordpiece.suffix).all()
-    *full, last = built.read(found[0])
-    assert full == built.read(built.corpus[0])[:-1]
-    assert last == "[CLS] not small film not bad not small film [SEP]"
-    assert built.read(found[1]) == ["[CLS] the bad small film is not not bad [SEP]"]
-    assert built.read(found[2]) == ["[CLS] not bad [SEP]"]
+    frame, words = wordpiece.frame(10), []
+    for document in built.corpus:
+        found = views(document, rng())[1]
+        assert_sound(found)
+        cut = segments(found, OneEach(), frame)
+        assert cut.lengths.max() <= 10
+        assert (cut.tokens[cut.offsets[:-1]] == wordpiece.prefix).all()
+        assert (cut.tokens[cut.offsets[1:] - 1] == wordpiece.suffix).all()
+        bare = [text.removeprefix("[CLS] ") for text in built.read(cut)]
+        words.append(" ".join(text.removesuffix(" [SEP]") for text in bare))
+    assert words == [
+        ("not bad not small film " * 7).strip(),
+        "the bad small film is not not bad",
+        "not bad",
+    ]
 
 
 def test_words_are_left_out_with_their_probability(tmp_path):
     built = Built(tmp_path, FILMS)
-    other = Dropped(probability=0.3)(built.segments("film " * 4000), rng())[1]
+    other = Dropped(probability=0.3)(built.units("film " * 4000), rng())[1]
     assert abs(len(other.tokens) - 2800) < 5 * (4000 * 0.3 * 0.7) ** 0.5
 
 
-def test_the_words_that_are_kept_stay_in_their_segment_in_order():
+def test_the_words_that_are_kept_stay_in_their_unit_in_order():
     lengths, generator = np.array([0, 3, 1, 0, 9, 1, 0]), rng()
-    document = Segments(
+    document = Units(
         np.arange(14, dtype=np.int32),
         np.concatenate([[0], np.cumsum(lengths)]),
         np.arange(7, dtype=np.int32),
@@ -410,9 +421,9 @@ def test_the_words_that_are_kept_stay_in_their_segment_in_order():
         )
 
 
-def test_a_segment_keeps_one_word_at_least(tmp_path):
+def test_a_unit_keeps_one_word_at_least(tmp_path):
     built = Built(tmp_path, FILMS)
-    document = built.segments("film movie", "", "big", "the a film")
+    document = built.units("film movie", "", "big", "the a film")
     other = Dropped(probability=1.0)(document, rng())[1]
     assert built.read(other) == ["film", "", "big", "the"]
 
@@ -519,7 +530,7 @@ def test_a_file_of_rewritten_texts_is_kept_or_refused(tmp_path):
         write(tmp_path / "back.jsonl.gz", documents, list)
 
 
-def test_a_rewritten_text_that_is_longer_goes_on_in_further_segments(tmp_path):
+def test_a_rewritten_text_that_is_longer_goes_on_in_further_units(tmp_path):
     built = Built(tmp_path, ["film film movie", "movie"])
     path = tmp_path / "back.jsonl"
     views = built.fitted(
@@ -542,7 +553,7 @@ def test_several_documents_may_come_in_one_piece(tmp_path):
         (second, [views(part, rng())[1] for part in parts]),
     ):
         for number, document in zip(chosen, documents, strict=True):
-            own = view.take(np.flatnonzero(view.numbers == number))
+            own = view.take(np.flatnonzero(view.documents == number))
             assert built.read(own) == built.read(document)
 
 

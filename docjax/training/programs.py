@@ -1,0 +1,126 @@
+"""The programs of a training step, traced from the shapes of their arguments alone.
+
+A trace can be lowered and compiled for any platform: to ask how much memory a step
+takes before it runs, and to look at a program for a pod on a machine without a chip.
+The arguments lie where those of a real step do, so a real step calls the program that
+was compiled for its trace and compiles none.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.stages import Traced
+
+from docjax.encoders import freezing
+from docjax.training.gradient_cache import GradientCache
+from docjax.training.sharding import abstract
+from docjax.types import DOCUMENT, Batch, Microbatch
+
+Shapes = Any  # a tree of arrays or of shapes
+INDEX = jax.ShapeDtypeStruct((), jnp.int32)
+
+
+def microbatch_shape(rows: int, width: int) -> Microbatch:
+    """A micro-batch of `rows` segments of `width` tokens."""
+    shape = lambda *dimensions: jax.ShapeDtypeStruct(dimensions, jnp.int32)
+    return Microbatch(shape(rows, width), shape(rows), shape(rows, 2))
+
+
+def vector_shape(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Shapes:
+    """The vectors of a micro-batch, [n d]."""
+    tower = cache.encoder.tower(DOCUMENT)
+    encode = lambda params, microbatch: cache.encoder.apply(
+        {"params": params}, *microbatch, None, tower, method="segments"
+    )
+    return jax.eval_shape(encode, params, microbatch)
+
+
+def encode(
+    cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
+) -> Traced:
+    """The first pass: a micro-batch to its vectors."""
+    whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
+    return GradientCache._encode.trace(
+        cache,
+        *jax.tree.map(whole, _segment(cache, params)),
+        jax.tree.map(rows, microbatch),
+        INDEX,
+        _key(cache, dropout),
+        cache.encoder.tower(DOCUMENT),
+    )
+
+
+def objective(
+    cache: GradientCache,
+    params: Shapes,
+    vectors: Shapes,
+    batch: Batch,
+    dropout: bool = True,
+) -> Traced:
+    """The second pass: all vectors [micro-batches n d] to the loss and its gradient.
+
+    `batch` has no micro-batches.
+    """
+    whole, columns = abstract(cache.mesh), abstract(cache.mesh, None, "data")
+    parts = freezing.divided(params, cache.encoder.frozen)
+    rest = tuple({k: v for k, v in part.items() if k != "segment"} for part in parts)
+    rows = jax.tree.map(abstract(cache.mesh, "data"), batch.targets)
+    light = jax.tree.map(columns, batch._replace(targets=None, answers=None))
+    return GradientCache._both.trace(
+        cache,
+        jax.tree.map(whole, rest),
+        jax.tree.map(columns, vectors),
+        light._replace(targets=rows),
+        _key(cache, dropout),
+    )
+
+
+def pull_back(
+    cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
+) -> Traced:
+    """The third pass: the gradient of a micro-batch, added to each device's sum."""
+    whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
+    trained, frozen = _segment(cache, params)
+    return GradientCache._pull_back.trace(
+        cache,
+        _totals(cache, trained),
+        *jax.tree.map(whole, (trained, frozen)),
+        rows(vector_shape(cache, params, microbatch)),
+        jax.tree.map(rows, microbatch),
+        INDEX,
+        _key(cache, dropout),
+        cache.encoder.tower(DOCUMENT),
+    )
+
+
+def add_up(cache: GradientCache, params: Shapes) -> Traced:
+    """The sum of all devices' gradients."""
+    trained = freezing.divided(params, cache.encoder.frozen)[0]["segment"]
+    return GradientCache._sum.trace(cache, (_totals(cache, trained), None))
+
+
+def _segment(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
+    """The segment encoder's parameters that are trained, and the others.
+
+    Of several towers those that read documents.
+    """
+    parts = freezing.divided(params, cache.encoder.frozen)
+    tower = cache.encoder.tower(DOCUMENT)
+    trained, frozen = (
+        cache._of_tower(part.get("segment", {}), tower) for part in parts
+    )
+    return trained, frozen
+
+
+def _totals(cache: GradientCache, segment: Shapes) -> Shapes:
+    """A gradient of the segment encoder for each device."""
+    rows = abstract(cache.mesh, "data")
+    each = lambda a: rows(jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype))
+    return jax.tree.map(each, segment)
+
+
+def _key(cache: GradientCache, dropout: bool) -> Shapes:
+    if not dropout:
+        return None
+    return abstract(cache.mesh)(jax.eval_shape(lambda: jax.random.key(0)))

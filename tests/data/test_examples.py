@@ -1,0 +1,130 @@
+"""Examples: which documents a loss compares, and which are related."""
+
+import itertools
+import logging
+
+import numpy as np
+import pytest
+
+from docjax.data.corpus import Corpus
+from docjax.data.examples import Documents, Examples, Known, Pairs, linked, relation
+from docjax.data.units import Whole
+from docjax.data.word_tokenizer import train_words
+from docjax.errors import UserError
+from docjax.types import DOCUMENT, Document, Section
+
+HEADER = "split\tsource\ttarget\tlabel\n"
+# d0 and d1 name each other; d2 names d0, itself, one that is not there; d5 names d4.
+LINKS = [("d1",), ("d0",), ("d0", "d2", "gone"), (), (), ("d4", "d4"), ()]
+
+
+def known(folder, documents=None, links=LINKS) -> Known:
+    made = [
+        Document(f"d{i}", (Section("", "word"),), links=some)
+        for i, some in enumerate(links)
+    ]
+    tokenizer = train_words(["word"], least_count=1, stop_words=False)
+    corpus = Corpus.build(folder / "corpus", made, Whole(), tokenizer, 8, "")
+    rows = np.arange(len(made)) if documents is None else np.array(documents)
+    labels = np.arange(len(made)) % 3 - 1
+    return Known(folder, lambda: iter(made), corpus, None, rows, labels)
+
+
+def linked_by_hand(one: int, other: int) -> bool:
+    """Whether one of two documents names the other."""
+    return one != other and (f"d{other}" in LINKS[one] or f"d{one}" in LINKS[other])
+
+
+def table(folder, *lines: str) -> str:
+    path = folder / "pairs.tsv"
+    path.write_text(HEADER + "".join(line.replace(" ", "\t") + "\n" for line in lines))
+    return str(path)
+
+
+def test_every_document_that_training_reads_is_an_example(tmp_path):
+    found = Documents().among(known(tmp_path, [5, 2, 3]))
+    assert found.kinds == (DOCUMENT,) and found.related is None
+    assert found.rows.tolist() == [[5], [2], [3]]
+    assert found.labels.tolist() == [1, 1, -1]
+    some = found.where(np.array([True, False, True]))
+    assert some.rows.tolist() == [[5], [3]] and some.labels.tolist() == [1, -1]
+
+
+def test_linked_documents_are_related_in_both_directions(tmp_path):
+    related = Documents(related="links").among(known(tmp_path)).related
+    for rows in itertools.permutations(range(7), 4):
+        found = related(np.array(rows)[:, None])
+        expected = [[linked_by_hand(i, j) for j in rows] for i in rows]
+        assert found.dtype == bool and found.tolist() == expected
+        assert (found == found.T).all()
+    assert any(linked_by_hand(i, j) for i in range(7) for j in range(7))
+
+
+def test_a_document_that_comes_twice_is_related_to_the_same_ones(tmp_path):
+    related = linked(known(tmp_path).corpus, np.arange(7))
+    assert related(np.array([[0], [2], [2]])).tolist() == [
+        [False, True, True],
+        [True, False, False],
+        [True, False, False],
+    ]
+
+
+def test_links_are_read_from_the_documents_that_training_reads(tmp_path):
+    """d2 names d0; from d0 alone nobody would know."""
+    corpus, rows = known(tmp_path).corpus, np.array([[0], [2]])
+    assert linked(corpus, np.array([2, 3]))(rows).any()
+    assert not linked(corpus, np.array([0, 3]))(rows).any()
+
+
+def test_the_candidates_of_several_slots_are_those_of_the_later_slots():
+    neighbours = {0: {1, 2}, 3: {5}}
+    rows = np.array([[0, 1, 9], [3, 2, 5], [4, 1, 2]])
+    candidates = [1, 2, 1, 9, 5, 2]
+    expected = [[j in neighbours.get(i, ()) for j in candidates] for i in (0, 3, 4)]
+    assert relation(neighbours, rows).tolist() == expected
+
+
+def test_documents_without_links_between_them_are_a_mistake(tmp_path):
+    given = known(tmp_path, links=[("gone",), ("d1",)])
+    with pytest.raises(UserError, match="no training document links to another; give"):
+        Documents(related="links").among(given)
+
+
+def test_an_unknown_relation_is_a_mistake():
+    with pytest.raises(UserError, match="related 'label': documents are related by"):
+        Documents(related="label")
+
+
+def test_similar_pairs_of_the_training_split_are_examples(tmp_path):
+    lines = "train d1 d2 1", "train d1 d3 0", "test d0 d1 1", "train d5 d0 1"
+    found = Pairs(table(tmp_path, *lines)).among(known(tmp_path))
+    assert found.kinds == (DOCUMENT, DOCUMENT)
+    assert found.rows.tolist() == [[1, 2], [5, 0]]
+    assert found.labels.tolist() == [0, 1] and found.related is None
+
+
+def test_pairs_of_documents_that_training_does_not_read_are_left_out(tmp_path, caplog):
+    lines = "train d1 d2 1", "train d1 d3 1", "train d4 d2 1"
+    with caplog.at_level(logging.WARNING):
+        found = Pairs(table(tmp_path, *lines)).among(known(tmp_path, [1, 2, 4]))
+    assert found.rows.tolist() == [[1, 2], [4, 2]]
+    assert "1 of 3 pairs have a document that is not trained on" in caplog.text
+
+
+def test_pairs_with_unknown_documents_are_a_mistake_with_their_number(tmp_path):
+    path = table(tmp_path, "train d1 e9 1", "train e8 d1 1", "train e7 e7 0")
+    message = r"pairs\.tsv: 2 of its documents are not in the corpus, 'e8' is the first"
+    with pytest.raises(UserError, match=message) as error:
+        Pairs(path).among(known(tmp_path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_table_without_similar_pairs_gives_no_examples(tmp_path):
+    found = Pairs(table(tmp_path, "test d1 d2 1")).among(known(tmp_path))
+    assert isinstance(found, Examples) and len(found) == 0
+    assert found.rows.shape == (0, 2)
+
+
+def test_pairs_without_a_table_say_where_to_name_one(tmp_path):
+    with pytest.raises(UserError, match="table of pairs: --config.examples.path=FILE"):
+        Pairs().among(known(tmp_path))

@@ -1,0 +1,184 @@
+"""The step of every shipped config, lowered for a CPU, a GPU and a TPU on a CPU.
+
+Encoders have two layers, and else the sizes of their config. Nothing is compiled.
+"""
+
+import copy
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from docjax import config as config_lib
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.objectives.negative_sampling import Rows
+from docjax.training import programs
+from docjax.training.gradient_cache import GradientCache
+from docjax.types import Batch
+from docjax.views.replaced import Dropped
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+PLATFORMS = ("cpu", "cuda", "tpu")
+DEVICES, DOCUMENTS, SEGMENTS = 4, 8, 5  # of the mesh, a batch, a document
+ODD_WIDTHS = (7, 13, 129)
+COLLECTIVES = r"stablehlo\.(all_|reduce_scatter|collective)"
+
+
+class Step(NamedTuple):
+    """What a config trains, with the shapes of its parameters and of its batches."""
+
+    encoder: DocumentEncoder
+    objective: object
+    views: object
+
+    def params(self):
+        return jax.eval_shape(lambda: fresh_params(self.encoder, 0))
+
+    def cache(self) -> GradientCache:
+        mesh = Mesh(np.array(jax.devices()[:DEVICES]), ("data",))
+        return GradientCache(self.encoder, self.objective, mesh, self.views.queries)
+
+    def batch(self) -> Batch:
+        """A batch of DOCUMENTS documents, without micro-batches."""
+        vb, nodes = (self.views.count, DOCUMENTS), SEGMENTS + 1
+        rows = shape(*vb, SEGMENTS, dtype=jnp.int32)
+        adjacency = shape(*vb, nodes, nodes, dtype=bool)
+        edges = shape(*vb, 9, 2, dtype=jnp.int32)
+        graph = (None, edges) if self.encoder.sparse else (adjacency, None)
+        return Batch((), rows, rows, *graph, labels=shape(DOCUMENTS, dtype=jnp.int32))
+
+
+def step(config: dict) -> Step:
+    node = copy.deepcopy(config["encoder"])
+    if "layers" in node["segment"]:
+        node["segment"]["layers"] = 2
+    node["segment"]["vocabulary"] = node["segment"]["vocabulary"] or 1000
+    if "classes" in (node.get("head") or {}):
+        node["head"]["classes"] = 20
+    encoder, views = config_lib.build(node), config_lib.build(config["views"])
+    if hasattr(views, "fitted"):  # to a corpus: any two views will do
+        views = Dropped()
+    return Step(encoder, config_lib.build(config["objective"]), views)
+
+
+def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
+    """The steps of all variants of some configs, those alike in `parts` once."""
+    different = {}
+    for name in names:
+        module = importlib.import_module(f"configs.{name}")
+        for variant in module.VARIANTS:
+            config = config_lib.plain(module.get_config(variant))
+            nodes = config["encoder"] | {"objective": config["objective"]}
+            nodes["segment"] = nodes["segment"] | {"layers": 2, "dropout": 0.1}
+            alike = json.dumps([nodes.get(part) for part in parts], sort_keys=True)
+            different.setdefault(alike, config)
+    return [step(config) for config in different.values()]
+
+
+# Every transformer that a config trains; words have no heavy pass.
+HEAVY = steps(*(name for name in NAMES if name != "deca"), parts=("segment",))
+
+
+def lowered(traced: jax.stages.Traced) -> dict[str, str]:
+    """The program for each platform."""
+    return {
+        platform: traced.lower(lowering_platforms=(platform,)).as_text()
+        for platform in PLATFORMS
+    }
+
+
+@pytest.mark.parametrize("number", range(len(HEAVY)))
+def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
+    """Without a collective, whatever the width: each device reads its own segments."""
+    cache, params = HEAVY[number].cache(), HEAVY[number].params()
+    passes = programs.encode, programs.pull_back
+    cases = [(programs.pull_back, width, False) for width in ODD_WIDTHS]
+    cases += [(make, ODD_WIDTHS[1], True) for make in passes]
+    for make, width, dropout in cases:
+        read = programs.microbatch_shape(DEVICES, width)
+        for text in lowered(make(cache, params, read, dropout)).values():
+            assert not re.search(COLLECTIVES, text)
+
+
+def test_a_gpu_program_calls_cudnn_in_all_layers_but_the_last(cudnn):
+    one = next(s for s in HEAVY if s.encoder.segment.dtype == "bfloat16")
+    read = programs.microbatch_shape(DEVICES, 128)
+    given = one.cache(), one.params(), read
+    calls = lambda make, dropout: {
+        platform: t.count("custom_call @__cudnn$fmha")
+        for platform, t in lowered(make(*given, dropout)).items()
+    }
+    layers = one.encoder.segment.layers
+    assert calls(programs.encode, False) == dict(cpu=0, cuda=layers - 1, tpu=0)
+    assert calls(programs.pull_back, False)["cuda"] == 2 * (layers - 1)
+    assert calls(programs.encode, True)["cuda"] == 0
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "deca"])
+def test_the_light_pass_is_float32_on_every_platform(name):
+    """Losses and similarities, and the gradients through the document encoder."""
+    for one in steps(name, parts=("head", "objective")):
+        cache, params = one.cache(), one.params()
+        microbatches = DOCUMENTS * SEGMENTS // DEVICES
+        vectors = shape(microbatches, DEVICES, one.encoder.segment.width)
+        for dropout in {False, one.encoder.head is not None}:
+            traced = programs.objective(cache, params, vectors, one.batch(), dropout)
+            for text in lowered(traced).values():
+                check_precision(text)
+        for text in lowered(programs.add_up(cache, params)).values():
+            assert "dot_general" not in text
+
+
+def test_the_word_step_is_lowered_for_every_platform_in_float32():
+    for one in steps("deca", parts=("head", "objective")):
+        for traced in (word_block(one), contrast(one)):
+            for text in lowered(traced).values():
+                check_precision(text)
+
+
+def word_block(one: Step) -> jax.stages.Traced:
+    """The gradient of a block of words."""
+    objective, d = one.objective, one.encoder.segment.width
+    words, noise = (8, 4), (8, objective.negatives)
+    rows = Rows(
+        words=shape(*words, d),
+        drawn=shape(9, objective.drawn, d),
+        targets=shape(*words, d),
+        noise=shape(*noise, d),
+    )
+    numbers = [shape(*sizes, dtype=jnp.int32) for sizes in (words, words, noise, ())]
+    return jax.jit(objective.gradient).trace(rows, *numbers)
+
+
+def contrast(one: Step) -> jax.stages.Traced:
+    """The gradient of the contrastive loss of the documents' vectors."""
+    params = {name: part for name, part in one.params().items() if name != "segment"}
+
+    def loss(vectors, params, key):
+        given = {"params": params}, vectors, key
+        outputs = one.encoder.apply(*given, method="outputs")
+        return one.objective.contrastive(outputs)[0]
+
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    vectors = shape(2, 5, one.encoder.segment.width)
+    return jax.jit(jax.grad(loss)).trace(vectors, params, key)
+
+
+def shape(*sizes: int, dtype=jnp.float32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(sizes, dtype)
+
+
+def check_precision(text: str) -> None:
+    """Every product is float32, and there is one."""
+    products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+    assert products
+    for line in products:
+        assert "precision = [HIGHEST, HIGHEST]" in line, line

@@ -1,0 +1,98 @@
+"""What a step needs of memory, against sums done by hand and against what is compiled."""
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from docjax.encoders.document import fresh_params
+from docjax.errors import UserError
+from docjax.training import memory, programs, sharding
+from docjax.training.optimizer import adamw
+from docjax.training.step import initial_state, make_step
+
+ROWS, WIDTH = 16, 16  # of the micro-batches
+
+
+def abstract_state(encoder, optimizer):
+    return jax.eval_shape(lambda: initial_state(fresh_params(encoder, 0), optimizer))
+
+
+def parameters(tree) -> int:
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_the_first_step_calls_the_program_that_the_check_compiled(
+    problem, mesh, devices
+):
+    one, device, compiled = problem("one against rest"), mesh(devices), []
+
+    def listen(event, _, fun_name="", **details):
+        if "backend_compile" in event:
+            compiled.append(fun_name)
+
+    cache, optimizer = one.cache(device), adamw(10)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        state = abstract_state(one.encoder, optimizer)
+        memory.check(cache, state, ROWS, WIDTH, segments=100)
+        state = sharding.replicate(initial_state(one.params(), optimizer), device)
+        batch = sharding.put_batch(one.batch(ROWS), device)
+        step, key = make_step(cache, optimizer), jax.random.key(0)
+        for _ in range(2):
+            state, _ = step(state, batch, key)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert {m.tokens.shape for m in batch.microbatches} == {(ROWS, WIDTH)}
+    assert compiled.count("jit(_encode)") == 1
+    assert compiled.count("jit(_pull_back)") == 1
+
+
+def test_a_device_keeps_moments_the_light_part_and_the_vectors(problem, mesh):
+    """Beside what the backward pass counts itself, float32 all of it."""
+    one = problem("one against rest")
+    state = abstract_state(one.encoder, optax.adam(1e-3))
+    everything, heavy = parameters(state.params), parameters(state.params["segment"])
+    moments, counter, vectors = 2 * everything, 1, 100 * 32
+    expected = 4 * (moments + counter + 2 * (everything - heavy) + 2 * vectors)
+    shape = programs.microbatch_shape(ROWS, WIDTH)
+    assert memory.kept_bytes(one.cache(mesh(1)), state, shape, 100) == expected
+    halved = memory.kept_bytes(one.cache(mesh(2)), state, shape, 100)
+    assert halved == expected - 4 * vectors
+
+
+def test_the_backward_pass_holds_parameters_and_gradients(problem, mesh):
+    one = problem("one against rest")
+    params = jax.eval_shape(lambda: fresh_params(one.encoder, 0))
+    shape = programs.microbatch_shape(ROWS, WIDTH)
+    compiled = programs.pull_back(one.cache(mesh(1)), params, shape).lower().compile()
+    found = memory.program_bytes(compiled)
+    assert found > 4 * 2 * parameters(params["segment"])
+
+
+@pytest.mark.parametrize(
+    "limit, segments, mend",
+    [(400_000, 10, "lower --config.microbatch"), (400_000, 10_000, "smaller encoder")],
+)
+def test_a_step_that_does_not_fit_is_one_line_with_the_mend(
+    problem, mesh, monkeypatch, limit, segments, mend
+):
+    one, optimizer = problem("one against rest"), adamw(10)
+    monkeypatch.setattr(memory, "available", lambda mesh: limit)
+    state = abstract_state(one.encoder, optimizer)
+    with pytest.raises(UserError, match=f"does not fit in memory.*{mend}") as error:
+        memory.check(one.cache(mesh(1)), state, ROWS, WIDTH, segments)
+    assert "\n" not in str(error.value)
+
+
+def test_the_optimizer_alone_can_be_too_much(problem, mesh, monkeypatch):
+    """The backward pass fits: only the optimizer's moments do not."""
+    one, optimizer = problem("one against rest"), adamw(10)
+    state = abstract_state(one.encoder, optimizer)
+    cache, shape = one.cache(mesh(1)), programs.microbatch_shape(ROWS, WIDTH)
+    traced = programs.pull_back(cache, state.params, shape)
+    passes = memory.program_bytes(traced.lower().compile())
+    monkeypatch.setattr(memory, "available", lambda mesh: passes + 1000)
+    with pytest.raises(UserError, match="does not fit in memory"):
+        memory.check(cache, state, ROWS, WIDTH, segments=1)
