@@ -12,8 +12,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import docjax
 from benchmarks import baselines
-from configs import deca
-from docjax.data.units import sentences_of
+from docjax import config as config_lib
+from docjax.data.units import Sentences
 from docjax.data.word_tokenizer import split
 from docjax.run.prepare import Prepared, prepare
 from docjax.types import Embeddings
@@ -39,7 +39,7 @@ def prepared(tmp_path_factory) -> Prepared:
         rows[i]["label"] = label
     path = folder / "corpus.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    config = deca.get_config("smoke")
+    config = config_lib.load("deca", variant="smoke")
     config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
     config.tokenizer.train.least_count = 1
     return prepare(config, folder / "run")
@@ -100,6 +100,6 @@ def test_bert_gives_first_tokens_of_labelled_documents(
             continue
         texts = [TEXTS[i]]
         if system == "bert_st":
-            texts = [one.text for one in sentences_of(document)]
+            texts = [one.text for one in Sentences()(document)]
             assert len(texts) == (1 if i == 4 else 2)
         np.testing.assert_allclose(found[i], sum(map(read, texts)), atol=1e-4)
