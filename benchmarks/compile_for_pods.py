@@ -30,15 +30,15 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
 
-from configs import graph_roberta
-from docjax.data.segment_batches import round_up
+from docjax import config as config_lib
+from docjax.data.microbatches import round_up
 from docjax.encoders.document import fresh_params
 from docjax.parts import named
 from docjax.training import memory, programs
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.optimizer import adamw
 from docjax.training.step import State, initial_state
-from docjax.types import Batch
+from docjax.types import DOCUMENT, Batch, Graphs, Targets
 
 ENVIRONMENT = dict(
     JAX_PLATFORMS="cpu",
@@ -106,7 +106,7 @@ def library() -> str | None:
 
 def setting(topology: str, layers: int, rows: int, width: int) -> Setting:
     """graph-roberta with `layers` layers; `rows` segments of a micro-batch a device."""
-    node = named.plain(graph_roberta.get_config())
+    node = named.plain(config_lib.load("graph_roberta"))
     node["encoder"]["segment"]["layers"] = layers
     encoder = named.build(node["encoder"])
     objective = named.build(node["objective"])
@@ -114,7 +114,7 @@ def setting(topology: str, layers: int, rows: int, width: int) -> Setting:
     devices = np.array(pod.devices).reshape(-1)
     mesh = Mesh(devices, ("data",), axis_types=(AxisType.Auto,))
     begin = lambda: initial_state(fresh_params(encoder, 0), adamw(1000))
-    cache = GradientCache(encoder, objective, mesh)
+    cache = GradientCache(encoder, objective, mesh, (DOCUMENT, DOCUMENT))
     return Setting(cache, jax.eval_shape(begin), rows * mesh.size, width)
 
 
@@ -123,7 +123,8 @@ def _batch() -> Batch:
     shape = lambda *sizes, dtype=jnp.int32: jax.ShapeDtypeStruct(sizes, dtype)
     rows = shape(2, 1536, PASSAGES)
     adjacency = shape(2, 1536, 1 + PASSAGES, 1 + PASSAGES, dtype=bool)
-    return Batch((), rows, rows, adjacency, None, labels=shape(1536))
+    places, targets = shape(2, 1536, PASSAGES, 2), Targets(shape(1536))
+    return Batch((), rows, rows, places, Graphs(adjacency), targets)
 
 
 def report(compiled: jax.stages.Compiled) -> Report:

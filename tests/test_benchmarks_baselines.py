@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import docjax
 from benchmarks import baselines
-from configs import deca
+from docjax import config as config_lib
 from docjax.data.units import Sentences
 from docjax.data.word_tokenizer import split
 from docjax.run.prepare import Prepared, prepare
@@ -39,7 +39,7 @@ def prepared(tmp_path_factory) -> Prepared:
         rows[i]["label"] = label
     path = folder / "corpus.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    config = deca.get_config("smoke")
+    config = config_lib.load("deca", variant="smoke")
     config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
     config.tokenizer.train.least_count = 1
     return prepare(config, folder / "run")
