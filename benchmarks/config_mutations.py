@@ -33,8 +33,9 @@ from beartype import BeartypeConf, door
 import docjax
 from docjax import config as config_lib
 from docjax.errors import UserError
+from docjax.parts import named
 from docjax.run import continued, fields
-from docjax.run.parts import Part
+from docjax.run.places import Part
 
 ROOT = Path(__file__).resolve().parents[1]
 NAN, INFINITE = float("nan"), float("inf")
@@ -50,7 +51,7 @@ Place = tuple[Any, Any]  # a dict or list, and the key or index of a value in it
 def shipped() -> dict[str, dict[str, Any]]:
     """Every shipped config at `:smoke`, as JSON values."""
     return {
-        name: config_lib.plain(config_lib.load(name, variant="smoke"))
+        name: named.plain(config_lib.load(name, variant="smoke"))
         for name in config_lib.shipped()
     }
 
@@ -125,13 +126,13 @@ def _typed(config: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _typed_keywords(node: Mapping, path: str) -> Iterator[tuple[str, Any, Any]]:
-    parameters = inspect.signature(config_lib.resolve(node["fn"])).parameters
+    parameters = inspect.signature(named.resolve(node["fn"])).parameters
     for name, value in node.items():
         if name == "fn":
             continue
         hint = parameters[name].annotation
         if get_origin(hint) is not collections.abc.Callable:
-            yield f"{path}.{name}", config_lib.build(value), hint
+            yield f"{path}.{name}", named.build(value), hint
         if isinstance(value, Mapping) and "fn" in value:
             yield from _typed_keywords(value, f"{path}.{name}")
 

@@ -27,6 +27,7 @@ from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Whole
 from docjax.data.vocabulary import vocabulary
 from docjax.huggingface import weights as huggingface
+from docjax.parts import named
 from docjax.run.prepare import Prepared, prepare
 from docjax.storage import atomic
 from docjax.types import Document, Section
@@ -119,7 +120,7 @@ def measured(
     in all that the system reads.
     """
     path = run.with_name(f"{run.name}.json")  # a lambda has no suffix but a point
-    plain = config_lib.plain(asked)
+    plain = named.plain(asked)
     if path.exists():
         before, found = json.loads(path.read_text())
         if _read(system, before) != _read(system, plain):
@@ -256,7 +257,7 @@ def append(
     If `outside`, its replacements may be words that the corpus does not have. Gives the
     tokenizer of all these words.
     """
-    prepared, views = words(asked, path.parent), config_lib.build(asked.views)
+    prepared, views = words(asked, path.parent), named.build(asked.views)
     tokenizer, corpus = prepared.tokenizer, prepared.corpus
     documents = _of_vocabulary(prepared)
     if outside:

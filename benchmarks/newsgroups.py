@@ -35,6 +35,7 @@ import docjax
 from docjax import config as config_lib
 from docjax import main
 from docjax.huggingface import weights as huggingface
+from docjax.parts import named
 from docjax.tasks.clustering import clustering
 from docjax.types import Document, Embeddings
 
@@ -87,8 +88,8 @@ def varied(config: ConfigDict, flags: argparse.Namespace) -> ConfigDict:
 
 def documents(flags: argparse.Namespace) -> Sequence[Document]:
     asked = config("scratch", flags, 0).to_dict()
-    source = config_lib.build(asked["source"])
-    cut = config_lib.build(asked["holdout"])
+    source = named.build(asked["source"])
+    cut = named.build(asked["holdout"])
     return list(cut(source) if cut else source())
 
 
@@ -113,7 +114,7 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     name = "-".join([system, str(seed), *flags.set])
     run = flags.workdir / (system if system == "minilm-512" else name)
     path = run / "measured.json"
-    asked = config_lib.plain(config(system, flags, seed))
+    asked = named.plain(config(system, flags, seed))
     if path.exists():
         before, found = json.loads(path.read_text())
         if before != asked:

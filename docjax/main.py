@@ -1,9 +1,11 @@
 """`python -m docjax.main --config=NAME[:VARIANT] [--workdir=DIR]`, and `docjax.train`.
 
 Flags -> config -> train, evaluate or export. NAME is a shipped config or the path of
-a config file. The same command on the same workdir continues a stopped run. Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a
-config or the data, a full or read-only disk, or a workdir in use; 3 the loss was not
-finite; 75 stopped by SIGTERM with everything saved.
+a config file. The same command on the same workdir continues a stopped run.
+
+Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a config or the data, a full or
+read-only disk, or a workdir in use; 3 the loss was not finite; 75 stopped by SIGTERM
+with everything saved.
 """
 
 import contextlib
@@ -26,14 +28,19 @@ from docjax import config as config_lib
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
+from docjax.objectives.negative_sampling import NegativeSampling
+from docjax.parts import named
 from docjax.run import frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
-from docjax.run.prepare import prepare
+from docjax.run.prepare import Prepared, prepare
 from docjax.storage import disk_errors
 from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait
 from docjax.training import loop, memory, sharding
+from docjax.training.vector_trainer import VectorTrainer
+from docjax.training.word_trainer import WordTrainer
+from docjax.types import Trainer
 
 MODES = ["train", "evaluate", "export"]
 FLAGS = flags.FLAGS
@@ -123,7 +130,7 @@ def _process_unchanged() -> Iterator[None]:
 
 def _use_cores(config: ConfigDict) -> None:
     """A device for each core that the objective's replicas can use."""
-    objective = config_lib.plain(config).get("objective")
+    objective = named.plain(config).get("objective")
     replicas = objective.get("replicas", 1) if isinstance(objective, dict) else 1
     with contextlib.suppress(RuntimeError):  # JAX runs already: its devices stay
         sharding.use_cores(replicas)
@@ -156,8 +163,8 @@ def _run(
 
     if mode == "train":
         mesh = sharding.mesh()
-        loop.train(prepared, mesh, Scoring(prepared, mesh))
-    after = trained_params(prepared)
+        loop.train(prepared, _trainer(prepared, mesh), mesh, Scoring(prepared, mesh))
+    after = trained_params(workdir, prepared.encoder)
     local = Scoring(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if not metrics:
@@ -172,9 +179,17 @@ def _run(
 
         if mode == "export":
             export.export_run(workdir)
-        logging.info("report: %s", run_report.write(local, after, made_with))
+        page = run_report.write(prepared, local.data, after, made_with)
+        logging.info("report: %s", page)
     wait("report")
     return metrics
+
+
+def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
+    """The one that the objective asks for."""
+    objective = prepared.config.objective.build()
+    kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
+    return kind(prepared, objective, mesh)
 
 
 def read_flags(argv: list[str]) -> None:

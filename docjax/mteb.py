@@ -15,7 +15,6 @@ from mteb.models.model_meta import ScoringFunction
 from mteb.types import PromptType
 
 import docjax
-from docjax.model.search import query_vectors
 
 
 class MtebModel(AbsEncoder):
@@ -55,7 +54,7 @@ class MtebModel(AbsEncoder):
         real = [row for row, text in enumerate(texts) if text.strip()]
         words = [texts[row] for row in real]
         if prompt_type is PromptType.query:
-            found = query_vectors(self.model, words)
+            found = self.model.encode_queries_of_any_length(words)
         else:
             found = self.model.encode(words)
         vectors = np.zeros((len(texts), found.shape[1]), np.float32)

@@ -25,6 +25,9 @@ import numpy as np
 from jaxtyping import Float
 
 SIMILARITIES = ("cosine", "dot")  # of vectors
+
+Run = dict[str, dict[str, float]]  # query id -> document id -> score
+Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 DOCUMENT, QUERY = "document", "query"  # the kinds of a view: how its vector is made
 
 
@@ -161,6 +164,11 @@ class ReadLimits(NamedTuple):
     query_tokens: int
     inference_segments: int | None
 
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> "ReadLimits":
+        """Those among the limits of a config or of docjax.json."""
+        return cls(*(node[name] for name in cls._fields))
+
 
 class Microbatch(NamedTuple):
     """Segments of similar length that the transformer reads in one call."""
@@ -274,6 +282,8 @@ class Views(Protocol):
 class SegmentEncoder(Protocol):
     """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
 
+    has_towers: bool  # there are several, and each view says which one reads it
+
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None
     ) -> Any: ...
@@ -287,6 +297,7 @@ class DocumentEncoder(Protocol):
     """
 
     sparse: bool  # graphs are read as edges
+    attends: bool  # it has attention to explain
 
     def __call__(
         self, vectors: Any, lengths: Any, places: Any, graphs: Graphs

@@ -103,7 +103,12 @@ def begun(tmp_path_factory) -> Callable[..., Path]:
         config.limits.update(limits)
         prepared = prepare(config, folder / "run")
         saved = Checkpointer(folder / "run" / "checkpoints")
-        saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+        saved.save(
+            1,
+            initial_params(prepared.config, prepared.encoder),
+            {"step": np.zeros(())},
+            {},
+        )
         saved.close()
         return folder / "run"
 

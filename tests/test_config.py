@@ -14,6 +14,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
+from docjax.parts import named
 from docjax.storage import json_file
 from docjax.views.one_against_rest import OneAgainstRest
 
@@ -27,20 +28,20 @@ def one_line(error) -> str:
 
 
 def test_a_function_is_bound_to_its_keywords():
-    built = config.build(dict(fn=INFONCE, temperature=0.05))
+    built = named.build(dict(fn=INFONCE, temperature=0.05))
     assert isinstance(built, functools.partial)
     assert built.func is infonce and built.keywords == {"temperature": 0.05}
 
 
 def test_a_class_is_called_with_its_keywords():
-    built = config.build(
+    built = named.build(
         dict(fn="docjax.views.one_against_rest.OneAgainstRest", first=0.25)
     )
     assert built == OneAgainstRest(first=0.25)
 
 
 def test_nodes_inside_are_built_first():
-    built = config.build(
+    built = named.build(
         dict(
             fn="docjax.encoders.document.DocumentEncoder",
             segment=dict(fn="docjax.encoders.transformer.Transformer", layers=3),
@@ -53,7 +54,7 @@ def test_nodes_inside_are_built_first():
 
 def test_lists_become_tuples_and_plain_values_stay():
     node = {"parts": [dict(fn="docjax.data.graphs.full"), 1], "name": "x", "no": None}
-    built = config.build(node)
+    built = named.build(node)
     assert built["parts"][0].func is graphs.full
     assert built["parts"][1:] == (1,) and built["name"] == "x" and built["no"] is None
 
@@ -71,39 +72,39 @@ def test_a_node_is_what_was_built():
         ),
     ]
     for node in nodes:
-        found = config.node(config.build(node))
-        again = config.build(found)
-        assert config.node(again) == found
-        assert config.plain(found) == found  # JSON
+        found = named.node(named.build(node))
+        again = named.build(found)
+        assert named.node(again) == found
+        assert named.plain(found) == found  # JSON
         if node and "segment" in node:
-            assert again == config.build(node)
+            assert again == named.build(node)
             assert found["segment"]["heads"] == 12  # defaults are written out
         else:
             assert found == node
-    assert config.node(graphs.full) == nodes[1]
+    assert named.node(graphs.full) == nodes[1]
 
 
 def test_a_config_dict_is_plain_json_values():
     node = ConfigDict(dict(a=dict(b=(1, 2)), c=placeholder(int)))
-    assert config.plain(node) == {"a": {"b": [1, 2]}, "c": None}
+    assert named.plain(node) == {"a": {"b": [1, 2]}, "c": None}
 
 
 def test_an_unknown_name_lists_the_functions_there_are():
     with pytest.raises(UserError) as error:
-        config.build(dict(fn="docjax.objectives.infonce.infonse"))
+        named.build(dict(fn="docjax.objectives.infonce.infonse"))
     assert "has no 'infonse'; it has infonce" in one_line(error)
 
 
 def test_an_unknown_module_is_named():
     with pytest.raises(UserError) as error:
-        config.build(dict(fn="docjax.objektives.infonce"))
+        named.build(dict(fn="docjax.objektives.infonce"))
     assert "docjax.objektives" in one_line(error)
 
 
 @pytest.mark.parametrize("name", ["docjax", "docjax.", "docjax.config", "docjax..a"])
 def test_a_name_that_is_no_function_is_refused(name):
     with pytest.raises(UserError) as error:
-        config.build(dict(fn=name))
+        named.build(dict(fn=name))
     assert repr(name) in one_line(error)
 
 
@@ -128,7 +129,7 @@ def test_a_name_that_is_no_function_is_refused(name):
 def test_an_odd_name_is_refused_in_one_line(name):
     before = set(sys.modules)
     with pytest.raises(UserError) as error:
-        config.build(dict(fn=name), path="units")
+        named.build(dict(fn=name), path="units")
     assert one_line(error).startswith(f"units.fn {name!r}")
     assert "docjax.__main__" not in set(sys.modules) - before
 
@@ -137,7 +138,7 @@ def test_the_name_of_a_module_lists_its_functions():
     with pytest.raises(
         UserError, match="is a module; it has passages, sentences_of, whole"
     ):
-        config.build(dict(fn="docjax.data.units"))
+        named.build(dict(fn="docjax.data.units"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_a_module_that_cannot_be_imported_is_said_in_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "broken", raising=False)
     with pytest.raises(UserError) as error:
-        config.build(dict(fn="broken.part"), ("broken.",))
+        named.build(dict(fn="broken.part"), ("broken.",))
     assert "fn 'broken.part': broken is not imported: " in one_line(error)
 
 
@@ -172,12 +173,12 @@ def test_a_module_that_cannot_be_imported_is_said_in_one_line(
 )
 def test_a_value_of_the_wrong_type_is_named_with_its_field(keywords, text):
     with pytest.raises(UserError) as error:
-        config.build(dict(fn=INFONCE) | keywords, path="objective")
+        named.build(dict(fn=INFONCE) | keywords, path="objective")
     assert one_line(error).startswith(text)
 
 
 def test_a_whole_number_is_accepted_as_a_number():
-    assert config.build(dict(fn=INFONCE, temperature=2)).keywords == {"temperature": 2}
+    assert named.build(dict(fn=INFONCE, temperature=2)).keywords == {"temperature": 2}
 
 
 @pytest.mark.parametrize("segment", [None, 3, "docjax.x", {}, dict(fn=INFONCE)])
@@ -188,7 +189,7 @@ def test_an_inner_part_of_the_wrong_kind_is_named(segment):
         document=dict(fn="docjax.encoders.pooling.Mean"),
     )
     with pytest.raises(UserError) as error:
-        config.build(node, path="encoder")
+        named.build(node, path="encoder")
     assert one_line(error).startswith("encoder.segment ")
     assert one_line(error).endswith("is not a part, dict(fn=..., ...)")
 
@@ -210,13 +211,13 @@ def test_a_class_that_refuses_its_keywords_is_said_in_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "refusing", raising=False)
     with pytest.raises(UserError) as raised:
-        config.build(dict(fn="refusing.Part"), ("refusing.",), "views")
+        named.build(dict(fn="refusing.Part"), ("refusing.",), "views")
     assert one_line(raised) == text
 
 
 def test_an_unknown_keyword_lists_the_valid_ones():
     with pytest.raises(UserError) as error:
-        config.build(dict(fn=INFONCE, temprature=1.0, scale=2))
+        named.build(dict(fn=INFONCE, temprature=1.0, scale=2))
     text = one_line(error)
     assert "has no keyword 'temprature', 'scale'; it has " in text
     assert "similarity, temperature, symmetric, include_positive" in text
@@ -224,13 +225,13 @@ def test_an_unknown_keyword_lists_the_valid_ones():
 
 def test_an_unknown_keyword_of_a_module_lists_its_fields_alone():
     with pytest.raises(UserError) as error:
-        config.build(dict(fn="docjax.encoders.pooling.Mean", parent=None))
+        named.build(dict(fn="docjax.encoders.pooling.Mean", parent=None))
     assert one_line(error).endswith("it has normalize")
 
 
 def test_a_missing_keyword_of_a_class_is_named():
     with pytest.raises(UserError) as error:
-        config.build(dict(fn="docjax.encoders.pooling.Classifier", dropout=0.1))
+        named.build(dict(fn="docjax.encoders.pooling.Classifier", dropout=0.1))
     assert "needs classes; it has classes, dropout" in one_line(error)
 
 
@@ -240,7 +241,7 @@ def test_a_missing_keyword_of_a_class_is_named():
 def test_a_name_outside_docjax_is_refused_without_import(name):
     before = set(sys.modules)
     with pytest.raises(UserError) as error:
-        config.build(dict(fn=name))
+        named.build(dict(fn=name))
     assert f"fn {name!r} is not under docjax." in one_line(error)
     assert set(sys.modules) == before
 
@@ -251,19 +252,19 @@ def test_a_name_outside_docjax_is_refused_without_import(name):
         "docjax.config.Path",  # imported there, from elsewhere
         "docjax.config.json",
         "docjax.storage.checkpoint.os.system",
-        "docjax.config.save.__globals__",
+        "docjax.config.load.__globals__",
         "docjax.config.__builtins__",
         "docjax.config._public",
     ],
 )
 def test_what_a_module_only_imports_or_hides_is_refused(name):
     with pytest.raises(UserError) as error:
-        config.build(dict(fn=name))
+        named.build(dict(fn=name))
     assert repr(name) in one_line(error)
 
 
 def test_a_prefix_that_is_allowed_by_name_is_imported():
-    built = config.build(dict(fn="fractions.Fraction", numerator=3), ("fractions.",))
+    built = named.build(dict(fn="fractions.Fraction", numerator=3), ("fractions.",))
     assert built == 3
 
 
@@ -271,7 +272,7 @@ def test_a_prefix_that_is_allowed_by_name_is_imported():
 def test_a_mistake_deep_inside_is_found(where):
     node = {"encoder": dict(fn="os.getcwd"), "parts": [dict(fn="os.getcwd")]}
     with pytest.raises(UserError, match="os.getcwd"):
-        config.build({where: node[where]})
+        named.build({where: node[where]})
 
 
 def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
@@ -291,8 +292,8 @@ def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
 
 def test_a_saved_config_comes_back(tmp_path):
     node = ConfigDict(dict(a=dict(fn=INFONCE, text="é"), b=(1, 2.5), c=None))
-    config.save(node, tmp_path / "config.json")
-    assert json_file.read(tmp_path / "config.json") == config.plain(node)
+    json_file.write(tmp_path / "config.json", node)
+    assert json_file.read(tmp_path / "config.json") == named.plain(node)
 
 
 def test_a_missing_or_broken_config_is_said_with_its_path(tmp_path):

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from docjax.run.dict_fields import FIELDS
 
-from docjax import config as config_lib
 from docjax.data import segment_batches as batches
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.objectives.negative_sampling import Rows
+from docjax.parts import named
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import Segments
 from docjax.views.replaced import Dropped
@@ -43,7 +43,7 @@ def load(name: str) -> ModuleType:
 def variants(name: str) -> list[tuple[str, dict]]:
     """Each variant of a config, as plain values."""
     module = load(name)
-    return [(v, config_lib.plain(module.get_config(v))) for v in module.VARIANTS]
+    return [(v, named.plain(module.get_config(v))) for v in module.VARIANTS]
 
 
 def encoder(config: dict) -> DocumentEncoder:
@@ -52,7 +52,7 @@ def encoder(config: dict) -> DocumentEncoder:
         node["head"]["classes"] = CLASSES
     if node["segment"]["vocabulary"] == 0:
         node["segment"]["vocabulary"] = WORDS
-    return config_lib.build(node)
+    return named.build(node)
 
 
 def parameters(config: dict) -> dict:
@@ -98,12 +98,12 @@ def test_every_part_of_every_variant_is_built(name):
     for variant, config in variants(name):
         assert set(config) == set(FIELDS), variant
         for part in ("source", "holdout", "segments", "graph", "views", "objective"):
-            config_lib.build(config[part])
+            named.build(config[part])
         for task in config["tasks"].values():
-            assert callable(config_lib.build(task))
+            assert callable(named.build(task))
         assert config["tasks"] and config["batch"] and config["microbatch"]
         assert bool(config["epochs"]) != bool(config["steps"]), variant
-        optimizer = config_lib.build(config["optimizer"])
+        optimizer = named.build(config["optimizer"])
         assert isinstance(optimizer, (Adagrad, Adam)) or optimizer(100)
 
 
@@ -120,10 +120,10 @@ def test_the_parts_of_every_variant_fit_together(name):
 def step(config: dict) -> tuple:
     """A step's shapes: vectors of the longest segments, the loss of a batch of views."""
     built, params = encoder(config), parameters(config)
-    graph, views = (config_lib.build(config[part]) for part in ("graph", "views"))
+    graph, views = (named.build(config[part]) for part in ("graph", "views"))
     if hasattr(views, "fitted"):  # to a corpus: any two views will do
         views = Dropped()
-    objective = config_lib.build(config["objective"])
+    objective = named.build(config["objective"])
     documents = [views(segments(), np.random.default_rng(i)) for i in range(4)]
     labels = np.zeros(4, np.int32)
     batch = batches.pack(documents, 8, (4,), graph, labels=labels, sparse=built.sparse)
@@ -149,7 +149,7 @@ def step(config: dict) -> tuple:
 def word_step(config: dict) -> tuple:
     """The same of a block of words, and of the documents' contrastive loss."""
     built, params = encoder(config), parameters(config)
-    objective = config_lib.build(config["objective"])
+    objective = named.build(config["objective"])
     table = params["segment"]["words"]
     d, k = table.shape[1], objective.negatives
     shape = 32, config["microbatch"] // 32

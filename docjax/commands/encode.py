@@ -82,7 +82,7 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
     counts: dict[str, Any] = {}
     report: Counter = Counter()
     documents = jsonl(flags.input, flags.max_bad_fraction, report)
-    pairs = encode_file.encode_once(model, documents, counts)
+    pairs = model.encode_once(documents, counts)
     if flags.output == "-":
         sys.stdout.writelines(encode_file.lines(pairs))
     else:

@@ -14,10 +14,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.export.write import export
-    from docjax.huggingface import exported
+    from docjax.huggingface import docjax_json
 
     folder = export(flags.model, flags.out)
-    measured = exported.read(folder)["measured"]
+    measured = docjax_json.read(folder)["measured"]
     print(
         f"exported to {folder}; vectors of {measured['documents']} documents differ by"
     )

@@ -12,17 +12,13 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import docjax
-from docjax import config as config_lib
 from docjax.errors import UserError
-from docjax.model.encode_file import check_output
-from docjax.model.search import search
-from docjax.retrieval import bm25, collection, negatives
-from docjax.retrieval.collection import Qrels, Run
-from docjax.storage import json_file
-from docjax.types import Document
+
+if TYPE_CHECKING:
+    from docjax.types import Document, Qrels, Run
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
@@ -32,9 +28,9 @@ WORDS = "bm25"
 class Judged(NamedTuple):
     """What negatives are mined from; `documents` gives the corpus at every call."""
 
-    documents: Callable[[], Iterator[Document]]
+    documents: "Callable[[], Iterator[Document]]"
     queries: dict[str, str]
-    qrels: Qrels
+    qrels: "Qrels"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +51,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
+    from docjax.model.search import search
+    from docjax.retrieval import negatives
+
     _check(flags)
     data = Path(flags.data or flags.model)
     judged = _of_run(data) if _is_run(data) else _of_folder(data, flags)
@@ -76,6 +75,8 @@ def run(flags: argparse.Namespace) -> None:
 
 def _check(flags: argparse.Namespace) -> None:
     """Raises UserError for flags that cannot be, before anything is read."""
+    from docjax.model.encode_file import check_output
+
     if flags.top < 1:
         raise UserError(f"--top {flags.top}: at least 1 is needed")
     check_output("--output", flags.output)
@@ -93,6 +94,8 @@ def _is_run(folder: Path) -> bool:
 
 
 def _of_folder(folder: Path, flags: argparse.Namespace) -> Judged:
+    from docjax.retrieval import collection
+
     given = collection.read_judged(folder)
     queries = {name: given.queries[name] for name in given.test}
     documents = lambda: given.documents(flags.max_bad_fraction)
@@ -101,11 +104,15 @@ def _of_folder(folder: Path, flags: argparse.Namespace) -> Judged:
 
 def _of_run(run: Path) -> Judged:
     """The documents that a run trains on."""
+    from docjax.parts import named
+    from docjax.retrieval import collection
+    from docjax.storage import json_file
+
     config = json_file.read(run / "config.json")
-    source, holdout = (config_lib.build(config[name]) for name in ("source", "holdout"))
+    source, holdout = (named.build(config[name]) for name in ("source", "holdout"))
     trained = (config["splits"]["train"], None)
 
-    def documents() -> Iterator[Document]:
+    def documents() -> "Iterator[Document]":
         for document in holdout(source) if holdout else source():
             if config["transductive"] or document.split in trained:
                 yield document
@@ -119,14 +126,16 @@ def _of_run(run: Path) -> Judged:
     return Judged(documents, queries, qrels)
 
 
-def _by_words(judged: Judged, counts: dict[str, Any], top: int) -> Run:
+def _by_words(judged: Judged, counts: dict[str, Any], top: int) -> "Run":
+    from docjax.retrieval import bm25
+
     documents = _counted(judged.documents(), counts)
     return bm25.search(documents, judged.queries, top=top)
 
 
 def _counted(
-    documents: Iterable[Document], counts: dict[str, Any]
-) -> Iterator[Document]:
+    documents: "Iterable[Document]", counts: dict[str, Any]
+) -> "Iterator[Document]":
     for document in documents:
         counts["documents"] += 1
         yield document

@@ -5,12 +5,12 @@ import functools
 import json
 import string
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Bool, Int
 from tokenizers import decoders
 
-from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer
 
 MARKS = (" ", "\u2581")  # how tokens say that a word begins; byte-level ones, decoded
@@ -45,9 +45,17 @@ class Vocabulary:
         return np.array([word is not None for word in self.words])
 
 
+class Counts(Protocol):
+    """A corpus that counts words, as `docjax.data.corpus.Corpus` does."""
+
+    def word_counts(
+        self, vocabulary: int, documents: Int[np.ndarray, " b"] | None
+    ) -> Int[np.ndarray, " w"]: ...
+
+
 def vocabulary(
     tokenizer: Tokenizer,
-    corpus: Corpus,
+    corpus: Counts,
     documents: Int[np.ndarray, " b"] | None = None,
 ) -> Vocabulary:
     """The words of a tokenizer, counted in some documents of a corpus, or all."""

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.dropout import dropped, kept, scale
 from docjax.errors import UserError
-from docjax.kernels import by_platform, materialize, row_major
+from docjax.kernels import by_platform, materialize, row_major, unchanged
 
 KERNELS = ("auto", "own")
 # XLA's fused attention on a CPU writes out the weights of longer rows: queries are
@@ -127,7 +127,7 @@ def _backward(scale, residuals, g):
     q, k, v, bias, kept, out = residuals
     g = row_major(g)
     # A GPU and a TPU compute the weights again. A CPU is faster to keep them.
-    q, k = by_platform(_as_they_are, jax.lax.optimization_barrier, (q, k))
+    q, k = by_platform(unchanged, jax.lax.optimization_barrier, (q, k))
     weights, total = _weights(q, k, bias)
     weights = materialize(weights / total)
     mean = (g.astype(jnp.float32) * out.astype(jnp.float32)).sum(-1, keepdims=True)
@@ -145,10 +145,6 @@ def _backward(scale, residuals, g):
 
 
 _weighted.defvjp(_forward, _backward)
-
-
-def _as_they_are(arrays):
-    return arrays
 
 
 def _weights(q, k, bias):

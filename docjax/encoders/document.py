@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.encoders.pooling import Classifier
-from docjax.encoders.towers import Towers
 from docjax.types import DOCUMENT, QUERY, Graphs
 
 
@@ -38,17 +36,22 @@ class DocumentEncoder(nn.Module):
     @property
     def classifies(self) -> bool:
         """Whether there is a head that gives classes."""
-        return isinstance(self.head, Classifier)
+        return self.head is not None and self.head.classifies
+
+    @property
+    def attends(self) -> bool:
+        """Whether the document encoder has attention to explain."""
+        return self.document.attends
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; nothing if there is only one."""
-        if isinstance(self.segment, Towers):
+        if self.segment.has_towers:
             return self.segment.of_views(kinds)
         return ()
 
     def tower(self, kind: str) -> int | None:
         """The tower that reads documents or queries; None: there is only one."""
-        if isinstance(self.segment, Towers):
+        if self.segment.has_towers:
             return self.segment.of_kind(kind)
         return None
 
@@ -61,7 +64,7 @@ class DocumentEncoder(nn.Module):
         tower: int | None = None,
     ) -> Float[Array, "n d"]:
         """Segment vectors; `keys` [n] turn dropout on."""
-        if isinstance(self.segment, Towers):
+        if self.segment.has_towers:
             return self.segment(tokens, lengths, places, keys, tower or 0)
         return self.segment(tokens, lengths, places, keys)
 

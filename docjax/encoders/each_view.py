@@ -10,6 +10,7 @@ class EachViewAlone(nn.Module):
     """What `docjax.types.DocumentEncoder` asks for, but the encoding of one view."""
 
     sparse = False
+    attends = False
 
     def views(
         self,

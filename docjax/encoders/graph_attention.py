@@ -29,6 +29,7 @@ class GraphAttention(EachViewAlone):
     sparse: graphs are read as edges, for large ones.
     """
 
+    attends = True
     width: int = 512
     layers: int = 2
     heads: int = 2

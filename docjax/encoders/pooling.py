@@ -40,6 +40,7 @@ class Mean(EachViewAlone):
 class Classifier(nn.Module):
     """Dropout and a linear layer from document vectors to logits of `classes`."""
 
+    classifies = True
     classes: int
     dropout: float = 0.1
 
@@ -53,6 +54,8 @@ class Classifier(nn.Module):
 
 class TrainingHead(nn.Module):
     """A dense layer with tanh that objectives see and embeddings leave out (SimCSE)."""
+
+    classifies = False
 
     @nn.compact
     def __call__(
@@ -70,6 +73,7 @@ class Predictor(nn.Module):
     batch's own: there are no running ones, since predictions are for training only.
     """
 
+    classifies = False
     hidden: int = 64
     dropout: float = 0.0
 

@@ -18,6 +18,7 @@ class Towers(nn.Module):
     everything else with the second.
     """
 
+    has_towers = True
     encoder: nn.Module
     by: str = "kind"
 

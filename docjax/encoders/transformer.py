@@ -217,6 +217,7 @@ class Transformer(nn.Module):
     `masked_lm` adds the layers that predict masked tokens.
     """
 
+    has_towers = False
     vocabulary: int = 50265
     layers: int = 12
     width: int = 768

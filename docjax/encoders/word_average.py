@@ -19,6 +19,7 @@ class WordAverage(nn.Module):
     be predicted, which only training reads: it works without.
     """
 
+    has_towers = False
     vocabulary: int
     width: int = 100
 

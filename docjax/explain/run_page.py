@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Float
 
 import docjax
-from docjax.config import plain
 from docjax.explain import page
 from docjax.explain.page import Number
+from docjax.parts.named import plain
 from docjax.storage import atomic
 from docjax.types import Section
 

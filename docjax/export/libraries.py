@@ -3,7 +3,7 @@
 transformers: config.json, and a tokenizer_config.json that keeps tokenizer.json as is.
 sentence-transformers: modules.json with stock modules where they give the same vectors;
 otherwise with the module in `torch_module.py`, which is copied into the folder. What
-docjax reads back is in `docjax/huggingface/exported.py`.
+docjax reads back is in `docjax/huggingface/docjax_json.py`.
 """
 
 import importlib.resources
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.huggingface import exported
+from docjax.huggingface import docjax_json
 from docjax.huggingface.families import Family
 
 MEAN = "docjax.encoders.pooling.Mean"
@@ -66,7 +66,7 @@ def write_modules(
     if modules:
         _write_stock(folder, modules)
     else:
-        _write_list(folder, {"": exported.MODULE})
+        _write_list(folder, {"": docjax_json.MODULE})
         write_code(folder)
     config = {
         "model_type": "SentenceTransformer",
@@ -78,7 +78,7 @@ def write_modules(
 def _write_stock(folder: Path, modules: Mapping[str, dict]) -> None:
     """Writes stock modules by name; the first lies in the folder itself."""
     paths = {name: f"{i}_{name}" if i else "" for i, name in enumerate(modules)}
-    types = {paths[name]: f"{exported.STOCK}models.{name}" for name in modules}
+    types = {paths[name]: f"{docjax_json.STOCK}models.{name}" for name in modules}
     _write_list(folder, types)
     for name, path in paths.items():
         if path:

@@ -12,14 +12,13 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from docjax import config as config_lib
 from docjax.data.documents import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import has_places, is_stock
 from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import Inference
-from docjax.model.load import in_dtype, load
+from docjax.parts import named
 from docjax.types import Document
 
 ROWS = 32  # segments or documents in one call
@@ -38,27 +37,31 @@ def check_installed() -> None:
 
 
 def differences(
-    folder: Path, model: DocumentModel, documents: Sequence[Document]
+    folder: Path,
+    model: DocumentModel,
+    reloaded: DocumentModel,
+    documents: Sequence[Document],
 ) -> dict[str, float]:
     """The largest difference of any number, by the library that reads `folder`.
 
     Compared are the vectors of documents and of short queries; for transformers, the
-    vectors of segments, unless they depend on the segments' places. All vectors are
-    float32.
+    vectors of segments, unless they depend on the segments' places.
+
+    Args:
+      model, reloaded: what was exported, and what docjax reads back; both float32.
 
     Raises:
       UserError: if a library cannot read the folder, or cuts texts into other tokens.
     """
-    model = in_dtype(model, "float32")
     queries, peer = _queries(model, documents), _sentence_transformer(folder)
     as_item = full_text if is_stock(folder) else _item
     items = [as_item(document) for document in documents]
     # Without this, a GPU multiplies float32 numbers with fewer digits.
     with jax.default_matmul_precision("float32"):
         expected = model.encode(documents)
-        arrays = {"docjax": load(folder, dtype="float32").encode(documents) - expected}
+        arrays = {"docjax": reloaded.encode(documents) - expected}
         segment = model.encoder.segment
-        places = has_places(config_lib.node(segment))
+        places = has_places(named.node(segment))
         if family_of(segment).in_transformers and not places:
             arrays["transformers"] = _transformers(folder, model, documents)
         vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)

@@ -19,17 +19,17 @@ from absl import logging
 from safetensors import SafetensorError
 
 import docjax
-from docjax import config as config_lib
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.errors import UserError
 from docjax.export import card, libraries, parity
-from docjax.huggingface import exported, files
+from docjax.huggingface import docjax_json, exported, files
 from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
-from docjax.model.load import load
+from docjax.model.load import in_dtype, load
+from docjax.parts import named
 from docjax.run import metrics
 from docjax.storage import atomic, json_file, manifest
 from docjax.types import Document, Section
@@ -68,7 +68,7 @@ def export(
 def export_run(run: Path) -> Path:
     """Writes a run to RUN/export, unless an export of the same parameters is there."""
     out, model = run / "export", load(run)
-    if out.exists() and exported.read(out).get("fingerprint") == model.fingerprint():
+    if out.exists() and docjax_json.read(out).get("fingerprint") == model.fingerprint():
         logging.info("%s already holds these parameters", out)
         return out
     with _beside(out) as partial:
@@ -107,7 +107,7 @@ def _fill(
     facts = _write(folder, model) | {"base": base}
     manifest.seal(folder)  # loading refuses a folder without a manifest
     facts["measured"] = _measured(folder, model, list(documents or _samples(run)))
-    exported.write(folder, facts)
+    docjax_json.write(folder, facts)
     family, stock = family_of(model.encoder.segment), libraries.is_stock(folder)
     text = card.card(name, facts, family, stock, _about(run))
     (folder / "README.md").write_text(text, encoding="utf-8")
@@ -137,16 +137,16 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
     """Writes all but the model card and the manifest; returns docjax.json's content."""
     facts = {
         "docjax": docjax.__version__,
-        "encoder": config_lib.node(model.encoder),
-        "units": config_lib.node(model.units),
-        "segments": config_lib.node(model.segments),
-        "graph": config_lib.node(model.graph),
+        "encoder": named.node(model.encoder),
+        "units": named.node(model.units),
+        "segments": named.node(model.segments),
+        "graph": named.node(model.graph),
         "limits": model.limits._asdict(),
         "labels": list(model.labels),
         "similarity": model.similarity_fn_name,
         "fingerprint": model.fingerprint(),
     }
-    exported.write(folder, facts)
+    docjax_json.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)
     model.tokenizer.save(folder / "tokenizer.json")
     family = family_of(model.encoder.segment)
@@ -197,7 +197,12 @@ def _measured(
     Raises:
       UserError: if a difference is too large.
     """
-    differences = parity.differences(folder, model, documents)
+    differences = parity.differences(
+        folder,
+        in_dtype(model, "float32"),
+        load(folder, dtype="float32"),
+        documents,
+    )
     if not all(value <= MOST for value in differences.values()):
         raise UserError(
             f"the exported vectors differ from the model's by {differences}, at most "

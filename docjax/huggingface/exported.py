@@ -1,45 +1,27 @@
-"""The parts of an exported folder that docjax reads back, and how they are written.
+"""The parameters of an exported folder, written and read back.
 
-    docjax.json           encoder, units, segments, graph, limits, as a config has them
     model.safetensors     the segment encoder, under the names of its family
     document.safetensors  all other parameters that inference reads, by our own paths
-    manifest.json         the sha256 of every file
 
-`docjax.export.write` adds the files of other libraries. The names of tensors are in
-`families.py`.
+What else docjax reads is in `docjax_json.py`. The names of tensors are in `families.py`.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import safetensors.numpy
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from docjax import config as config_lib
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.shapes import shapes
 from docjax.errors import UserError
-from docjax.huggingface import configs, files, names
+from docjax.huggingface import files, names
+from docjax.huggingface.docjax_json import FACTS
 from docjax.huggingface.families import family_of
-from docjax.storage import json_file, manifest
 
-FACTS = "docjax.json"
-FORMAT = 2
 WEIGHTS, REST = "model.safetensors", "document.safetensors"
-FIELDS = ("encoder", "units", "segments", "graph", "limits", "labels", "similarity")
-LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
-NOT_READ = (".py", ".md")  # docjax reads none: a download may leave them out
-TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # users may add such files: LICENSE
-LAYERS = 1000  # no encoder has more, and each layer takes time to build
-TOKENS = 1 << 20  # no encoder reads longer segments
-MODULE, STOCK = "docjax_module.LongDocuments", "sentence_transformers."
-
-
-def write(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Writes docjax.json."""
-    config_lib.save({"format": FORMAT} | dict(facts), folder / FACTS)
 
 
 def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
@@ -57,46 +39,6 @@ def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
             form = {"format": "pt"}  # transformers asks for this
             safetensors.numpy.save_file(tensors, folder / name, form)
             (folder / name).chmod(0o644)  # safetensors lets the owner alone read it
-
-
-def read(folder: Path) -> dict[str, Any]:
-    """docjax.json, after all files were compared with the manifest.
-
-    Raises:
-      UserError: for a file that is damaged, missing or not of the export, and for a
-        docjax.json that lacks a field or has another format.
-    """
-    _verify(folder)
-    files.refuse_code(folder)
-    _check_modules(folder / "modules.json")
-    path = folder / FACTS
-    facts = json_file.read(path)
-    if facts.get("format") != FORMAT:
-        raise UserError(
-            f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
-            "export the model again, or install the docjax that wrote it"
-        )
-    missing = [name for name in FIELDS if name not in facts]
-    if missing:
-        raise UserError(f"{path}: {', '.join(missing)} missing; export it again")
-    check_limits(facts["limits"], path)
-    return facts
-
-
-def pooling(folder: Path) -> tuple[str, bool]:
-    """Pooling of the segment encoder, and whether its vectors have length 1.
-
-    Raises:
-      UserError: if transformers does not know the segment encoder.
-    """
-    encoder = config_lib.build(read(folder)["encoder"], ("docjax.encoders.",))
-    _check_kind(encoder, folder / FACTS)
-    if not family_of(encoder.segment).in_transformers:
-        raise UserError(
-            f"{folder}: its segment encoder {type(encoder.segment).__name__} is no "
-            "transformer; give the folder of a transformer"
-        )
-    return encoder.segment.pooling, encoder.segment.normalize
 
 
 def read_params(folder: Path, encoder: Any) -> dict[str, Any]:
@@ -162,83 +104,3 @@ def _table(encoder: DocumentEncoder) -> dict[str, str]:
 
 def _weights(folder: Path) -> list[Path]:
     return [folder / name for name in (WEIGHTS, REST) if (folder / name).exists()]
-
-
-def _verify(folder: Path) -> None:
-    """Raises UserError if the files are not those that were exported."""
-    try:
-        compared = manifest.compare(folder)
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{folder}: the model cannot be verified ({error}); export it again"
-        ) from None
-    missing = [name for name in compared.missing if not name.endswith(NOT_READ)]
-    differing = [name for name in compared.differing if not name.endswith(".md")]
-    unknown = [name for name in compared.unknown if Path(name).suffix not in TEXTS]
-    for faulty, fault in (
-        (differing, "differs from what was exported: export the model again"),
-        (missing, "is missing: copy it too, or export the model again"),
-        (unknown, "is no file of the export: take it out of this folder"),
-    ):
-        if faulty:
-            raise UserError(f"{folder / faulty[0]} {fault}")
-
-
-def _check_modules(path: Path) -> None:
-    """Raises UserError for modules that no export has; docjax itself runs none."""
-    for module in json_file.read(path, list):
-        kind = module.get("type") if isinstance(module, dict) else module
-        if not str(kind).startswith((MODULE, STOCK)):
-            raise UserError(
-                f"{path}: module {kind} is not of an export: export the model again"
-            )
-
-
-def check_limits(limits: Any, source: Path) -> None:
-    """Raises UserError for limits that no model has; `source` names their file."""
-    limits = limits if isinstance(limits, dict) else {}
-    for name in LIMITS:
-        value = limits.get(name, 0)
-        optional = value is None and name == "inference_segments"
-        if not optional and (type(value) is not int or not 0 < value <= TOKENS):
-            raise UserError(
-                f"{source}: limits.{name} {value!r} is no number from 1 to {TOKENS:,}"
-            )
-
-
-def check_sizes(node: Any, source: Path) -> None:
-    """Raises UserError for sizes that no encoder has, before anything is built."""
-    if not isinstance(node, dict):
-        raise UserError(f"{source}: encoder {node!r} is no DocumentEncoder")
-    for name, value in flatten_dict(node, sep="/").items():
-        most = LAYERS if name.endswith("layers") else configs.MOST
-        if isinstance(value, (int, float)) and not 0 <= value <= most:
-            path = name.replace("/", ".")
-            raise UserError(
-                f"{source}: encoder.{path} is {value}, not from 0 to {most}"
-            )
-
-
-def shapes(encoder: Any, source: Path) -> Any:
-    """The parameters of an encoder, nested, as shapes and types without numbers.
-
-    Raises:
-      UserError: if such an encoder cannot be made; `source` names the file that asks
-        for it.
-    """
-    _check_kind(encoder, source)
-    try:
-        return jax.eval_shape(lambda: fresh_params(encoder, 0))
-    except UserError:
-        raise
-    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(f"{source}: no such encoder ({reason})") from None
-
-
-def _check_kind(encoder: Any, source: Path) -> None:
-    if not isinstance(encoder, DocumentEncoder):
-        raise UserError(
-            f"{source}: encoder is no DocumentEncoder: its fn must be "
-            "docjax.encoders.document.DocumentEncoder"
-        )

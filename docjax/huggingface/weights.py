@@ -15,8 +15,9 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
+from docjax.encoders.shapes import shapes
 from docjax.errors import UserError
-from docjax.huggingface import configs, exported, families, files, names
+from docjax.huggingface import configs, docjax_json, families, files, names
 from docjax.huggingface.families import Family
 from docjax.storage import json_file
 
@@ -61,8 +62,8 @@ def load(
     """
     folder, _ = files.find(name_or_folder, revision)
     files.refuse_code(folder)
-    if (folder / exported.FACTS).exists():
-        inner, (pooling, normalize) = folder, exported.pooling(folder)
+    if (folder / docjax_json.FACTS).exists():
+        inner, (pooling, normalize) = folder, docjax_json.pooling(folder)
     else:
         inner, pooling, normalize = _modules(folder)
     files.refuse_code(inner)
@@ -152,12 +153,12 @@ def _params(
         _check_names(folder, family.names, in_file, keywords["layers"])
         head = masked_lm and _has_head(folder, family.names, tensors)
         segment = family.module(**keywords, **({"masked_lm": True} if head else {}))
-        table, shapes = family.table(segment), _shapes(segment, folder)
+        table, expected = family.table(segment), _shapes(segment, folder)
         if head:
             in_file |= family.names.head_names(tensors)
             table |= family.names.masked_lm
         for path, name in table.items():
-            _check_shape(folder, name, path, tensors[in_file[name]], shapes[path])
+            _check_shape(folder, name, path, tensors[in_file[name]], expected[path])
         flat = {path: _read(tensors, in_file[table[path]], path) for path in table}
     return unflatten_dict(flat, sep="/")
 
@@ -170,7 +171,7 @@ def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
 def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a segment encoder, by path."""
     encoder = DocumentEncoder(segment, Mean())
-    params = exported.shapes(encoder, folder / "config.json")["segment"]
+    params = shapes(encoder, folder / "config.json")["segment"]
     return {path: leaf.shape for path, leaf in flatten_dict(params, sep="/").items()}
 
 

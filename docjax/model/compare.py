@@ -5,7 +5,9 @@ What is compared are the vectors of one model; the page that shows it is
 """
 
 import dataclasses
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -14,12 +16,11 @@ from docjax.data.documents import full_text
 from docjax.data.segments import OneEach
 from docjax.data.units import Cut, Passages, Sentences
 from docjax.errors import UserError
-from docjax.model.inference import Inference
 from docjax.types import Document, Passage, Section, Segments
 
 PASSAGES = 20  # that a text is cut into at least, if it has as many sentences
 WORDS = 100  # of a passage at most
-PAIRS = 1 << 26  # of segments that are compared
+PAIRS = 1 << 26  # of segments that are compared; memory grows with them
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,17 +106,21 @@ def read(
     )
 
 
-def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
-    """The cosines of two documents that were read for the same model.
+@runtime_checkable
+class Encodes(Protocol):
+    """A model that encodes segments, and documents from them."""
 
-    Raises:
-      UserError: for more than PAIRS pairs of segments: memory grows with them.
-    """
-    if len(a.segments) * len(b.segments) > PAIRS:
-        raise UserError(
-            f"{len(a.segments):,} x {len(b.segments):,} passages: at most {PAIRS:,} pairs "
-            "are compared; compare parts of the documents"
-        )
+    def segments(
+        self, params: Any, documents: Sequence[Segments]
+    ) -> list[Float[np.ndarray, "p d"]]: ...
+
+    def encode(
+        self, params: Any, documents: Sequence[Segments]
+    ) -> Iterator[Float[np.ndarray, " d"]]: ...
+
+
+def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
+    """The cosines of two documents that were read for the same model."""
     parts = inference.segments(params, [a.tokens, b.tokens])
     whole = [
         # What is compared is mostly what the document's vector is made of.
@@ -132,6 +137,16 @@ def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
         a=a,
         b=b,
     )
+
+
+def check_pairs(sides: Sequence[Side], most: int = PAIRS) -> None:
+    """Raises UserError for more than `most` pairs of segments."""
+    if math.prod(len(side.segments) for side in sides) > most:
+        a, b = (f"{len(side.segments):,}" for side in sides)
+        raise UserError(
+            f"{a} x {b} passages: at most {most:,} pairs are compared; compare parts of "
+            "the documents"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 `docjax.load` gives one.
 """
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from docjax.model.inputs import Item, as_document, as_list, check_list
 from docjax.storage.arrays import digest
 from docjax.types import (
     SIMILARITIES,
+    Document,
     GraphBuilder,
     Passage,
     ReadLimits,
@@ -89,7 +91,7 @@ class DocumentModel:
                 f"similarity {self.similarity_fn_name!r} is none of "
                 f"{', '.join(SIMILARITIES)}"
             )
-        classes = getattr(self.encoder.head, "classes", 0)
+        classes = self.encoder.head.classes if self.encoder.classifies else 0
         if classes and len(self.labels) != classes:
             raise UserError(f"{len(self.labels)} labels, {classes} classes of the head")
 
@@ -180,6 +182,25 @@ class DocumentModel:
         read = self.read(documents, stats)
         return self.inference(batch_size).encode(self.params, read)
 
+    def encode_once(
+        self, documents: Iterable[Document], counts: dict[str, Any]
+    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        """Id and vector of each document of a stream, which is read once.
+
+        `counts` takes what `encode` counts, and the `width` of the vectors.
+        """
+        ids: collections.deque[str] = collections.deque()
+
+        def remembered() -> Iterator[Document]:
+            for document in documents:
+                ids.append(document.id)
+                yield document
+
+        bar = tqdm(remembered(), desc="encode", unit="document", disable=None)
+        for vector in self.encode_stream(iter(bar), stats=counts):
+            counts["width"] = len(vector)
+            yield ids.popleft(), vector
+
     def encode_queries(
         self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
     ) -> Vectors:
@@ -198,6 +219,23 @@ class DocumentModel:
         return vectors[0] if alone else vectors
 
     encode_query = encode_queries  # its name in sentence-transformers
+
+    def encode_queries_of_any_length(
+        self, texts: Sequence[str]
+    ) -> Float[np.ndarray, "q d"]:
+        """Query vectors; a text longer than the model's queries is read as a document."""
+        if not len(texts):
+            return self._no_vectors()
+        special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
+        room = min(self.limits.query_tokens, self.limits.segment_tokens) - special
+        long = np.array([len(ids) > room for ids in self.tokenizer.encode(texts)])
+        vectors: list[Any] = [None] * len(texts)
+        for which, encode in ((~long, self.encode_queries), (long, self.encode)):
+            rows = np.flatnonzero(which)
+            some = encode([texts[row] for row in rows]) if len(rows) else ()
+            for row, vector in zip(rows, some, strict=True):
+                vectors[row] = vector
+        return np.stack(vectors)
 
     def segment_vectors(
         self, documents: Sequence[Item], *, batch_size: int | None = None
@@ -260,9 +298,10 @@ class DocumentModel:
         of long texts. What the model's cap leaves out is counted, as in `encode`.
 
         Raises:
-          UserError: for a document without text.
+          UserError: for a document without text, or two with too many segments.
         """
         sides = self.read_pair(a, b)
+        comparison.check_pairs(sides)
         return comparison.compare(self.inference(), self.params, *sides)
 
     def explain(self, document: Item) -> Attention:

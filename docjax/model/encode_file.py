@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,23 +109,6 @@ def _encode_shards(
                     vectors = np.stack(list(model.encode_stream(shard, stats=counts)))
                     files.write(number, vectors, [one.id for one in shard], counts)
                 bar.update(len(shard))
-
-
-def encode_once(
-    model: DocumentModel, documents: Iterable[Document], counts: dict[str, Any]
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Id and vector of each document, read once; `counts` are taken on the way."""
-    ids: deque[str] = deque()
-
-    def remembered() -> Iterator[Document]:
-        for document in documents:
-            ids.append(document.id)
-            yield document
-
-    bar = tqdm(remembered(), desc="encode", unit="document", disable=None)
-    for vector in model.encode_stream(iter(bar), stats=counts):
-        counts["width"] = len(vector)
-        yield ids.popleft(), vector
 
 
 def check_output(flag: str, name: str) -> None:

@@ -17,7 +17,6 @@ from jaxtyping import Float
 
 from docjax.data.microbatches import device_graphs, microbatches, round_up
 from docjax.encoders.document import DocumentEncoder
-from docjax.encoders.graph_attention import GraphAttention
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
@@ -101,7 +100,7 @@ class Inference:
         self, params: Any, document: Segments
     ) -> Float[np.ndarray, "l h i i"]:
         """The graph attention of each layer over one document."""
-        if not isinstance(self.encoder.document, GraphAttention):
+        if not self.encoder.attends:
             raise UserError(
                 f"{type(self.encoder.document).__name__} has no attention to explain"
             )

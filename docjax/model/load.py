@@ -5,7 +5,6 @@ name are functions of docjax, each from the module of its part.
 """
 
 import dataclasses
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from docjax import config as config_lib
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import check_fits, load_tokenizer
 from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
+from docjax.encoders.shapes import check_sizes, shapes
 from docjax.encoders.transformer import DTYPES
 from docjax.errors import UserError
-from docjax.huggingface import exported, files
+from docjax.huggingface import docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
+from docjax.objectives.similarity import similarity_of
+from docjax.parts import named
 from docjax.storage import json_file
 from docjax.types import ReadLimits
 
@@ -63,7 +64,7 @@ def load(
     folder, _ = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
         model = _load_run(Path(path), allow)
-    elif (folder / exported.FACTS).exists():
+    elif (folder / docjax_json.FACTS).exists():
         model = _load_export(folder, allow)
     else:
         model = _load_huggingface(folder)
@@ -94,23 +95,23 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     source = run / "config.json"
     config = json_file.read(source)
     built = _built(config, allow, source)
-    exported.check_limits(config.get("limits"), source)
-    shapes = exported.shapes(built["encoder"], source)
+    docjax_json.check_limits(config.get("limits"), source)
+    expected = shapes(built["encoder"], source)
     tokenizer = load_tokenizer(run / "tokenizer.json")
     check_fits(tokenizer, built["encoder"].segment.vocabulary)
     return DocumentModel(
         **built,
-        params=restore_params(run, shapes),
+        params=restore_params(run, expected),
         tokenizer=tokenizer,
-        limits=read_limits(config["limits"]),
+        limits=ReadLimits.of(config["limits"]),
         labels=config.get("labels", ()),
         similarity_fn_name=similarity_of(config.get("objective")),
     )
 
 
 def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
-    facts = exported.read(folder)
-    built = _built(facts, allow, folder / exported.FACTS)
+    facts = docjax_json.read(folder)
+    built = _built(facts, allow, folder / docjax_json.FACTS)
     params = exported.read_params(folder, built["encoder"])
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     check_fits(tokenizer, built["encoder"].segment.vocabulary)
@@ -118,15 +119,10 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         **built,
         params=jax.device_put(params),
         tokenizer=tokenizer,
-        limits=read_limits(facts["limits"]),
+        limits=ReadLimits.of(facts["limits"]),
         labels=facts["labels"],
         similarity_fn_name=facts["similarity"],
     )
-
-
-def read_limits(node: Mapping[str, Any]) -> ReadLimits:
-    """The limits of a config or of docjax.json that a model reads by."""
-    return ReadLimits(*(node[name] for name in ReadLimits._fields))
 
 
 def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
@@ -137,10 +133,10 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
     """
     found = {}
     try:
-        exported.check_sizes(config["encoder"], source)
+        check_sizes(config["encoder"], source)
         for part, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
-            found[part] = config_lib.build(config[part], prefixes, part)
+            found[part] = named.build(config[part], prefixes, part)
         _try(found)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
@@ -155,20 +151,6 @@ def _try(parts: Mapping[str, Any]) -> None:
     if parts["graph"] is not None:
         sections = np.array([piece.section for piece in pieces], np.int32)
         parts["graph"](len(pieces), sections, np.zeros((0, 2), np.int32))
-
-
-def similarity_of(objective: Any) -> str:
-    """The `similarity` of an objective, or of the contrastive one that it holds."""
-    if not isinstance(objective, Mapping):
-        return "cosine"
-    if objective.get("contrastive"):
-        return similarity_of(objective["contrastive"])
-    try:
-        fn = config_lib.resolve(objective.get("fn"), ("docjax.objectives.",))
-    except UserError:  # a user's own, which encoding does without
-        return "cosine"
-    asked = inspect.signature(fn).parameters.get("similarity")
-    return objective.get("similarity", asked.default) if asked else "cosine"
 
 
 def _load_huggingface(folder: Path) -> DocumentModel:

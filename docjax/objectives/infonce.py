@@ -35,10 +35,8 @@ def infonce(
       vectors: the views' document vectors.
       similarity: "dot" or "cosine".
       temperature: divides the similarities.
-      symmetric: also scores view 0 by view 1, and takes the mean of both directions;
-        False: only view 0 (a query) scores view 1.
-      include_positive: False leaves the positive out of the denominator
-        (DECA, Eq. 4 as printed).
+      symmetric: also scores view 0 by view 1, and takes the mean of both directions.
+      include_positive: False leaves it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
 
     Returns:
@@ -50,11 +48,9 @@ def infonce(
     counted = candidates_of(targets, *logits.shape)
     losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
-        b = len(logits)
-        back = _direction(logits[:, :b].T, counted[:, :b].T, include_positive)
+        back = _direction(*_turned(logits, counted), include_positive)
         losses, accuracy = (losses + back[0]) / 2, (accuracy + back[1]) / 2
-    loss = losses.mean() if reduction == "mean" else losses.sum()
-    return loss, {
+    return losses.mean() if reduction == "mean" else losses.sum(), {
         "in_batch_accuracy": accuracy,
         "negatives": negatives,
         "mean_logit": jnp.abs(logits).mean(),
@@ -102,6 +98,14 @@ def _check(views: int, similarity: str, temperature: float, reduction: str) -> N
             f"infonce compares 2 views of a document, not {views}: use "
             "docjax.views.halves.Halves or others that give 2"
         )
+
+
+def _turned(
+    logits: Float[Array, "b m"], counted: Bool[Array, "b m"]
+) -> tuple[Float[Array, "b b"], Bool[Array, "b b"]]:
+    """View 1 in the place of view 0; the further views are left out."""
+    b = len(logits)
+    return logits[:, :b].T, counted[:, :b].T
 
 
 def _direction(

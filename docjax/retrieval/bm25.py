@@ -6,8 +6,7 @@ from types import ModuleType
 
 from docjax.data.documents import full_text
 from docjax.errors import UserError
-from docjax.retrieval.collection import Run
-from docjax.types import Document
+from docjax.types import Document, Run
 
 
 def search(

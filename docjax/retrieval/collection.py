@@ -14,14 +14,11 @@ from typing import NamedTuple
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
-from docjax.types import Document
+from docjax.types import Document, Qrels
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 ENDS = (".qrels", ".tsv")
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that is there
-
-Run = dict[str, dict[str, float]]  # query id -> document id -> score
-Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 
 
 class Collection(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.retrieval.collection import Run
+from docjax.types import Run
 
 WEIGHTS = tuple(round(0.05 * i, 2) for i in range(21))
 FOLDS = 5

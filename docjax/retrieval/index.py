@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.preprocessing import normalize
 
-from docjax.retrieval.collection import Run
+from docjax.types import Run
 
 BLOCK = 1024  # vectors that are compared at once
 

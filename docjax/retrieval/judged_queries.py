@@ -13,9 +13,8 @@ from jaxtyping import Int
 from docjax.data.examples import Examples, Known, relation
 from docjax.errors import UserError
 from docjax.retrieval import bm25, collection, negatives
-from docjax.retrieval.collection import Qrels
 from docjax.storage.processes import wait
-from docjax.types import DOCUMENT, QUERY, Document, Section
+from docjax.types import DOCUMENT, QUERY, Document, Qrels, Section
 
 MINED = "negatives.jsonl"  # in the run directory, where the config names no file
 TOP = 100

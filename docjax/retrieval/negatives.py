@@ -15,8 +15,8 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 from docjax.errors import UserError
-from docjax.retrieval.collection import Qrels, Run
 from docjax.storage import atomic
+from docjax.types import Qrels, Run
 
 Negatives = Mapping[str, list[str]]  # query id -> document ids, best first
 AGAIN = "write it again with docjax mine"

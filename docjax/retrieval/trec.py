@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docjax.errors import UserError
-from docjax.retrieval.collection import Run
 from docjax.storage import atomic
+from docjax.types import Run
 
 
 def lines(run: Run, system: str) -> Iterator[str]:

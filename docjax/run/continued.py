@@ -7,23 +7,13 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from docjax.encoders.shapes import check_sizes, shapes
 from docjax.errors import UserError
-from docjax.huggingface import exported
-from docjax.run.fields import FIELDS, RunConfig, read
-from docjax.run.parts import Part
+from docjax.run.fields import FIELDS, RunConfig, begun, is_run, read
+from docjax.run.places import Part
 
 # Fields that may change on resume.
 FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
-
-
-def is_run(init: str) -> bool:
-    """Whether `init` is a run directory, not a Hugging Face name or folder."""
-    return (Path(init) / "checkpoints").is_dir()
-
-
-def begun(run: Path) -> bool:
-    """Whether training has begun in this directory."""
-    return (run / "metrics.jsonl").exists()
 
 
 def check_compared(config: RunConfig) -> None:
@@ -38,13 +28,13 @@ def check_encoder(config: RunConfig) -> None:
 
     A size that the data will say, such as a vocabulary of 0, is taken as 2.
     """
-    exported.check_sizes(config.encoder.to_json(), Path("config"))
+    check_sizes(config.encoder.to_json(), Path("config"))
     parts = {name: config.encoder.keywords.get(name) for name in ("segment", "head")}
     for part, size in (("segment", "vocabulary"), ("head", "classes")):
         node = parts[part] or {}
         if node.get(size) == 0:
             parts[part] = {**node, size: 2}
-    exported.shapes(config.encoder.with_keywords(**parts).build(), Path("config"))
+    shapes(config.encoder.with_keywords(**parts).build(), Path("config"))
 
 
 def check_same(config: RunConfig, run: Path) -> None:

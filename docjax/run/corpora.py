@@ -14,9 +14,7 @@ from docjax.data.documents import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
-from docjax.huggingface import weights
-from docjax.run import continued
-from docjax.run.fields import RunConfig, read
+from docjax.run.fields import RunConfig, begun, is_run, read
 from docjax.storage import manifest
 from docjax.storage.processes import wait
 from docjax.types import QUERY, Document
@@ -34,12 +32,17 @@ def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     return lambda: holdout(documents)
 
 
-def tokenizer(config: RunConfig, run: Path) -> Tokenizer:
-    """The run's own tokenizer.json, made first unless this config has made it."""
+def tokenizer(
+    config: RunConfig, run: Path, of_weights: Callable[[str], Tokenizer]
+) -> Tokenizer:
+    """The run's own tokenizer.json, made first unless this config has made it.
+
+    `of_weights` gives the tokenizer of a Hugging Face folder or name, for `init`.
+    """
     path = run / "tokenizer.json"
-    made = path.exists() and (continued.begun(run) or _made_by(config, run))
+    made = path.exists() and (begun(run) or _made_by(config, run))
     if jax.process_index() == 0 and not made:
-        _make_tokenizer(config).save(path)
+        _make_tokenizer(config, of_weights).save(path)
     wait("tokenizer")
     return load_tokenizer(path)
 
@@ -64,7 +67,7 @@ def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
         folder = run / "corpus"
         facts = corpus_files.read_facts(folder)
         changed = facts and not manifest.agrees(facts, quick, contents)
-        if continued.begun(run) and changed:
+        if begun(run) and changed:
             raise UserError(
                 f"{run}: its documents have changed since training began (other files "
                 "or package versions); train anew in another --workdir"
@@ -112,7 +115,9 @@ def _made_by(config: RunConfig, run: Path) -> bool:
     return all(getattr(before, name) == getattr(config, name) for name in OF_TOKENIZER)
 
 
-def _make_tokenizer(config: RunConfig) -> Tokenizer:
+def _make_tokenizer(
+    config: RunConfig, of_weights: Callable[[str], Tokenizer]
+) -> Tokenizer:
     """The tokenizer that is named, that of `init`, or one trained on the documents.
 
     Raises:
@@ -120,8 +125,9 @@ def _make_tokenizer(config: RunConfig) -> Tokenizer:
     """
     path, init = config.tokenizer.path, config.init
     if path or init:
-        loaded = load_tokenizer(path) if path else _tokenizer_of(init)
-        of_run = path and init and continued.is_run(init)
+        named = path or (init if is_run(init) else None)
+        loaded = load_tokenizer(named) if named else of_weights(init)
+        of_run = path and init and is_run(init)
         if of_run and load_tokenizer(init).sha256 != loaded.sha256:
             raise UserError(
                 f"tokenizer {path} is not that of init {init}: leave "
@@ -135,10 +141,3 @@ def _make_tokenizer(config: RunConfig) -> Tokenizer:
         if config.transductive or document.split in (config.splits.train, None)
     )
     return config.tokenizer.train.build()(texts)
-
-
-def _tokenizer_of(init: str) -> Tokenizer:
-    if continued.is_run(init):
-        return load_tokenizer(init)
-    checkpoint = weights.load(init)
-    return load_tokenizer(checkpoint.folder, checkpoint.lowercase)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from docjax import config as config_lib
-from docjax.annotations import fits, shown, words
 from docjax.errors import UserError
-from docjax.run.parts import Part, read_part
+from docjax.parts import named
+from docjax.parts.annotations import fits, shown, words
+from docjax.run.places import Part, read_part
 from docjax.storage import json_file
 
 Count = Annotated[int, 1]
@@ -117,7 +117,7 @@ def resolve(config: Any) -> RunConfig:
       UserError: for a field that is missing or unknown, a value of the wrong type, or
         a part that is not built or not used in its place.
     """
-    resolved = _section(RunConfig, config_lib.plain(config), "")
+    resolved = _section(RunConfig, named.plain(config), "")
     if resolved.epochs is None and resolved.steps is None:
         raise UserError("config has neither epochs nor steps: set one of them")
     task = (resolved.select or "").partition("/")[0]
@@ -143,6 +143,16 @@ def read(run: Path) -> RunConfig:
         raise UserError(
             f"{path}: {error}; if an earlier docjax made this run, train it again"
         ) from None
+
+
+def is_run(init: str) -> bool:
+    """Whether `init` is a run directory, not a Hugging Face name or folder."""
+    return (Path(init) / "checkpoints").is_dir()
+
+
+def begun(run: Path) -> bool:
+    """Whether training has begun in this directory."""
+    return (run / "metrics.jsonl").exists()
 
 
 def _section(kind: type, node: Any, path: str) -> Any:
@@ -202,7 +212,7 @@ def _to_json(value: Any) -> Any:
         return {field.name: _to_json(getattr(value, field.name)) for field in fields}
     if isinstance(value, Mapping):
         return {name: _to_json(part) for name, part in value.items()}
-    return config_lib.plain(value)
+    return named.plain(value)
 
 
 def _without(node: dict[str, Any], name: str) -> dict[str, Any]:

@@ -49,7 +49,11 @@ def with_vectors(prepared: Prepared) -> Prepared:
     if not prepared.cutter.one_each or not never_trained(prepared.encoder):
         return prepared
     begun = newest_good(prepared.run / "checkpoints") is not None
-    params = trained_params(prepared) if begun else initial_params(prepared)
+    params = (
+        trained_params(prepared.run, prepared.encoder)
+        if begun
+        else initial_params(prepared.config, prepared.encoder)
+    )
     limits = prepared.config.limits
     caps = [limits.training_units, limits.inference_segments]
     mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))

@@ -10,12 +10,9 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.encoders.towers import Towers
 from docjax.errors import UserError
 from docjax.huggingface import weights
-from docjax.run import continued
-from docjax.run.fields import read
-from docjax.run.prepare import Prepared
+from docjax.run.fields import RunConfig, is_run, read
 from docjax.storage import checkpoint
 
 Params = Any
@@ -26,7 +23,7 @@ TRAINING = (
 )
 
 
-def initial_params(prepared: Prepared) -> Params:
+def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
     """Parameters as the config's `init` says: fresh, of a folder, or of another run.
 
     What the folder or the run lacks stays fresh, and so does a head.
@@ -34,25 +31,24 @@ def initial_params(prepared: Prepared) -> Params:
     Raises:
       UserError: for weights that do not fit the encoder.
     """
-    params = fresh_params(prepared.encoder, prepared.config.seed)
-    init = prepared.config.init
-    if not init:
+    params = fresh_params(encoder, config.seed)
+    if not config.init:
         return params
-    if continued.is_run(init):
-        return _from_run(Path(init), prepared.encoder, params)
-    return _from_folder(init, prepared, params)
+    if is_run(config.init):
+        return _from_run(Path(config.init), encoder, params)
+    return _from_folder(config.init, encoder, params)
 
 
-def trained_params(prepared: Prepared) -> Params:
+def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
     """The parameters that a run ended with."""
-    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    return checkpoint.restore_params(prepared.run, shapes)
+    expected = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    return checkpoint.restore_params(run, expected)
 
 
-def _from_folder(init: str, prepared: Prepared, params: Params) -> Params:
+def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
     """The segment encoder of a Hugging Face folder or name, in every tower."""
-    segment = prepared.encoder.segment
-    towers = isinstance(segment, Towers)
+    segment = encoder.segment
+    towers = segment.has_towers
     module = segment.encoder if towers else segment
     loaded = weights.load(init, masked_lm=getattr(module, "masked_lm", False))
     wrong = [

@@ -15,22 +15,24 @@ import jax
 import numpy as np
 from absl import logging
 
-from docjax import config as config_lib
 from docjax.data import splits
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples, Known
-from docjax.data.tokenizer import Tokenizer, check_fits
+from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Predictor
 from docjax.errors import UserError
-from docjax.huggingface import files
+from docjax.huggingface import files, weights
+from docjax.model.document_model import DocumentModel
 from docjax.objectives.infonce import infonce
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
+from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields
-from docjax.run.fields import RunConfig
+from docjax.run.fields import RunConfig, begun
+from docjax.storage import json_file
 from docjax.storage.processes import wait
-from docjax.types import Document, GraphBuilder, SegmentCutter, Task, Views
+from docjax.types import Document, GraphBuilder, ReadLimits, SegmentCutter, Task, Views
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,6 +73,23 @@ class Prepared:
         """The tasks by name."""
         return {name: part.build() for name, part in self.config.tasks.items()}
 
+    def model(
+        self, params: Any, mesh: jax.sharding.Mesh | None = None
+    ) -> DocumentModel:
+        """The run's model with some parameters."""
+        return DocumentModel(
+            encoder=self.encoder,
+            params=params,
+            tokenizer=self.tokenizer,
+            units=self.config.units.build(),
+            segments=self.cutter,
+            graph=self.graph,
+            limits=ReadLimits.of(dataclasses.asdict(self.config.limits)),
+            labels=self.config.labels or (),
+            similarity_fn_name=similarity_of(self.config.objective.to_json()),
+            mesh=mesh,
+        )
+
     def rows(self, part: str) -> np.ndarray:
         """The documents of the part "train", "validation" or "test", by number."""
         name = getattr(self.config.splits, part)
@@ -107,7 +126,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--workdir {run}: {error.strerror}") from None
-    tokenizer = corpora.tokenizer(config, run)
+    tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
     config = continued.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run)
     rows = config.encoder.build().segment.vocabulary
@@ -129,7 +148,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     _log_splits(prepared)
     wait("config")
     if jax.process_index() == 0:
-        config_lib.save(config.to_json(), run / "config.json")
+        json_file.write(run / "config.json", config.to_json())
     return prepared
 
 
@@ -138,9 +157,15 @@ def _checked(config: Any, run: Path) -> RunConfig:
     resolved = fields.resolve(config)
     continued.check_compared(resolved)
     resolved = dataclasses.replace(resolved, init=_pinned(resolved.init, run))
-    if not continued.begun(run):
+    if not begun(run):
         _check_parts(resolved)
     return resolved
+
+
+def _tokenizer_of(init: str) -> Tokenizer:
+    """The tokenizer of a Hugging Face folder or name."""
+    checkpoint = weights.load(init)
+    return load_tokenizer(checkpoint.folder, checkpoint.lowercase)
 
 
 def _pinned(init: str | None, run: Path) -> str | None:

@@ -5,7 +5,7 @@ The page itself is in `docjax.explain.run_page`, its figures in `docjax.explain.
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,16 @@ from docjax.errors import UserError
 from docjax.explain import figures
 from docjax.explain import node_attention as attention_lib
 from docjax.explain import run_page as report
-from docjax.huggingface import exported
-from docjax.model.document_model import DocumentModel
-from docjax.model.load import load, read_limits
+from docjax.huggingface import docjax_json
+from docjax.model.load import load
 from docjax.run import metrics
 from docjax.run.parameters import initial_params
-from docjax.run.scoring import Scoring
+from docjax.run.prepare import Prepared
 from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
-from docjax.types import Document, Embeddings, Section
+from docjax.types import Document, Embeddings, Section, TaskData
+
+Data = Callable[[Any], TaskData]  # a run's documents, encoded with some parameters
 
 CURVES = (
     *("train/loss", "train/in_batch_accuracy", "train/accuracy"),
@@ -43,28 +44,31 @@ WORDS, NEAREST = 12, 8  # shown with their nearest words
 NODES = 30  # segments of the document whose attention is shown
 
 
-def write(evaluation: Scoring, params: Any, made_with: str) -> Path:
+def write(prepared: Prepared, data: Data, params: Any, made_with: str) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
-    The page shows `made_with`, the command that made the run.
+    Args:
+      data: gives the run's documents, encoded with some parameters.
+      made_with: the command that made the run, which the page shows.
     """
-    prepared = evaluation.prepared
     figures_dir = prepared.run / "figures"
     figures_dir.mkdir(exist_ok=True)
     lines = metrics.read(prepared.run)
-    sample = _sample(evaluation)
-    texts, shown = _texts(evaluation, sample)
+    sample = _sample(prepared)
+    texts, shown = _texts(prepared, sample)
     return report.write(
         prepared.run,
         report.Report(
             name=prepared.run.name,
             config=prepared.config.to_json(),
-            scores=_scores(evaluation, lines, texts),
-            data=_data(evaluation, lines),
-            curves=_or_none(_curves, evaluation, figures_dir / "curves", lines),
-            tsne=_or_none(_map, evaluation, figures_dir / "map", params, sample, texts),
-            attention=_or_none(_attention, evaluation, figures_dir, params, shown),
-            words=_words(evaluation, params),
+            scores=_scores(prepared, lines, texts),
+            data=_data(prepared, lines),
+            curves=_or_none(_curves, prepared, figures_dir / "curves", lines),
+            tsne=_or_none(
+                _map, prepared, data, figures_dir / "map", params, sample, texts
+            ),
+            attention=_or_none(_attention, prepared, figures_dir, params, shown),
+            words=_words(prepared, params),
             export=_or_none(_export, prepared.run),
             commands={"This run was made with": made_with} if made_with else {},
         ),
@@ -80,9 +84,8 @@ def _or_none(draw, *arguments) -> Any:
         return None
 
 
-def _sample(evaluation: Scoring) -> np.ndarray:
+def _sample(prepared: Prepared) -> np.ndarray:
     """The labelled test documents (or training ones) that the map shows."""
-    prepared = evaluation.prepared
     rows = prepared.rows("test")
     rows = rows if len(rows) else prepared.rows("train")
     rows = np.array([r for r in rows if prepared.corpus.labels[r] is not None], int)
@@ -92,14 +95,13 @@ def _sample(evaluation: Scoring) -> np.ndarray:
 
 
 def _texts(
-    evaluation: Scoring, sample: np.ndarray
+    prepared: Prepared, sample: np.ndarray
 ) -> tuple[dict[int, str], Document | None]:
     """The texts of all labelled documents by number, and a document to explain.
 
     That one has the most sections of those with at most NODES segments, or is the
     shortest if all have more.
     """
-    prepared = evaluation.prepared
     chosen, best, texts = set(map(int, sample)), (-math.inf, 0), {}
     shown = None
     for row, document in enumerate(prepared.documents()):
@@ -113,9 +115,8 @@ def _texts(
     return texts, shown
 
 
-def _tfidf(evaluation: Scoring, texts: dict[int, str], rows) -> np.ndarray:
+def _tfidf(prepared: Prepared, texts: dict[int, str], rows) -> np.ndarray:
     """Reduced TF-IDF vectors, fitted on the training documents."""
-    prepared = evaluation.prepared
     train = [texts[r] for r in prepared.rows("train") if r in texts]
     counts = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
     try:
@@ -127,7 +128,7 @@ def _tfidf(evaluation: Scoring, texts: dict[int, str], rows) -> np.ndarray:
     return reduce.transform(counts.transform([texts[r] for r in rows])).astype("f4")
 
 
-def _scores(evaluation: Scoring, lines, texts) -> dict[str, dict[str, float]]:
+def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and those of TF-IDF."""
     found = [
         (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
@@ -139,29 +140,27 @@ def _scores(evaluation: Scoring, lines, texts) -> dict[str, dict[str, float]]:
         scores["before training"] = found[0][1]
     if found:
         scores["after training"] = found[-1][1]
-        baseline = _or_none(_tfidf_scores, evaluation, texts)
+        baseline = _or_none(_tfidf_scores, prepared, texts)
         if baseline:
             scores[f"TF-IDF, {WIDTH} dimensions"] = baseline
     return scores
 
 
-def _tfidf_scores(evaluation: Scoring, texts: dict[int, str]) -> dict[str, float]:
-    prepared = evaluation.prepared
+def _tfidf_scores(prepared: Prepared, texts: dict[int, str]) -> dict[str, float]:
     parts = {}
     for part in ("train", "test"):
         rows = [r for r in prepared.rows(part) if r in texts]
-        vectors = _tfidf(evaluation, texts, rows)
+        vectors = _tfidf(prepared, texts, rows)
         labels = [prepared.corpus.labels[r] for r in rows]
         parts[part] = Embeddings(vectors, labels)
     data, found = LabelledVectors(parts), {}
-    for name, task in evaluation.prepared.tasks.items():
+    for name, task in prepared.tasks.items():
         found |= _or_none(runner.scores, {name: task}, data, "test") or {}
     return found
 
 
-def _data(evaluation: Scoring, lines) -> dict[str, dict[str, Any]]:
+def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
     """What was read, and what caps cut, for the training and test documents."""
-    prepared = evaluation.prepared
     limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
@@ -185,28 +184,26 @@ def _data(evaluation: Scoring, lines) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def _curves(evaluation: Scoring, path: Path, lines) -> Path:
+def _curves(prepared: Prepared, path: Path, lines) -> Path:
     """This run's curves, and those of the runs it is compared with."""
-    prepared = evaluation.prepared
     runs = {prepared.run.name: lines}
     for other in prepared.config.report.compare:
         runs[Path(other).name] = metrics.read(Path(other))
     return figures.curves(path, runs, CURVES)
 
 
-def _map(evaluation: Scoring, path: Path, params, sample, texts) -> Path:
+def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> Path:
     """t-SNE before and after training; without `init` at hand only after it."""
-    prepared = evaluation.prepared
     if not len(sample):
         raise UserError("no labelled documents to draw a map of")
-    before = _or_none(initial_params, prepared)
+    before = _or_none(initial_params, prepared.config, prepared.encoder)
     ids = [prepared.corpus.ids[row] for row in sample]
     panels = {
-        name: evaluation.data(one).vectors(ids)
+        name: data(one).vectors(ids)
         for name, one in (("before training", before), ("after training", params))
         if one is not None
     }
-    panels["TF-IDF"] = _tfidf(evaluation, texts, sample)
+    panels["TF-IDF"] = _tfidf(prepared, texts, sample)
     labels = [prepared.corpus.labels[row] for row in sample]
     return figures.tsne_panels(path, panels, labels, ids=ids)
 
@@ -214,9 +211,9 @@ def _map(evaluation: Scoring, path: Path, params, sample, texts) -> Path:
 def _export(run: Path) -> report.Export | None:
     """What `--mode=export` has written, if it has, of the run's present parameters."""
     folder = run / "export"
-    if not (folder / exported.FACTS).exists():
+    if not (folder / docjax_json.FACTS).exists():
         return None
-    facts = exported.read(folder)
+    facts = docjax_json.read(folder)
     if facts.get("fingerprint") != load(run).fingerprint():
         return None
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -230,9 +227,8 @@ def _export(run: Path) -> report.Export | None:
     )
 
 
-def _words(evaluation: Scoring, params) -> dict[str, list[str]]:
+def _words(prepared: Prepared, params) -> dict[str, list[str]]:
     """Of a model of words, some with their nearest ones."""
-    prepared = evaluation.prepared
     if not isinstance(prepared.encoder.segment, WordAverage):
         return {}
     known = vocabulary(prepared.tokenizer, prepared.corpus)
@@ -263,23 +259,14 @@ def nearest_words(
 
 
 def _attention(
-    evaluation: Scoring, folder: Path, params, document: Document | None
+    prepared: Prepared, folder: Path, params, document: Document | None
 ) -> report.Attention:
     """Attention over one document with the full and the section graph."""
-    prepared = evaluation.prepared
     if document is None:
         raise UserError("no labelled document to explain")
     found = {}
     for name, graph in (("full graph", graphs.full), ("section graph", graphs.section)):
-        model = DocumentModel(
-            encoder=prepared.encoder,
-            params=params,
-            tokenizer=prepared.tokenizer,
-            units=prepared.config.units.build(),
-            segments=prepared.cutter,
-            graph=graph,
-            limits=read_limits(dataclasses.asdict(prepared.config.limits)),
-        )
+        model = dataclasses.replace(prepared.model(params), graph=graph)
         found[name] = model.explain(document)
     weights = {n: attention_lib.node_attention(f.weights) for n, f in found.items()}
     rows = {name: matrix[0] for name, matrix in weights.items()}

@@ -11,9 +11,7 @@ from absl import logging
 from jaxtyping import Float
 
 from docjax.data.segments import segments
-from docjax.model.document_model import DocumentModel
-from docjax.model.evaluate import FileData
-from docjax.model.load import read_limits, similarity_of
+from docjax.model.task_data import FileData
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
@@ -49,23 +47,8 @@ class Scoring:
     def data(self, params: Any) -> "RunData":
         """The run's documents as tasks read them, encoded with `params`."""
         documents = self.prepared.documents
-        return RunData(self.model(params), documents, prepared=self.prepared)
-
-    def model(self, params: Any) -> DocumentModel:
-        """The run's model with `params`."""
-        config = self.prepared.config
-        return DocumentModel(
-            encoder=self.prepared.encoder,
-            params=params,
-            tokenizer=self.prepared.tokenizer,
-            units=config.units.build(),
-            segments=self.prepared.cutter,
-            graph=self.prepared.graph,
-            limits=read_limits(dataclasses.asdict(config.limits)),
-            labels=config.labels or (),
-            similarity_fn_name=similarity_of(config.objective.to_json()),
-            mesh=self.mesh,
-        )
+        model = self.prepared.model(params, self.mesh)
+        return RunData(model, documents, prepared=self.prepared)
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         ready = {}

@@ -4,15 +4,16 @@ import asyncio
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from docjax.errors import UserError
-from docjax.model.document_model import DocumentModel
-from docjax.serve.app import Server
 from docjax.serve.limits import Limits
+
+Application = Callable[[Callable[[], Any], Callable[[BaseException], None]], Any]
 
 
 class Connection(H11Protocol):
@@ -35,11 +36,17 @@ class Connection(H11Protocol):
             self.transport.close()
 
 
-def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -> None:
+def run(
+    application: Application, name: str, host: str, port: int, limits: Limits
+) -> None:
     """Serves until it is told to stop.
 
     Prints one line when it begins to compile, to standard error, and one when it takes
     requests.
+
+    Args:
+      application: makes the ASGI application; it is given what to call when requests
+        are taken, and what to call with an error that ends it.
 
     Raises:
       UserError: if the address cannot be had.
@@ -53,10 +60,8 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
         failures.append(error)
         server.should_exit = True
 
-    served = Server(
-        model, name, limits, lambda: print(f"{name} at {url}", flush=True), failed
-    )
-    server = uvicorn.Server(_options(served, limits))
+    asgi = application(lambda: print(f"{name} at {url}", flush=True), failed)
+    server = uvicorn.Server(_options(asgi, limits))
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises them once more when it has stopped, which must not kill it.
         signal.signal(number, server.handle_exit)
@@ -70,9 +75,9 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
         raise failures[0]
 
 
-def _options(served: Server, limits: Limits) -> uvicorn.Config:
+def _options(asgi: Any, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
-        served.asgi,
+        asgi,
         http=Connection,
         ws="none",
         log_level="warning",

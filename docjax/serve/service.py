@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import itertools
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,9 +70,7 @@ class Service:
         """
         sides = self.model.read_pair(*pair)
         self._check_graphs([side.whole for side in sides])
-        if math.prod(len(side.segments) for side in sides) > PAIRS:
-            a, b = (f"{len(side.segments):,}" for side in sides)
-            raise UserError(f"{a} x {b} passages: at most {PAIRS:,} pairs are compared")
+        comparison.check_pairs(sides, PAIRS)
         read = [side.tokens for side in sides]
         if any(side.whole is not side.tokens for side in sides):
             read += [side.whole for side in sides]

@@ -58,6 +58,14 @@ def agrees(
     return bool(facts.get("contents")) and facts["contents"] == contents()
 
 
+def digest(file: Path) -> str | None:
+    """The sha256 of a file's bytes; None if it cannot be read."""
+    try:
+        return _sha256(file)
+    except OSError:  # whoever reads the file says so
+        return None
+
+
 def _hashes(folder: Path) -> dict[str, str]:
     names = [p.relative_to(folder) for p in sorted(folder.rglob("*")) if p.is_file()]
     own = (MANIFEST, MANIFEST + ".partial")

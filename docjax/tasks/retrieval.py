@@ -16,8 +16,8 @@ import numpy as np
 
 from docjax.errors import UserError
 from docjax.retrieval import bm25, collection, fusion, index
-from docjax.retrieval.collection import Collection, Qrels, Run
-from docjax.types import Document, TaskData
+from docjax.retrieval.collection import Collection
+from docjax.types import Document, Qrels, Run, TaskData
 
 METRICS = {"ndcg@10": "nDCG@10", "mrr@10": "RR@10", "recall@100": "R@100", "map": "AP"}
 TUNED = "ndcg@10"  # what the weight of the fusion is chosen by

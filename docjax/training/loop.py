@@ -18,14 +18,11 @@ from jax.experimental import multihost_utils
 
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
-from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.run import metrics as metrics_lib
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import Prepared
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
-from docjax.training.vector_trainer import VectorTrainer
-from docjax.training.word_trainer import WordTrainer
 from docjax.types import State, Trainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
@@ -42,7 +39,9 @@ class NotFinite(Exception):
     """The loss or the gradient is not a number."""
 
 
-def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> State:
+def train(
+    prepared: Prepared, trainer: Trainer, mesh: jax.sharding.Mesh, evaluate: Evaluate
+) -> State:
     """Trains to the end, from the newest good checkpoint if there is one.
 
     `evaluate(params, part)` gives the metrics of the tasks.
@@ -53,13 +52,12 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
       NotFinite: with the step and the documents.
     """
     config, run = prepared.config, prepared.run
-    trainer = _trainer(prepared, mesh)
     data = iter(trainer.dataset.to_iter_dataset(READ))
     checkpointer = Checkpointer(run / "checkpoints")
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
     restored = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
     if restored is None:
-        state = trainer.begin(initial_params(prepared))
+        state = trainer.begin(initial_params(config, prepared.encoder))
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
     begun, steps = int(state.step), trainer.steps
@@ -77,13 +75,6 @@ def train(prepared: Prepared, mesh: jax.sharding.Mesh, evaluate: Evaluate) -> St
     loop.stop.restore()
     loop.finish(state)
     return state
-
-
-def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
-    """The one that the objective asks for."""
-    objective = prepared.config.objective.build()
-    kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
-    return kind(prepared, objective, mesh)
 
 
 class _Finite:

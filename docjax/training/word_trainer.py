@@ -30,7 +30,7 @@ from docjax.run.fields import RunConfig
 from docjax.run.prepare import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
-from docjax.types import State, Targets
+from docjax.types import State, Targets, Views
 
 POWER = 0.75  # of the word counts, for noise words
 
@@ -230,12 +230,6 @@ def _batches(
 ) -> WordBatches:
     """The documents that are trained on; says which have no words."""
     corpus, limit = prepared.corpus, prepared.config.limits.training_units
-    views = prepared.views if paraphrases else None
-    if paraphrases and not views.many_documents:
-        raise UserError(
-            "objective negative_sampling reads views of docjax.views.replaced or rewritten, "
-            f"not {type(views).__name__}"
-        )
     usable, lengths = _usable(prepared)
     batch = min(prepared.config.batch, len(usable))
     counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
@@ -257,7 +251,7 @@ def _batches(
     return WordBatches(
         corpus=corpus,
         documents=usable,
-        views=views,
+        views=_paraphrases(prepared) if paraphrases else None,
         noise=noise / noise[-1],
         layout=layout,
         batch=batch,
@@ -266,6 +260,17 @@ def _batches(
         replicas=objective.replicas,
         chances=chances,
     )
+
+
+def _paraphrases(prepared: Prepared) -> Views:
+    """The views that give the documents and their paraphrases, a batch in one piece."""
+    views = prepared.views
+    if not views.many_documents:
+        raise UserError(
+            "objective negative_sampling reads views of docjax.views.replaced or rewritten, "
+            f"not {type(views).__name__}"
+        )
+    return views
 
 
 def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, " u"]]:

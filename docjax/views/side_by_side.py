@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from docjax import config as config_lib
 from docjax.data import lexicons as lexicons_lib
 from docjax.data import splits, units
 from docjax.data.corpus import Corpus
@@ -16,6 +15,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer
 from docjax.errors import UserError
+from docjax.parts import named
 from docjax.storage import json_file
 from docjax.types import Document, Section
 from docjax.views import replaced as views
@@ -37,35 +37,31 @@ def augmented(
     A kind that has none for this text gives the words as they are, and says why.
 
     Args:
-      run: whose vocabulary the replacements are taken from (DECA's dictionary
-        constraint), and whose own kind is as it trains; without one, all that the
-        lexicons have.
+      run: whose vocabulary the replacements are taken from (DECA's constraint), and
+        whose own kind is as it trains; without one, all that the lexicons have.
       lexicons: the folder of NLTK's data, if not where NLTK looks.
       paraphrases: a file of word pairs (PPDB), for that kind.
       rewritten: a file of rewritten texts (JSON lines), the one whose id is the text.
 
     Raises:
-      UserError: for a missing lexicon or file, a text without words, or a run without
-        corpus.
+      UserError: for a missing lexicon, file or corpus, and a text without words.
     """
     if seed < 0:
         raise UserError(f"seed {seed} is not a number of at least 0")
     others = _rewritten(text, rewritten) if rewritten else []
-    tokenizer = (
-        load_tokenizer(run / "tokenizer.json")
-        if run
-        else all_words(_words(" ".join([text, *others])), lexicons, paraphrases)
-    )
+    if run:
+        tokenizer = load_tokenizer(run / "tokenizer.json")
+    else:
+        words = _words(" ".join([text, *others]))
+        tokenizer = all_words(words, lexicons, paraphrases)
     kinds = _kinds(run, lexicons, paraphrases)
     words, texts = _replaced(text, tokenizer, kinds, run, seed)
     if not run:
         texts["Uninformative"] = f"{words} (without --model no word is rare)"
-    if rewritten:
-        texts["Rewritten"] = (
-            _text(tokenizer.encode(others)[0], tokenizer)
-            if others
-            else f"{words} (no line of {rewritten} has the text as its id)"
-        )
+    if others:
+        texts["Rewritten"] = _text(tokenizer.encode(others)[0], tokenizer)
+    elif rewritten:
+        texts["Rewritten"] = f"{words} (no line of {rewritten} has the text as its id)"
     return {"words": words, **texts}
 
 
@@ -121,7 +117,7 @@ def _kinds(
         if lexicons and "lexicons" in own:
             own["lexicons"] = lexicons
         if own["fn"].startswith(f"{views.__name__}."):
-            found.append(config_lib.build(own))
+            found.append(named.build(own))
     return {type(kind).__name__: kind for kind in found}
 
 

@@ -55,7 +55,9 @@ def run(tmp_path_factory):
     config.encoder.segment.vocabulary = 270
     prepared = prepare(config, folder / "run")
     saved = Checkpointer(folder / "run" / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.save(
+        1, initial_params(prepared.config, prepared.encoder), {"step": np.zeros(())}, {}
+    )
     saved.close()
     return folder / "run"
 

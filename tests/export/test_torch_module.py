@@ -8,13 +8,13 @@ import types
 import numpy as np
 import pytest
 
-from docjax import config
 from docjax.data import graphs, segments, units
 from docjax.data.documents import BadDocument, parse
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Cut
 from docjax.export.libraries import CODE, write_code
 from docjax.huggingface.families import FAMILIES
+from docjax.parts import named
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ CUTTERS = (
 @pytest.mark.parametrize("cutter", UNITS, ids=repr)
 def test_documents_are_cut_into_the_same_units(module, item, cutter):
     expected = cutter(parse({"id": "d"} | item, "here"))
-    cut = module.built(config.node(cutter), module.UNITS)
+    cut = module.built(named.node(cutter), module.UNITS)
     found = list(cut(module.read_document(item)))
     assert found == [(one.text, one.section) for one in expected] != []
 
@@ -100,8 +100,8 @@ def test_segments_have_the_same_tokens_and_places(
         suffix=tokenizer.suffix.tolist(),
         limits={"segment_tokens": limit},
     )
-    cut = module.built(config.node(cutter), module.SEGMENTS)
-    into_units = module.built(config.node(unit), module.UNITS)
+    cut = module.built(named.node(cutter), module.SEGMENTS)
+    into_units = module.built(named.node(unit), module.UNITS)
     found = module.LongDocuments._segments(
         model, module.read_document(item), into_units, cut
     )

@@ -37,7 +37,7 @@ from docjax.errors import UserError
 from docjax.export import libraries
 from docjax.export import write as export_lib
 from docjax.export.write import MOST, export
-from docjax.huggingface import exported
+from docjax.huggingface import docjax_json
 from docjax.model.document_model import DocumentModel
 from docjax.run import report as run_report
 from docjax.run.parameters import initial_params
@@ -457,7 +457,7 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch)
     main.run(config, run, "export")
     assert (run / "export/docjax.json").stat().st_ino == made  # once is enough
     facts = json.loads((run / "export/docjax.json").read_text())
-    exported.write(run / "export", facts | {"fingerprint": "of other parameters"})
+    docjax_json.write(run / "export", facts | {"fingerprint": "of other parameters"})
     manifest.seal(run / "export")
     assert run_report._export(run) is None
     with monkeypatch.context() as patch:

@@ -157,8 +157,8 @@ EXPORTED = {
         "'subprocess.Popen' is not under docjax.encoders.",
     ),
     "a function of docjax that is no part of a model": (
-        change("docjax.json", "graph", to={"fn": "docjax.config.save"}),
-        "'docjax.config.save' is not under docjax.data.graphs.",
+        change("docjax.json", "graph", to={"fn": "docjax.config.load"}),
+        "'docjax.config.load' is not under docjax.data.graphs.",
     ),
     "only a pickle": (only_pickled, "missing|asks for"),
     "code": (code, "modeling_evil.py.*never run"),

@@ -9,7 +9,7 @@ from sentence_transformers.util import cos_sim
 
 import docjax
 from docjax.data import graphs
-from docjax.data.segments import Joined, OneEach
+from docjax.data.segments import OneEach
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Passages, Whole
 from docjax.data.word_tokenizer import CLEANINGS, word_tokenizer

@@ -18,7 +18,7 @@ from docjax.data.documents import parse
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_list
-from docjax.model.load import similarity_of
+from docjax.objectives.similarity import similarity_of
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
@@ -245,7 +245,7 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "encoder.segment.layers": (10**9, "encoder.segment.layers is 1000000000, not"),
     "encoder.document": ("none", "document 'none' is not a part"),
     "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
-    "graph": (dict(fn="docjax.config.save"), "is not under docjax.data.graphs."),
+    "graph": (dict(fn="docjax.config.load"), "is not under docjax.data.graphs."),
     "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
     "units.words": ("100", "words '100' is not a whole number"),
     "segments.across_sections": (True, "OneEach has no keyword 'across_sections'"),
@@ -339,7 +339,9 @@ def test_no_model_is_one_clear_line(tmp_path):
 def test_word_vectors_are_read_in_float32_alone(tmp_path):
     prepared = prepare(deca.get_config("smoke"), tmp_path)
     saved = checkpoint.Checkpointer(tmp_path / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.save(
+        1, initial_params(prepared.config, prepared.encoder), {"step": np.zeros(())}, {}
+    )
     saved.close()
     with pytest.raises(UserError, match="WordAverage has float32 only"):
         docjax.load(tmp_path, dtype="bfloat16")

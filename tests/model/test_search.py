@@ -12,7 +12,7 @@ import docjax
 from docjax import cli
 from docjax.data.documents import parse
 from docjax.model.document_model import DocumentModel
-from docjax.model.search import query_vectors, search
+from docjax.model.search import search
 
 WORDS = "mother river garden window letter market doctor engine winter silver".split()
 
@@ -98,7 +98,7 @@ def test_vectors_are_compared_as_the_model_was_trained(model, corpus):
 
 def test_a_long_query_is_read_as_a_document(model):
     texts = ["silver", " ".join(WORDS * 30), "a river"]
-    found = query_vectors(model, texts)
+    found = model.encode_queries_of_any_length(texts)
     np.testing.assert_allclose(found[::2], model.encode_queries(texts[::2]), atol=1e-5)
     np.testing.assert_allclose(found[1], model.encode(texts[1:2])[0], atol=1e-5)
 

@@ -64,7 +64,9 @@ def test_one_split_or_all_of_them_are_read_as_asked(folder):
 
 
 def test_a_split_that_is_missing_or_empty_is_named(folder):
-    with pytest.raises(UserError, match=r"needs train\.tsv or train\.qrels; it has test"):
+    with pytest.raises(
+        UserError, match=r"needs train\.tsv or train\.qrels; it has test"
+    ):
         read_split(folder, "train")
     qrels(folder, "train", "q\tc\t0\n")
     with pytest.raises(UserError, match=r"train\.tsv: no query has a document with sc"):

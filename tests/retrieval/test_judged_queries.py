@@ -218,7 +218,9 @@ def test_queries_without_a_training_document_are_one_line(known):
 
 def test_a_folder_without_training_split_is_one_line(known, beir):
     (beir / "qrels/train.tsv").unlink()
-    with pytest.raises(UserError, match=r"needs train\.tsv or train\.qrels; it has test"):
+    with pytest.raises(
+        UserError, match=r"needs train\.tsv or train\.qrels; it has test"
+    ):
         known(JudgedQueries(path=str(beir)))
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from configs import graph_roberta, graph_roberta_classify
-from docjax.config import plain
 from docjax.errors import UserError
+from docjax.parts.named import plain
 from docjax.run import continued, fields
 
 SMOKE = plain(graph_roberta.get_config("smoke"))

@@ -13,10 +13,10 @@ from configs import (
     graph_roberta,
     graph_roberta_classify,
 )
-from docjax.config import plain
 from docjax.errors import UserError
+from docjax.parts.named import plain
 from docjax.run import fields
-from docjax.run.parts import Part
+from docjax.run.places import Part
 
 SMOKE = plain(graph_roberta.get_config("smoke"))
 NAN = float("nan")

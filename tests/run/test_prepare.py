@@ -50,7 +50,9 @@ def run(corpus, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     prepared = prepare(config(corpus), folder)
     saved = checkpoint.Checkpointer(folder / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.save(
+        1, initial_params(prepared.config, prepared.encoder), {"step": np.zeros(())}, {}
+    )
     saved.close()
     (folder / "metrics.jsonl").write_text('{"step": 1}\n')
     return folder
@@ -84,7 +86,9 @@ def test_a_run_keeps_the_commit_of_a_hub_name_and_its_card_says_it(
         prepared = prepare(found, run)
         assert json.loads((run / "config.json").read_text())["init"] == base
     saved = checkpoint.Checkpointer(run / "checkpoints")
-    saved.save(1, initial_params(prepared), {"step": np.zeros(())}, {})
+    saved.save(
+        1, initial_params(prepared.config, prepared.encoder), {"step": np.zeros(())}, {}
+    )
     saved.close()
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     shutil.rmtree(tmp_path / "hub")  # the run goes on without the hub
@@ -195,7 +199,7 @@ def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path)
     prepared = prepare(begun, tmp_path / "run")
     own = (tmp_path / "run/tokenizer.json").read_bytes()
     assert own == (run / "tokenizer.json").read_bytes()
-    assert initial_params(prepared)["segment"]
+    assert initial_params(prepared.config, prepared.encoder)["segment"]
     begun.tokenizer.path = str(minilm)
     with pytest.raises(UserError, match="is not that of init"):
         prepare(begun, tmp_path / "another")
@@ -206,7 +210,7 @@ def test_a_run_of_another_encoder_does_not_fit(corpus, run, tmp_path):
     begun.init = str(run)
     prepared = prepare(begun, tmp_path / "run")
     with pytest.raises(UserError, match=r"segment\.heads 4 \(it has 2\)"):
-        initial_params(prepared)
+        initial_params(prepared.config, prepared.encoder)
 
 
 def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
@@ -221,7 +225,7 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
     )
     begun.init = str(minilm)
     prepared = prepare(begun, tmp_path / "run")
-    assert initial_params(prepared)["segment"]
+    assert initial_params(prepared.config, prepared.encoder)["segment"]
 
 
 def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):

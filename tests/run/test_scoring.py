@@ -14,6 +14,7 @@ from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 from docjax.training import loop, sharding
+from docjax.training.vector_trainer import VectorTrainer
 from docjax.types import TaskData
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -75,7 +76,9 @@ def scoring(config, tmp_path_factory):
         folder = tmp_path_factory.mktemp("runs")
         prepared = prepare(config(*names, **keywords), folder / "run")
         mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
-        return Scoring(prepared, mesh), initial_params(prepared)
+        return Scoring(prepared, mesh), initial_params(
+            prepared.config, prepared.encoder
+        )
 
     return make
 
@@ -178,6 +181,7 @@ def test_missing_data_end_a_run_before_anything_is_encoded(
 def test_any_metric_of_any_task_selects_the_parameters(config, tmp_path, name):
     asked = config("retrieval", select=name, steps=2)
     prepared, mesh = prepare(asked, tmp_path), sharding.mesh()
+    trainer = VectorTrainer(prepared, prepared.config.objective.build(), mesh)
     score, values = Scoring(prepared, mesh), iter([0.1, 0.3, 0.2])
 
     def evaluate(params, part):
@@ -188,9 +192,9 @@ def test_any_metric_of_any_task_selects_the_parameters(config, tmp_path, name):
 
     if name == "retrieval/ndcg@10":
         with pytest.raises(UserError, match=f"select '{name}' is .*dense/ndcg@10"):
-            loop.train(prepared, mesh, evaluate)
+            loop.train(prepared, trainer, mesh, evaluate)
         return
-    loop.train(prepared, mesh, evaluate)
+    loop.train(prepared, trainer, mesh, evaluate)
     assert [path.name for path in (tmp_path / "best").glob("[0-9]*")] == ["1"]
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert f"eval/{name}" in json.loads(lines[-1])

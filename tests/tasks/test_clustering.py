@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from docjax.config import build
 from docjax.errors import UserError
+from docjax.parts.named import build
 from docjax.tasks.clustering import clustering, purity
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Embeddings

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-from docjax import config as config_lib
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.objectives.negative_sampling import Rows
+from docjax.parts import named
 from docjax.training import programs
 from docjax.training.gradient_cache import GradientCache
 from docjax.types import Batch
@@ -63,10 +63,10 @@ def step(config: dict) -> Step:
     node["segment"]["vocabulary"] = node["segment"]["vocabulary"] or 1000
     if "classes" in (node.get("head") or {}):
         node["head"]["classes"] = 20
-    encoder, views = config_lib.build(node), config_lib.build(config["views"])
+    encoder, views = named.build(node), named.build(config["views"])
     if hasattr(views, "fitted"):  # to a corpus: any two views will do
         views = Dropped()
-    return Step(encoder, config_lib.build(config["objective"]), views)
+    return Step(encoder, named.build(config["objective"]), views)
 
 
 def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
@@ -75,7 +75,7 @@ def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
     for name in names:
         module = importlib.import_module(f"configs.{name}")
         for variant in module.VARIANTS:
-            config = config_lib.plain(module.get_config(variant))
+            config = named.plain(module.get_config(variant))
             nodes = config["encoder"] | {"objective": config["objective"]}
             nodes["segment"] = nodes["segment"] | {"layers": 2, "dropout": 0.1}
             alike = json.dumps([nodes.get(part) for part in parts], sort_keys=True)

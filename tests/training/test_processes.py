@@ -75,7 +75,7 @@ def step_of_words(run: Path, mesh: jax.sharding.Mesh) -> dict[str, np.ndarray]:
     objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, mesh)
     batch = trainer.put(trainer.dataset(4)[0][0])
-    state = trainer.begin(initial_params(prepared))
+    state = trainer.begin(initial_params(prepared.config, prepared.encoder))
     state = sharding.replicate(state, mesh)
     state, metrics = trainer.step(state, batch, jax.random.key(0))
     found = state.params["segment"] | {"loss": metrics["loss"]}

@@ -59,7 +59,8 @@ def config(corpus, variant="smoke", **changes):
 def trained(run, asked):
     """The parameters that a run ends with."""
     prepared, mesh = prepare(asked, run), sharding.mesh()
-    state = loop.train(prepared, mesh, Scoring(prepared, mesh))
+    trainer = WordTrainer(prepared, prepared.config.objective.build(), mesh)
+    state = loop.train(prepared, trainer, mesh, Scoring(prepared, mesh))
     return jax.tree.map(np.asarray, state.params)
 
 
@@ -134,7 +135,9 @@ def of_replicas(corpus, run, devices, variant="smoke", **changes):
 def steps_of(trainer, number):
     """The state after some steps, and the metrics of each."""
     data, metrics = trainer.dataset(number), []
-    state = trainer.begin(initial_params(trainer.prepared))
+    state = trainer.begin(
+        initial_params(trainer.prepared.config, trainer.prepared.encoder)
+    )
     state = sharding.replicate(state, trainer.mesh)
     for step in range(number):
         batch = trainer.put(data[step][0])
@@ -189,7 +192,9 @@ def test_a_step_waits_for_other_devices_once(corpus, tmp_path, variant):
         corpus, tmp_path / "run", 2, variant=variant, **{"objective.replicas": 2}
     )
     batch = trainer.put(trainer.dataset(1)[0][0])
-    state = trainer.begin(initial_params(trainer.prepared))
+    state = trainer.begin(
+        initial_params(trainer.prepared.config, trainer.prepared.encoder)
+    )
     state = sharding.replicate(state, trainer.mesh)
     text = trainer.step.lower(state, batch, jax.random.key(0)).compile().as_text()
     waits = r" (all-\w+|reduce-scatter|collective-\w+)(?:-start)?\("
@@ -229,7 +234,7 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     trainer.optimizer = Descent()
     batch, documents = trainer.dataset(4)[1]
-    state = trainer.begin(initial_params(prepared))
+    state = trainer.begin(initial_params(prepared.config, prepared.encoder))
     generator = np.random.default_rng(0)
     table = generator.normal(size=state.params["segment"]["words"].shape)
     table = jnp.asarray(table, jnp.float32).at[0].set(0)
@@ -267,7 +272,7 @@ def test_the_contrastive_update_is_one_whatever_the_blocks_hold(corpus, tmp_path
         even = np.arange(0, 29, 2)  # half of the words
         data = dataclasses.replace(trainer.batches, documents=even).dataset(1)
         views = trainer.put(data[0][0]).views
-        state = trainer.begin(initial_params(prepared))
+        state = trainer.begin(initial_params(prepared.config, prepared.encoder))
         size = state.params["segment"]["words"].shape
         table = np.random.default_rng(0).normal(size=size).astype(np.float32)
         table[0] = 0  # padding
@@ -337,7 +342,7 @@ def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(
         trainer, "_contrast", lambda s, v, w, decay, key: (s, jnp.float32(0), {})
     )
-    state, steps = trainer.begin(initial_params(prepared)), 8
+    state, steps = trainer.begin(initial_params(prepared.config, prepared.encoder)), 8
     data = trainer.dataset(steps)
     for step in range(steps):
         batch = data[step][0]

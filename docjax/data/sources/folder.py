@@ -1,6 +1,5 @@
 """Documents from a folder of text files; sub-folders give label and split."""
 
-import hashlib
 import os
 import re
 from collections import Counter
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from docjax.data import documents
 from docjax.errors import UserError
+from docjax.storage.manifest import digest
 from docjax.types import Document, Section
 
 SPLIT = re.compile(
@@ -62,15 +62,6 @@ def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
         return [(str(file), digest(file)) for file in _files(Path(path))]
     found = [(file, file.lstat()) for file in _files(Path(path))]
     return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found]
-
-
-def digest(file: Path) -> str | None:
-    """The sha256 of a file's bytes; None if it cannot be read."""
-    try:
-        with file.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:  # whoever reads the documents says so
-        return None
 
 
 def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import zstandard
 
 from docjax.data import documents
-from docjax.data.sources.folder import digest
 from docjax.errors import UserError
+from docjax.storage.manifest import digest
 from docjax.types import Document
 
 BLOCK = 1 << 16  # bytes of compressed input read at a time

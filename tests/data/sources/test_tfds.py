@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow_datasets as library
 
-from docjax.config import build
 from docjax.data.documents import BadDocument
 from docjax.data.sources.tfds import stamp, tfds
 from docjax.errors import UserError
+from docjax.parts.named import build
 
 
 class Toys(library.core.GeneratorBasedBuilder):

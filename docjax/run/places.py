@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, get_origin
 import jraph
 import optax
 
-from docjax import config as config_lib
-from docjax.annotations import shown
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
+from docjax.parts import named
+from docjax.parts.annotations import shown
 
 
 class Place(NamedTuple):
@@ -70,11 +70,11 @@ class Part:
     keywords: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        return {"fn": self.fn} | config_lib.plain(self.keywords)
+        return {"fn": self.fn} | named.plain(self.keywords)
 
     def build(self) -> Any:
         """The instance of the class, or the function bound to its keywords."""
-        return config_lib.build(self.to_json())
+        return named.build(self.to_json())
 
     def with_keywords(self, **keywords: Any) -> "Part":
         """The part with these keywords changed."""
@@ -93,7 +93,7 @@ def read_part(node: Any, path: str) -> Part:
             f"{path} {shown(node)} is not a part: "
             f"give dict(fn='{place.homes[0]}...', ...)"
         )
-    built = config_lib.build(node, place.homes, path)
+    built = named.build(node, place.homes, path)
     _check_place(built, place, f"{path}.fn {node['fn']!r}", path)
     if isinstance(built, DocumentEncoder):
         _check_pattern(built.frozen)

@@ -5,10 +5,10 @@ import functools
 import pytest
 
 from configs import graph_roberta
-from docjax.config import plain
 from docjax.errors import UserError
 from docjax.objectives.infonce import infonce
-from docjax.run.parts import read_part
+from docjax.parts.named import plain
+from docjax.run.places import read_part
 
 SMOKE = plain(graph_roberta.get_config("smoke"))
 JSONL = "docjax.data.sources.jsonl.jsonl"

@@ -7,8 +7,8 @@ import flax.linen as nn
 import pytest
 from jaxtyping import Array, Float
 
-from docjax.annotations import fits, shown, words
 from docjax.encoders.pooling import Mean
+from docjax.parts.annotations import fits, shown, words
 
 NAN, INFINITE = float("nan"), float("inf")
 

@@ -1,0 +1,58 @@
+"""The parameters of an encoder as shapes, and sizes that no encoder has."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+from flax.traverse_util import flatten_dict
+
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.errors import UserError
+from docjax.parts.annotations import LARGEST
+from docjax.types import DocumentEncoder as OfDocuments
+
+LAYERS = 1000  # no encoder has more, and each layer takes time to build
+
+
+def check_sizes(node: Any, source: Path) -> None:
+    """Raises UserError for sizes that no encoder has, before anything is built."""
+    if not isinstance(node, dict):
+        raise UserError(f"{source}: encoder {node!r} is no DocumentEncoder")
+    for name, value in flatten_dict(node, sep="/").items():
+        most = LAYERS if name.endswith("layers") else LARGEST
+        if isinstance(value, (int, float)) and not 0 <= value <= most:
+            path = name.replace("/", ".")
+            raise UserError(
+                f"{source}: encoder.{path} is {value}, not from 0 to {most}"
+            )
+
+
+def shapes(encoder: Any, source: Path) -> Any:
+    """The parameters of an encoder, nested, as shapes and types without numbers.
+
+    Raises:
+      UserError: if such an encoder cannot be made; `source` names the file that asks
+        for it.
+    """
+    _check_kind(encoder, source)
+    try:
+        return jax.eval_shape(lambda: fresh_params(encoder, 0))
+    except UserError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{source}: no such encoder ({reason})") from None
+
+
+def _check_kind(encoder: Any, source: Path) -> None:
+    if not isinstance(encoder, DocumentEncoder):
+        raise UserError(
+            f"{source}: encoder is no DocumentEncoder: its fn must be "
+            "docjax.encoders.document.DocumentEncoder"
+        )
+    if not isinstance(encoder.document, OfDocuments):
+        raise UserError(
+            f"{source}: encoder.document {type(encoder.document).__name__} gives no "
+            "document vectors: take docjax.encoders.pooling.Mean or another class with "
+            "query, views and sparse"
+        )

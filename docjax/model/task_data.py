@@ -1,0 +1,85 @@
+"""Documents as tasks read them: encoded by a model, once, however many tasks ask."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.types import Document, Embeddings
+
+Source = Callable[[], Iterator[Document]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FileData:
+    """Documents that a model encodes, as tasks read them; a part is a split.
+
+    A document is encoded once, however many tasks read it.
+    """
+
+    model: DocumentModel
+    source: Source  # gives the documents anew at every call
+    kept: dict[str, Float[np.ndarray, " d"]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def similarity(self) -> str:
+        return self.model.similarity_fn_name
+
+    def documents(self, part: str) -> Iterator[Document]:
+        return (document for document in self.source() if document.split == part)
+
+    def labels(self, part: str) -> list[str]:
+        return list(self.label_of.get(part, {}).values())
+
+    def labelled(self, part: str) -> Embeddings:
+        ids = list(self.label_of.get(part, {}))
+        vectors = self.vectors(ids)
+        return Embeddings(vectors, self.labels(part), self._predictions(vectors))
+
+    @functools.cached_property
+    def label_of(self) -> dict[str, dict[str, str]]:
+        """The label of each labelled document, by part and id."""
+        labels: dict[str, dict[str, str]] = {}
+        for document in self.source():
+            if document.label is not None:
+                labels.setdefault(document.split, {})[document.id] = document.label
+        return labels
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        return sorted(set(ids).difference(document.id for document in self.source()))
+
+    def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
+        new = [name for name in dict.fromkeys(ids) if name not in self.kept]
+        if new:
+            self.kept.update(self.read(new))
+        unknown = [name for name in new if name not in self.kept]
+        if unknown:
+            raise UserError(f"no document has the id {unknown[0]!r}")
+        rows = [self.kept[name] for name in ids]
+        return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+    def read(self, ids: list[str]) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        """The vectors of the documents with these ids, each encoded now."""
+        chosen = set(ids)
+        return self.encode(each for each in self.source() if each.id in chosen)
+
+    def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
+        return self.model.encode_queries_of_any_length(texts)
+
+    def encode(
+        self, documents: Iterable[Document]
+    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        counts: dict[str, Any] = {}
+        yield from self.model.encode_once(documents, counts)
+        self.model.warn(counts)
+
+    def _predictions(self, vectors: Float[np.ndarray, "c d"]) -> list[str] | None:
+        if not self.model.encoder.classifies or not len(vectors):
+            return None
+        numbers = self.model.inference().predictions(self.model.params, vectors)
+        return [self.model.labels[number] for number in numbers]

@@ -1,0 +1,222 @@
+"""Parts of a config: dotted names and keyword arguments become functions and modules.
+
+A part is `dict(fn="docjax.objectives.infonce.infonce", temperature=1.0)`: the dotted
+name of a function or class and its keyword arguments. Which part may stand in which
+field of a config is in `docjax/run/places.py`.
+"""
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_collections
+
+from docjax.errors import UserError
+from docjax.parts.annotations import JSON, fits, shown, words
+
+
+def plain(node: Any) -> Any:
+    """A config node as nested dicts and lists of JSON values."""
+    if isinstance(node, ml_collections.ConfigDict):
+        node = node.to_dict()
+    if isinstance(node, Mapping):
+        return {str(key): plain(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [plain(value) for value in node]
+    return node
+
+
+def resolve(
+    name: Any, allow: Sequence[str] = ("docjax.",), path: str = ""
+) -> Callable[..., Any]:
+    """The function or class called `name`.
+
+    A module's own functions and classes are accepted, not those that it imports.
+    `path` is the field of the config that holds the name, for messages.
+
+    Raises:
+      UserError: if `name` is not under one of the prefixes in `allow`, or its module
+        has no such function; the message lists the functions of the module.
+    """
+    field = _join(path, "fn")
+    if not isinstance(name, str) or not name.startswith(tuple(allow)):
+        raise UserError(
+            f"{field} {shown(name)} is not under {', '.join(allow)}: only those are "
+            "imported; allow another prefix by name if you trust it"
+        )
+    module_name, _, attribute = name.rpartition(".")
+    module = _imported(module_name, f"{field} {name!r}")
+    value = getattr(module, attribute, None)
+    if inspect.ismodule(value):
+        raise UserError(f"{field} {name!r} is a module; it has {_public(value)}")
+    home = f"{getattr(value, '__module__', None)}."
+    own = home.startswith(tuple(allow)) and not attribute.startswith("_")
+    if not callable(value) or not own:
+        raise UserError(
+            f"{field} {name!r}: {module_name} has no {attribute!r}; "
+            f"it has {_public(module)}"
+        )
+    return value
+
+
+def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any:
+    """Builds a config node: `{"fn": name, **keywords}` -> an instance or a partial.
+
+    A class is called with its keywords. A function becomes a partial; the remaining
+    arguments arrive at call time. Inner nodes are built first. A node without `fn`
+    stays as it is, with lists as tuples. `path` is the field of the config that holds
+    the node, for messages.
+
+    Raises:
+      UserError: for an unknown name or keyword, a value that does not fit the
+        annotation of its keyword, or keywords that a class refuses.
+    """
+    node = plain(node)
+    if isinstance(node, list):
+        items = enumerate(node)
+        return tuple(build(value, allow, f"{path}[{i}]") for i, value in items)
+    if not isinstance(node, Mapping):
+        return node
+    keywords = {
+        key: build(value, allow, _join(path, key))
+        for key, value in node.items()
+        if key != "fn"
+    }
+    if "fn" not in node:
+        return keywords
+    fn = resolve(node["fn"], allow, path)
+    name = f"{path}: {node['fn']}" if path else node["fn"]
+    check_keywords(name, fn, keywords)
+    _check_values(fn, node, keywords, path or name)
+    if inspect.isclass(fn):
+        return _instance(fn, keywords, path or name)
+    return functools.partial(fn, **keywords)
+
+
+def node(built: Any) -> Any:
+    """The config node from which `build` makes this function or module."""
+    if isinstance(built, functools.partial):
+        keywords = {key: node(value) for key, value in built.keywords.items()}
+        return {"fn": _name(built.func)} | keywords
+    if dataclasses.is_dataclass(built) and not inspect.isclass(built):
+        names = [field.name for field in dataclasses.fields(built) if field.init]
+        given = [name for name in names if name not in ("parent", "name")]
+        keywords = {name: node(getattr(built, name)) for name in given}
+        return {"fn": _name(type(built))} | keywords
+    if callable(built):
+        return {"fn": _name(built)}
+    return plain(built)
+
+
+def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None:
+    """Raises UserError if `fn` does not take `keywords`; lists the valid keywords.
+
+    A class needs all keywords without default. The missing arguments of a function
+    arrive at call time.
+    """
+    parameters = _parameters(fn)
+    unknown = [key for key in keywords if key not in parameters]
+    if unknown:
+        raise UserError(
+            f"{name} has no keyword {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(parameters) or 'none'}"
+        )
+    needed = [key for key, p in parameters.items() if p.default is p.empty]
+    missing = [key for key in needed if key not in keywords]
+    if inspect.isclass(fn) and missing:
+        raise UserError(
+            f"{name} needs {', '.join(missing)}; it has {', '.join(parameters)}"
+        )
+
+
+def _imported(name: str, field: str) -> types.ModuleType:
+    """The module `name`. Hidden modules, such as `__main__`, are not imported.
+
+    Raises:
+      UserError: if there is no such module, or its import fails.
+    """
+    parts = name.split(".")
+    if not all(part.isidentifier() and not part.startswith("_") for part in parts):
+        raise UserError(f"{field}: there is no module {name!r}")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 a module may raise anything
+        raise UserError(f"{field}: {name} is not imported: {_line(error)}") from None
+
+
+def _parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of `fn` that a config may set, by name."""
+    try:
+        parameters = inspect.signature(fn).parameters
+    except (TypeError, ValueError):  # some classes written in C
+        return {}
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind in kinds and name not in ("self", "parent", "name")
+    }
+
+
+def _check_values(
+    fn: Callable[..., Any], node: Mapping, keywords: Mapping, path: str
+) -> None:
+    """Raises UserError for a keyword that does not fit the annotation in `fn`."""
+    parameters = _parameters(fn)
+    for key, value in keywords.items():
+        parameter = parameters[key]
+        if fits(value, parameter.annotation):
+            continue
+        default = parameter.default
+        asked = isinstance(default, JSON) and f": the default is {default!r}"
+        raise UserError(
+            f"{path}.{key} {shown(node[key])} is not {words(parameter.annotation)}"
+            f"{asked or ''}"
+        )
+
+
+def _instance(cls: type, keywords: Mapping, path: str) -> Any:
+    """An instance of a class. Raises UserError for keywords that the class refuses."""
+    try:
+        return cls(**keywords)
+    except UserError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise UserError(f"{path}: {_line(error)}") from None
+
+
+def _name(fn: Any) -> str:
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _public(module: Any) -> str:
+    names = sorted(
+        name
+        for name, value in vars(module).items()
+        if callable(value)
+        and not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+    )
+    return ", ".join(names) or "no function"
+
+
+def _line(error: Exception) -> str:
+    """The first line of an error's text, with its kind where the text says little."""
+    text = next(iter(str(error).strip().splitlines()), "")
+    if text and isinstance(error, (ImportError, TypeError, ValueError)):
+        return text
+    return f"{type(error).__name__} {text}".strip()
