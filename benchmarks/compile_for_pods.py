@@ -57,7 +57,8 @@ COLLECTIVE = re.compile(
 # Parts of a program by words in the name of an operation, the first that fits.
 PARTS = dict(
     products=("dot_general",),
-    dropout=("xor", "shift", "bitcast_convert", "threefry", "random", "iota"),
+    dropout=("xor", "shift", "bitcast_convert", "threefry", "shard_map/broadcast"),
+    norms=("norm/",),
     attention=("attention/",),
     feed_forward=("feed_forward/",),
     embeddings=("embeddings/",),
@@ -165,7 +166,7 @@ def _part(line: str) -> str:
     for part, words in PARTS.items():
         if name and any(word in name[1] for word in words):
             return part
-    return "norms" if name and "norm/" in name[1] else "other"
+    return "other"
 
 
 def _bytes(kind: str) -> int:

@@ -59,7 +59,9 @@ def of_docjax(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
     trainer = WordTrainer(found, found.config.objective.build(), mesh)
     key = jax.random.key(0)
     for measured in (False, True):  # the first time compiles
-        state = sharding.replicate(trainer.begin(initial_params(found)), mesh)
+        state = sharding.replicate(
+            trainer.begin(initial_params(found.config, found.encoder)), mesh
+        )
         data = iter(trainer.dataset.to_iter_dataset(loop.READ))
         words, started = 0, time.perf_counter()
         for _ in range(trainer.steps if measured else trainer.epoch_steps):

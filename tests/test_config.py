@@ -61,7 +61,7 @@ def test_lists_become_tuples_and_plain_values_stay():
 
 def test_a_node_is_what_was_built():
     nodes = [
-        dict(fn="docjax.data.units.passages", words=20),
+        dict(fn="docjax.data.units.Passages", words=20),
         dict(fn="docjax.data.graphs.full"),
         None,
         dict(
@@ -92,7 +92,7 @@ def test_a_config_dict_is_plain_json_values():
 def test_an_unknown_name_lists_the_functions_there_are():
     with pytest.raises(UserError) as error:
         named.build(dict(fn="docjax.objectives.infonce.infonse"))
-    assert "has no 'infonse'; it has infonce" in one_line(error)
+    assert "has no 'infonse'; it has candidates_of, infonce" in one_line(error)
 
 
 def test_an_unknown_module_is_named():
@@ -136,7 +136,7 @@ def test_an_odd_name_is_refused_in_one_line(name):
 
 def test_the_name_of_a_module_lists_its_functions():
     with pytest.raises(
-        UserError, match="is a module; it has passages, sentences_of, whole"
+        UserError, match="is a module; it has Cut, Passages, Sentences, Whole"
     ):
         named.build(dict(fn="docjax.data.units"))
 

@@ -6,6 +6,7 @@
 import copy
 import functools
 import importlib
+import json
 import re
 import sys
 from math import prod
@@ -16,16 +17,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from docjax.run.dict_fields import FIELDS
 
-from docjax.data import segment_batches as batches
+from docjax.data.masking import Masking
+from docjax.data.packing import Layout, pack
+from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
+from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
+from docjax.run import fields
 from docjax.training.rows import Adagrad, Adam
-from docjax.types import Segments
-from docjax.views.replaced import Dropped
+from docjax.types import DOCUMENT, Batch, Frame, Targets, Units
+from docjax.views.replaced import Dropped, WordViews
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"
@@ -57,7 +61,13 @@ def encoder(config: dict) -> DocumentEncoder:
 
 def parameters(config: dict) -> dict:
     """The parameters' shapes; nothing is computed."""
-    return jax.eval_shape(lambda: fresh_params(encoder(config), 0))
+    return _parameters(json.dumps(config["encoder"], sort_keys=True))
+
+
+@functools.cache  # variants share encoders, and each takes seconds
+def _parameters(node: str) -> dict:
+    built = encoder({"encoder": json.loads(node)})
+    return jax.eval_shape(lambda: fresh_params(built, 0))
 
 
 def listing(name: str) -> str:
@@ -96,14 +106,16 @@ def test_the_parameters_have_the_paths_and_shapes_that_they_had(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_part_of_every_variant_is_built(name):
     for variant, config in variants(name):
-        assert set(config) == set(FIELDS), variant
-        for part in ("source", "holdout", "segments", "graph", "views", "objective"):
-            named.build(config[part])
-        for task in config["tasks"].values():
-            assert callable(named.build(task))
-        assert config["tasks"] and config["batch"] and config["microbatch"]
-        assert bool(config["epochs"]) != bool(config["steps"]), variant
-        optimizer = named.build(config["optimizer"])
+        read = fields.resolve(config)
+        assert read.to_json() == config, variant
+        for name_ in ("source", "units", "examples", "segments", "views", "objective"):
+            getattr(read, name_).build()
+        for optional in (read.holdout, read.graph):
+            assert optional is None or optional.build()
+        for task in read.tasks.values():
+            assert callable(task.build())
+        assert read.tasks and bool(read.epochs) != bool(read.steps), variant
+        optimizer = read.optimizer.build()
         assert isinstance(optimizer, (Adagrad, Adam)) or optimizer(100)
 
 
@@ -120,30 +132,66 @@ def test_the_parts_of_every_variant_fit_together(name):
 def step(config: dict) -> tuple:
     """A step's shapes: vectors of the longest segments, the loss of a batch of views."""
     built, params = encoder(config), parameters(config)
-    graph, views = (named.build(config[part]) for part in ("graph", "views"))
-    if hasattr(views, "fitted"):  # to a corpus: any two views will do
-        views = Dropped()
     objective = named.build(config["objective"])
-    documents = [views(segments(), np.random.default_rng(i)) for i in range(4)]
-    labels = np.zeros(4, np.int32)
-    batch = batches.pack(documents, 8, (4,), graph, labels=labels, sparse=built.sparse)
+    masked = objective if isinstance(objective, MaskedLM) else None
+    contrastive = masked.contrastive if masked else objective
+    batch, kinds = batch_of(config, built, masked)
 
     def encode(params, tokens, lengths, keys):
-        given = {"params": params}, tokens, lengths, keys
+        given = {"params": params}, tokens, lengths, jnp.zeros((3, 2), int), keys
         return built.apply(*given, method="segments")
 
-    def loss(params, vectors, lengths, adjacency, edges, labels, key):
+    def loss(params, vectors, batch, key):
         apply = functools.partial(built.apply, {"params": params})
-        given = vectors, lengths, adjacency, edges, views.queries
+        given = vectors, batch.lengths, batch.places, batch.graphs, kinds
         documents = apply(*given, method="views")
-        return objective(apply(documents, key, method="outputs"), labels)
+        outputs = apply(documents, key, method="outputs")
+        total, metrics = contrastive(outputs, batch.targets)
+        for group in batch.masked:
+            read = *group.microbatch, group.positions, group.answers
+            total = total + apply(*read, method="token_loss")[0]
+        return total, metrics
 
     longest, key = config["limits"]["segment_tokens"], jax.random.key(0)
     tokens, lengths = jnp.zeros((3, longest), int), jnp.full(3, longest)
     vectors = jax.eval_shape(encode, params, tokens, lengths, jax.random.split(key, 3))
     shape = (*batch.rows.shape, vectors.shape[-1])
     gathered = jax.ShapeDtypeStruct(shape, vectors.dtype)
-    return vectors, *jax.eval_shape(loss, params, gathered, *batch[2:6], key)
+    batch = batch._replace(microbatches=(), towers=(), answers=0.0)
+    assert bool(batch.masked) == bool(masked)
+    return vectors, *jax.eval_shape(loss, params, gathered, batch, key)
+
+
+def batch_of(
+    config: dict, built: DocumentEncoder, masked: MaskedLM | None
+) -> tuple[Batch, tuple[str, ...]]:
+    """Four examples as a step reads them, and the kinds of their views."""
+    views, cutter, graph, examples = (
+        named.build(config[part]) for part in ("views", "segments", "graph", "examples")
+    )
+    if isinstance(views, WordViews):  # made for a corpus: any two views will do
+        views = Dropped()
+    frame = Frame(np.array([1], np.int32), np.array([2], np.int32), 8)
+    kinds = tuple(
+        kind
+        for slot in examples.kinds
+        for kind in (views.kinds if slot == DOCUMENT else (slot,))
+    )
+
+    def read(number: int, slot: str) -> list:
+        if slot != DOCUMENT:
+            return [segments(units().take(np.array([0])), OneEach(), frame)]
+        made = views(units(), np.random.default_rng(number))
+        most = config["limits"]["training_segments"]
+        return [segments(view, cutter, frame).first(most) for view in made]
+
+    read_ = [[s for slot in examples.kinds for s in read(i, slot)] for i in range(4)]
+    layout = Layout(8, (4,), 8, graph, built.sparse, built.towers(kinds))
+    documents = 4 * max(1, len(examples.kinds) - 1)
+    targets = Targets(np.zeros(4, np.int32), np.eye(4, documents, dtype=bool))
+    masking = Masking(masked.rate, 3, 30, frame) if masked else None
+    batch = pack(read_, layout, targets, masking, np.random.default_rng(0))
+    return batch, kinds
 
 
 def word_step(config: dict) -> tuple:
@@ -169,15 +217,16 @@ def word_step(config: dict) -> tuple:
     apply = functools.partial(built.apply, method="outputs")
     head = {name: params[name] for name in params if name != "segment"}
     outputs = jax.eval_shape(apply, {"params": head}, float_(2, 5, d))
-    contrast, metrics = jax.eval_shape(objective.contrastive, outputs)
+    targets = Targets(int_(5))
+    contrast, metrics = jax.eval_shape(objective.contrastive, outputs, targets)
     assert contrast.shape == ()
     return table, loss, metrics
 
 
-def segments() -> Segments:
-    """A document of six segments in two sections."""
+def units() -> Units:
+    """A document of six units in two sections."""
     numbers = np.arange(6, dtype=np.int32)
-    return Segments(numbers, np.arange(7), numbers // 3, np.zeros((0, 2), np.int32))
+    return Units(numbers, np.arange(7), numbers // 3, np.zeros((0, 2), np.int32))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -51,7 +51,8 @@ MAY_IMPORT = {
 }
 EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {
-    "flax": {"encoders", "huggingface", "run"},
+    "flax.traverse_util": {"encoders", "huggingface", "run"},  # paths of parameters
+    "flax": {"encoders", "huggingface"},
     "absl.flags": {"main"},
     "sentence_transformers": {"export"},  # brings torch
 }

@@ -34,7 +34,7 @@ TINY = {
     "encoder.segment.hidden": 32,
     "encoder.document.width": 16,
     "limits.segment_tokens": 48,
-    "segments.words": 10,
+    "units.words": 10,
     "batch": 8,
     "microbatch": 16,
     "epochs": 2,
@@ -298,17 +298,17 @@ BAD = {
     "a missing file": ({"source.path": "none.jsonl"}, "none.jsonl: no such file"),
     "an unknown fn": (
         {"objective.fn": "docjax.objectives.infonce.info"},
-        "docjax.objectives.infonce has no 'info'; it has infonce",
+        "docjax.objectives.infonce has no 'info'; it has candidates_of, infonce",
     ),
     "a foreign fn": ({"objective.fn": "subprocess.Popen"}, "is not under docjax."),
     "an unknown keyword": ({"objective.temprature": 1}, "temprature"),
     "a batch of more documents than there are": (
         {"batch": 64},
-        "batch 64 is larger than the 32 training documents",
+        "batch 64 is larger than the 32 training examples",
     ),
     "documents of one passage": (
-        {"segments.words": 1000, "limits.segment_tokens": 500},
-        "no training document has 2 segments or more",
+        {"units.words": 1000, "limits.segment_tokens": 500},
+        "no training example has documents of 2 units or more",
     ),
     "a tokenizer of other weights": (
         {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 100},

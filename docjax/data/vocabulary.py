@@ -5,7 +5,7 @@ import functools
 import json
 import string
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -45,6 +45,7 @@ class Vocabulary:
         return np.array([word is not None for word in self.words])
 
 
+@runtime_checkable
 class Counts(Protocol):
     """A corpus that counts words, as `docjax.data.corpus.Corpus` does."""
 

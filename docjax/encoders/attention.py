@@ -1,7 +1,7 @@
 """Attention of the tokens of a segment to each other, and the choice of its kernel.
 
-Rows are padded at the end; a padded token is never attended to. The transformer around
-it is in `transformer.py`.
+Rows are padded at the end, and no token attends to padding. The transformer that calls
+this is in `transformer.py`.
 """
 
 import functools
@@ -15,8 +15,8 @@ from docjax.errors import UserError
 from docjax.kernels import by_platform, materialize, row_major, unchanged
 
 KERNELS = ("auto", "own")
-# XLA's fused attention on a CPU writes out the weights of longer rows: queries are
-# then taken in blocks.
+# For rows longer than LONG tokens, XLA's attention on a CPU writes all weights to
+# memory. Blocks of BLOCK queries keep them in the cache.
 LONG, BLOCK = 256, 64
 NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 

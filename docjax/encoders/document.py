@@ -98,7 +98,7 @@ class DocumentEncoder(nn.Module):
         if QUERY not in kinds:
             return self.document.views(vectors, lengths, places, graphs, keys)
         read = [v for v, kind in enumerate(kinds) if kind == DOCUMENT]
-        take = lambda array: array[jnp.array(read)]
+        take = lambda array: array[jnp.array(read, int)]
         part = jax.tree.map(take, (vectors, lengths, places, graphs))
         documents = iter(self.document.views(*part, keys) if read else ())
         return jnp.stack(

@@ -139,7 +139,7 @@ def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
     )
 
 
-def check_pairs(sides: Sequence[Side], most: int = PAIRS) -> None:
+def check_pairs(sides: Sequence[Side], most: int) -> None:
     """Raises UserError for more than `most` pairs of segments."""
     if math.prod(len(side.segments) for side in sides) > most:
         a, b = (f"{len(side.segments):,}" for side in sides)

@@ -301,7 +301,7 @@ class DocumentModel:
           UserError: for a document without text, or two with too many segments.
         """
         sides = self.read_pair(a, b)
-        comparison.check_pairs(sides)
+        comparison.check_pairs(sides, comparison.PAIRS)
         return comparison.compare(self.inference(), self.params, *sides)
 
     def explain(self, document: Item) -> Attention:

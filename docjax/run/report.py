@@ -160,25 +160,27 @@ def _tfidf_scores(prepared: Prepared, texts: dict[int, str]) -> dict[str, float]
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
-    """What was read, and what caps cut, for the training and test documents."""
+    """What was read, and what caps cut, for the training and test documents.
+
+    A cap on segments says how many units it cuts only if every unit is one segment.
+    """
     limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
     for part, cap in (("train", "training_units"), ("test", "inference_segments")):
-        rows = prepared.rows(part)
+        most, rows = getattr(limits, cap), prepared.rows(part)
         counts = prepared.corpus.counts[rows]
-        cut = (
-            np.maximum(counts - getattr(limits, cap), 0)
-            if getattr(limits, cap)
-            else counts * 0
-        )
         parts[part] = {
             "documents": len(rows),
             "words": int(prepared.corpus.words[rows].sum()),
             "units": int(counts.sum()),
-            f"units cut by the cap ({getattr(limits, cap) or 'none'})": int(cut.sum()),
-            "documents with a cut": int((cut > 0).sum()),
         }
+        if cap == "training_units" or prepared.cutter.one_each:
+            cut = np.maximum(counts - most, 0) if most else counts * 0
+            parts[part] |= {
+                f"units cut by the cap ({most or 'none'})": int(cut.sum()),
+                "documents with a cut": int((cut > 0).sum()),
+            }
     if padding:
         parts["train"]["padding"] = float(np.mean(padding))
     return parts

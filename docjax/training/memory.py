@@ -24,22 +24,20 @@ def check(
     microbatch: int,
     width: int,
     segments: int,
-    dropout: bool = True,
 ) -> None:
     """Compiles the backward pass of `microbatch` segments of `width` tokens.
 
-    The first step calls the compiled program, and does not compile it again.
+    The first step calls the compiled program and does not compile it again.
 
     Args:
       state: of training, as shapes.
-      segments: the rows of all micro-batches of a batch.
-      dropout: whether steps are given a key.
+      segments: of a batch, in all its micro-batches.
 
     Raises:
       UserError: if a device has less memory than a step needs.
     """
     shape = programs.microbatch_shape(microbatch, width)
-    traced = programs.pull_back(cache, state.params, shape, dropout)
+    traced = programs.pull_back(cache, state.params, shape)
     passes = program_bytes(traced.lower().compile())
     kept = kept_bytes(cache, state, shape, segments)
     limit = available(cache.mesh)
@@ -56,9 +54,9 @@ def kept_bytes(
 ) -> int:
     """Bytes that a device holds beside the arrays of the backward pass.
 
-    The optimizer's state; the parameters of the document encoder and their gradient;
-    the vectors of `segments` segments and their gradient. The parameters of the segment
-    encoder and their gradient are arrays of the backward pass.
+    They are the optimizer's state, the parameters of the document encoder and their
+    gradient, and the vectors of `segments` segments and their gradient. The parameters
+    of the segment encoder and their gradient belong to the backward pass.
     """
     rest = {name: part for name, part in state.params.items() if name != "segment"}
     vectors = programs.vector_shape(cache, state.params, microbatch)

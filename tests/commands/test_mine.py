@@ -9,7 +9,8 @@ import docjax
 from configs import graph_roberta
 from docjax import cli
 from docjax.retrieval import negatives
-from docjax.run.prepare import initial_params, prepare
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.storage.checkpoint import Checkpointer
 
 TEXTS = {

@@ -23,7 +23,7 @@ def known(folder, documents=None, links=LINKS) -> Known:
         Document(f"d{i}", (Section("", "word"),), links=some)
         for i, some in enumerate(links)
     ]
-    tokenizer = train_words(["word"], least_count=1, stop_words=False)
+    tokenizer = train_words(["word other"], least_count=1, stop_words=False)
     corpus = Corpus.build(folder / "corpus", made, Whole(), tokenizer, 8, "")
     rows = np.arange(len(made)) if documents is None else np.array(documents)
     labels = np.arange(len(made)) % 3 - 1

@@ -175,7 +175,7 @@ def test_the_token_loss_and_its_gradient_are_those_of_torch(kind, tmp_path):
     out.loss.backward()
 
     def loss(params):
-        read = tokens, lengths, None, positions, answers
+        read = tokens, lengths, None, *map(jnp.asarray, (positions, answers))
         return transformer.apply(params, *read, method="token_loss")
 
     (found, right), vjp = jax.vjp(jax.jit(loss), params)

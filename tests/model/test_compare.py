@@ -9,9 +9,9 @@ from sentence_transformers.util import cos_sim
 
 import docjax
 from docjax.data import graphs
-from docjax.data.segments import OneEach
+from docjax.data.segments import Joined, OneEach
 from docjax.data.tokenizer import train_tokenizer
-from docjax.data.units import Passages, Whole
+from docjax.data.units import Passages, Sentences, Whole
 from docjax.data.word_tokenizer import CLEANINGS, word_tokenizer
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
@@ -170,6 +170,15 @@ def test_a_model_that_reads_whole_texts_compares_sentences(words):
         assert abs(found.segments[i, j] - 1) < 1e-5
     one = words.encode([found.a.segments[0].text, found.b.segments[0].text])
     assert abs(found.segments[0, 0] - cosine(*one)) < 1e-6
+
+
+def test_a_model_of_joined_sentences_compares_them_apart(roberta):
+    joined = dataclasses.replace(roberta, units=Sentences(), segments=Joined())
+    found = joined.compare(A, B)
+    assert found.a.whole is not found.a.tokens
+    assert len(found.a.segments) == len(found.a.tokens) == 5
+    assert found.a.segments[3].text == "Neither you nor me."
+    assert abs(found.similarity - cosine(*joined.encode([A, B]))) < 1e-6
 
 
 def test_long_texts_are_compared_by_passages(words):

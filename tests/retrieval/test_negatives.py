@@ -6,8 +6,8 @@ import json
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval import negatives
 from docjax.retrieval.negatives import mine, read, write
+from docjax.storage import atomic
 
 FOUND = {"q": ["c", "é"], "r": [], "s": ["a"]}
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, file, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(negatives, "_line", full)
+    monkeypatch.setattr(atomic, "rename", full)
     with pytest.raises(UserError, match="No space left"):
         write({"other": []}, file, documents=1, made_by="bm25")
     assert file.read_bytes() == before

@@ -10,6 +10,7 @@ from configs import graph_roberta
 from docjax import main
 from docjax.errors import UserError
 from docjax.model import inference
+from docjax.run import report
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
@@ -153,6 +154,20 @@ def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
     run(params)
     assert caplog.text.count(said) == 1
     assert "validation/clustering/nmi" in run(params, "validation")
+
+
+def test_a_cap_on_segments_counts_units_only_where_each_is_a_segment(scoring):
+    limits = dict(segment_tokens=128, query_tokens=64, inference_segments=1)
+    limits |= dict(training_units=2, training_segments=None)
+    joined = dict(fn="docjax.data.segments.Joined")
+    own, _ = scoring(limits=limits)
+    found = report._data(own, [])
+    assert found["train"]["units cut by the cap (2)"] == 16  # of three a document
+    assert found["test"]["units cut by the cap (1)"] == 2 * 8
+    own, _ = scoring(limits=limits, segments=joined)
+    found = report._data(own, [])
+    assert found["train"]["units cut by the cap (2)"] == 16
+    assert set(found["test"]) == {"documents", "words", "units"}
 
 
 @pytest.mark.parametrize(

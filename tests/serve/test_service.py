@@ -8,7 +8,7 @@ import pytest
 
 import docjax
 from docjax.data.graphs import full
-from docjax.data.units import passages
+from docjax.data.units import Passages
 from docjax.serve import service as service_lib
 from docjax.serve.batching import Batcher
 from docjax.serve.counters import Metrics
@@ -76,7 +76,7 @@ def test_a_document_whose_graph_would_be_too_large_is_refused(model, monkeypatch
     pair = [SHORT, {"sections": [{"text": "Sand."}] * 3}]
     service = Service(model)
     getattr(service, ask)(pair)  # without a graph
-    service = Service(dataclasses.replace(model, segments=passages, graph=full))
+    service = Service(dataclasses.replace(model, units=Passages(), graph=full))
     getattr(service, ask)(pair[:1] * 2)
     with pytest.raises(Refusal, match="3 segments, .*: at most 2 are read") as error:
         getattr(service, ask)(pair)

@@ -74,7 +74,7 @@ def step_of_words(run: Path, mesh: jax.sharding.Mesh) -> dict[str, np.ndarray]:
     prepared = prepare(config, run)
     objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, mesh)
-    batch = trainer.put(trainer.dataset(4)[0][0])
+    batch = trainer.put(trainer.dataset[0][0])
     state = trainer.begin(initial_params(prepared.config, prepared.encoder))
     state = sharding.replicate(state, mesh)
     state, metrics = trainer.step(state, batch, jax.random.key(0))

@@ -134,7 +134,7 @@ def of_replicas(corpus, run, devices, variant="smoke", **changes):
 
 def steps_of(trainer, number):
     """The state after some steps, and the metrics of each."""
-    data, metrics = trainer.dataset(number), []
+    data, metrics = trainer.dataset, []
     state = trainer.begin(
         initial_params(trainer.prepared.config, trainer.prepared.encoder)
     )
@@ -170,7 +170,6 @@ def test_the_changes_of_replicas_are_added_up(corpus, tmp_path):
     alone = of_replicas(
         corpus, tmp_path / "run", 1, **changes | {"objective.replicas": 1}
     )
-    alone.dataset(trainer.steps)
     expected, losses = jax.tree.map(np.array, before), 0.0
     for i in range(2):
         part = jax.tree.map(operator.itemgetter(slice(i, i + 1)), batch)
@@ -191,7 +190,7 @@ def test_a_step_waits_for_other_devices_once(corpus, tmp_path, variant):
     trainer = of_replicas(
         corpus, tmp_path / "run", 2, variant=variant, **{"objective.replicas": 2}
     )
-    batch = trainer.put(trainer.dataset(1)[0][0])
+    batch = trainer.put(trainer.dataset[0][0])
     state = trainer.begin(
         initial_params(trainer.prepared.config, trainer.prepared.encoder)
     )
@@ -233,7 +232,7 @@ def test_the_contrastive_update_is_the_gradient_over_whole_documents(
     objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     trainer.optimizer = Descent()
-    batch, documents = trainer.dataset(4)[1]
+    batch, documents = trainer.dataset[1]
     state = trainer.begin(initial_params(prepared.config, prepared.encoder))
     generator = np.random.default_rng(0)
     table = generator.normal(size=state.params["segment"]["words"].shape)
@@ -332,7 +331,7 @@ def test_paraphrases_are_of_words_of_what_is_trained_on(corpus, tmp_path, transd
 
 
 def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
-    prepared = prepare(config(corpus), tmp_path)
+    prepared = prepare(config(corpus, steps=8), tmp_path)
     objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
     rates = []
@@ -343,9 +342,9 @@ def test_the_learning_rate_falls_to_nothing(corpus, tmp_path, monkeypatch):
         trainer, "_contrast", lambda s, v, w, decay, key: (s, jnp.float32(0), {})
     )
     state, steps = trainer.begin(initial_params(prepared.config, prepared.encoder)), 8
-    data = trainer.dataset(steps)
+    assert trainer.steps == steps
     for step in range(steps):
-        batch = data[step][0]
+        batch = trainer.dataset[step][0]
         state, found = trainer.step(state, trainer.put(batch), jax.random.key(0))
         rates.append(float(found["grad_norm"]) ** 2 / int(batch.blocks.used.sum()))
     np.testing.assert_allclose(rates, 1 - np.arange(steps) / steps, rtol=1e-5)
@@ -438,7 +437,7 @@ def test_rewritten_texts_are_cut_as_their_documents(corpus, tmp_path):
     prepared = prepare(config(corpus, views=views, **limits), tmp_path / "run")
     objective = prepared.config.objective.build()
     trainer = WordTrainer(prepared, objective, sharding.mesh())
-    lengths = trainer.dataset(1)[0][0].views.lengths
+    lengths = trainer.dataset[0][0].views.lengths
     assert lengths.max() == 8 and (lengths[0] == lengths[1]).all()
 
 
@@ -487,7 +486,8 @@ def test_lexicons_are_read_only_to_train_on_paraphrases(corpus, tmp_path, caplog
     asked.update_from_flattened_dict(missing)
     with pytest.raises(UserError, match="wordnet is not in"):
         main.run(asked, tmp_path / "deca", "train")
-    assert not (tmp_path / "deca").exists()  # nothing was read before
+    # Nothing was read before.
+    assert [path.name for path in (tmp_path / "deca").iterdir()] == ["lock"]
     asked.objective.weight = 0.0
     for mode in ("train", "evaluate"):
         assert main.run(asked, tmp_path / "doc2vecc", mode)

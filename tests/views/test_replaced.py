@@ -191,11 +191,11 @@ def test_a_paraphrase_keeps_all_but_the_tokens(tmp_path):
     document = dataclasses.replace(
         built.units("film", "", "movie film"),
         edges=np.array([[0, 2]], np.int32),
-        numbers=np.full(3, 7),
+        documents=np.full(3, 7),
     )
     other = views(document, rng())[1]
     assert_sound(other)
-    for name in ("offsets", "sections", "edges", "numbers"):
+    for name in ("offsets", "sections", "edges", "documents"):
         np.testing.assert_array_equal(getattr(other, name), getattr(document, name))
 
 
