@@ -12,11 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import docjax
 from benchmarks import baselines
-<<<<<<< HEAD
 from docjax import config as config_lib
-=======
-from configs import deca
->>>>>>> main
 from docjax.data.units import Sentences
 from docjax.data.word_tokenizer import split
 from docjax.run.prepare import Prepared, prepare
