@@ -9,6 +9,7 @@ from flax.traverse_util import flatten_dict
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
+from docjax.types import DocumentEncoder as OfDocuments
 
 LAYERS = 1000  # no encoder has more, and each layer takes time to build
 
@@ -48,4 +49,10 @@ def _check_kind(encoder: Any, source: Path) -> None:
         raise UserError(
             f"{source}: encoder is no DocumentEncoder: its fn must be "
             "docjax.encoders.document.DocumentEncoder"
+        )
+    if not isinstance(encoder.document, OfDocuments):
+        raise UserError(
+            f"{source}: encoder.document {type(encoder.document).__name__} gives no "
+            "document vectors: take docjax.encoders.pooling.Mean or another class with "
+            "query, views and sparse"
         )

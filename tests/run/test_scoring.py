@@ -161,11 +161,11 @@ def test_a_cap_on_segments_counts_units_only_where_each_is_a_segment(scoring):
     limits |= dict(training_units=2, training_segments=None)
     joined = dict(fn="docjax.data.segments.Joined")
     own, _ = scoring(limits=limits)
-    found = report._data(own, [])
+    found = report._data(own.prepared, [])
     assert found["train"]["units cut by the cap (2)"] == 16  # of three a document
     assert found["test"]["units cut by the cap (1)"] == 2 * 8
     own, _ = scoring(limits=limits, segments=joined)
-    found = report._data(own, [])
+    found = report._data(own.prepared, [])
     assert found["train"]["units cut by the cap (2)"] == 16
     assert set(found["test"]) == {"documents", "words", "units"}
 
