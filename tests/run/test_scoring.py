@@ -116,7 +116,7 @@ def test_every_document_is_encoded_once_for_all_tasks(plain, monkeypatch):
 
 def test_vectors_and_queries_are_those_of_the_model(plain, rows):
     run, params = plain
-    data, model = run.data(params), run.model(params)
+    data, model = run.data(params), run.prepared.model(params)
     assert isinstance(data, TaskData) and data.similarity == "cosine"
     texts = [
         rows[7]["query"],
