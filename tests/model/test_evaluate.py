@@ -189,7 +189,10 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
         (("--task", "clustering", "--data", "no.jsonl"), "no such file"),
         (("--task", "retrieval", "--data", "no"), "corpus.jsonl, queries.jsonl"),
         (("--task", "matching", "--data", "no.tsv"), "no.tsv"),
-        (("--task", "clustering", "--data", "a", "--shots", "3"), "is an option of few_shot"),
+        (
+            ("--task", "clustering", "--data", "a", "--shots", "3"),
+            "is an option of few_shot",
+        ),
         (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
     ],
 )
