@@ -176,11 +176,7 @@ WORDS = ("--set", "tokenizer.train.stop_words=false", "tokenizer.train.least_cou
 def test_the_words_of_a_dataset_are_learnt_once(some, monkeypatch):
     made, make = [], corpora._make_tokenizer
     monkeypatch.setattr(
-<<<<<<< HEAD
-        corpora, "_make_tokenizer", lambda *given: made.append(1) or make(*given)
-=======
         corpora, "_make_tokenizer", lambda *of: made.append(1) or make(*of)
->>>>>>> w-tb
     )
     monkeypatch.setattr(
         deca_runs, "ended", lambda *run: prepare_lib.prepare(*run) and {}
