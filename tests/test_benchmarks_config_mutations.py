@@ -24,7 +24,7 @@ def test_a_wrong_type_that_slips_through_is_seen(tmp_path, monkeypatch):
     path = tmp_path / "wrong.py"
     path.write_text(config_mutations.file_text(config))
     assert config_mutations.outcome_of(path)[0] == "refused"
-    for module in ("docjax.config", "docjax.run.fields"):
+    for module in ("docjax.parts.named", "docjax.run.fields"):
         monkeypatch.setattr(f"{module}.fits", lambda value, annotation: True)
     outcome, text = config_mutations.outcome_of(path)
     assert outcome == "wrong type"
