@@ -11,9 +11,8 @@ import pytest
 from benchmarks import baselines, deca, deca_page, deca_runs
 from benchmarks.deca_tables import Table, interval, of_errors, spread
 from docjax.data.vocabulary import vocabulary
-from docjax.run import corpora
+from docjax.run import corpora, parameters
 from docjax.run import prepare as prepare_lib
-from docjax.run.parameters import initial_params
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -177,7 +176,7 @@ WORDS = ("--set", "tokenizer.train.stop_words=false", "tokenizer.train.least_cou
 def test_the_words_of_a_dataset_are_learnt_once(some, monkeypatch):
     made, make = [], corpora._make_tokenizer
     monkeypatch.setattr(
-        corpora, "_make_tokenizer", lambda *given: made.append(1) or make(*given)
+        corpora, "_make_tokenizer", lambda *of: made.append(1) or make(*of)
     )
     monkeypatch.setattr(
         deca_runs, "ended", lambda *run: prepare_lib.prepare(*run) and {}
@@ -209,7 +208,7 @@ def test_deca_on_bert_begins_with_the_transformer(some, nltk_data, minilm, monke
 
     def ended(*of):
         prepared = prepare_lib.prepare(*of)
-        params.append(initial_params(prepared.config, prepared.encoder))
+        params.append(parameters.initial_params(prepared.config, prepared.encoder))
         return {"classification/accuracy": 0.8}
 
     monkeypatch.setattr(deca_runs, "ended", ended)

@@ -10,27 +10,15 @@ line. The counts are printed as one line of JSON.
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import docjax
 from docjax.errors import UserError
 
-if TYPE_CHECKING:
-    from docjax.types import Document, Qrels, Run
-
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
 WORDS = "bm25"
-
-
-class Judged(NamedTuple):
-    """What negatives are mined from; `documents` gives the corpus at every call."""
-
-    documents: "Callable[[], Iterator[Document]]"
-    queries: dict[str, str]
-    qrels: "Qrels"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,22 +39,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.model.search import search
+    from docjax.model import judged as judged_lib
     from docjax.retrieval import negatives
 
     _check(flags)
     data = Path(flags.data or flags.model)
-    judged = _of_run(data) if _is_run(data) else _of_folder(data, flags)
+    judged = (
+        judged_lib.of_run(data)
+        if _is_run(data)
+        else judged_lib.of_folder(data, flags.max_bad_fraction)
+    )
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == WORDS:
         made_by = WORDS
-        rank = lambda top: _by_words(judged, counts, top)
+        rank = judged_lib.by_words(judged, counts)
     else:
         model = docjax.load(flags.model)
         made_by = f"{flags.model} {model.fingerprint()}"
-        rank = lambda top: search(
-            model, judged.documents(), judged.queries, counts, top
-        )
+        rank = judged_lib.by_model(model, judged, counts)
     mined = negatives.mine(rank, judged.qrels, flags.top)
     documents = counts["documents"]
     negatives.write(mined, Path(flags.output), documents=documents, made_by=made_by)
@@ -91,51 +81,3 @@ def _check(flags: argparse.Namespace) -> None:
 
 def _is_run(folder: Path) -> bool:
     return (folder / "checkpoints").is_dir()
-
-
-def _of_folder(folder: Path, flags: argparse.Namespace) -> Judged:
-    from docjax.retrieval import collection
-
-    given = collection.read_judged(folder)
-    queries = {name: given.queries[name] for name in given.test}
-    documents = lambda: given.documents(flags.max_bad_fraction)
-    return Judged(documents, queries, given.test)
-
-
-def _of_run(run: Path) -> Judged:
-    """The documents that a run trains on."""
-    from docjax.parts import named
-    from docjax.retrieval import collection
-    from docjax.storage import json_file
-
-    config = json_file.read(run / "config.json")
-    source, holdout = (named.build(config[name]) for name in ("source", "holdout"))
-    trained = (config["splits"]["train"], None)
-
-    def documents() -> "Iterator[Document]":
-        for document in holdout(source) if holdout else source():
-            if config["transductive"] or document.split in trained:
-                yield document
-
-    _, queries, qrels = collection.of_documents(documents())
-    if not queries:
-        raise UserError(
-            f'{run}: none of its training documents has a "query": give --data a BEIR '
-            "folder, or a run whose documents have one"
-        )
-    return Judged(documents, queries, qrels)
-
-
-def _by_words(judged: Judged, counts: dict[str, Any], top: int) -> "Run":
-    from docjax.retrieval import bm25
-
-    documents = _counted(judged.documents(), counts)
-    return bm25.search(documents, judged.queries, top=top)
-
-
-def _counted(
-    documents: "Iterable[Document]", counts: dict[str, Any]
-) -> "Iterator[Document]":
-    for document in documents:
-        counts["documents"] += 1
-        yield document

@@ -78,7 +78,8 @@ def runs(tmp_path_factory) -> dict[str, Path]:
         config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
         config.limits.segment_tokens = 24  # few widths to compile
         found[name] = folder / name
-        params = initial_params(prepare(config, folder / name))
+        prepared = prepare(config, folder / name)
+        params = initial_params(prepared.config, prepared.encoder)
         saved = checkpoint.Checkpointer(folder / name / "checkpoints")
         saved.save(1, jax.tree.map(noise, params), {"step": np.zeros(())}, {})
         saved.close()

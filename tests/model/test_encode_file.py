@@ -315,7 +315,7 @@ def test_documents_come_from_standard_input_and_go_to_standard_output(
     given()
     output = tmp_path / "out.npy"
     code, out, err = run(capsys, tiny, "-", "--output", output)
-    assert code == 0 and "a stop loses all" in err
+    assert code == 0 and "a stop loses everything" in err
     assert json.loads(out)["documents"] == COUNT
     np.testing.assert_allclose(rows(output), vectors, atol=1e-5)
     ids = output.with_name("out.npy.ids.jsonl")

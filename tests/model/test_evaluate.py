@@ -9,7 +9,6 @@ import pytest
 import docjax
 from docjax import cli
 from docjax.errors import UserError
-from docjax.model import evaluate as module
 from docjax.model.document_model import DocumentModel
 from docjax.model.evaluate import evaluate_model
 from docjax.tasks import classification
@@ -153,7 +152,7 @@ def test_judged_documents_that_are_not_there_are_told(model, folder, tmp_path, c
 def test_labels_are_looked_at_before_anything_is_encoded(
     model, folder, tmp_path, monkeypatch, task, change, keywords, message
 ):
-    monkeypatch.setattr(module, "encode_once", None)
+    monkeypatch.setattr(DocumentModel, "encode_once", None)
     lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
     write(tmp_path / "all.jsonl", [json.loads(line) | change for line in lines])
     with pytest.raises(UserError, match=message):
@@ -190,7 +189,10 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
         (("--task", "clustering", "--data", "no.jsonl"), "no such file"),
         (("--task", "retrieval", "--data", "no"), "corpus.jsonl, queries.jsonl"),
         (("--task", "matching", "--data", "no.tsv"), "no.tsv"),
-        (("--task", "clustering", "--data", "a", "--shots", "3"), "is of few_shot"),
+        (
+            ("--task", "clustering", "--data", "a", "--shots", "3"),
+            "is an option of few_shot",
+        ),
         (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
     ],
 )

@@ -60,7 +60,8 @@ def trained(corpus, tmp_path_factory) -> Path:
 
 
 def test_only_the_other_parameters_change(corpus, trained, tmp_path):
-    before = initial_params(prepare(config(corpus), tmp_path / "other"))
+    other = prepare(config(corpus), tmp_path / "other")
+    before = initial_params(other.config, other.encoder)
     after = docjax.load(trained).params
     same = jax.tree.map(np.array_equal, before, after)
     assert all(jax.tree.leaves(same["segment"]))

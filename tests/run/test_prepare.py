@@ -266,4 +266,5 @@ def test_vectors_of_words_without_width_are_refused(tmp_path):
     found = deca.get_config("smoke")
     found.encoder.segment.width = 0
     with pytest.raises(UserError, match="encoder.segment.width 0"):
-        initial_params(prepare(found, tmp_path / "run"))
+        prepared = prepare(found, tmp_path / "run")
+        initial_params(prepared.config, prepared.encoder)

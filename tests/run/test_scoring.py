@@ -116,7 +116,7 @@ def test_every_document_is_encoded_once_for_all_tasks(plain, monkeypatch):
 
 def test_vectors_and_queries_are_those_of_the_model(plain, rows):
     run, params = plain
-    data, model = run.data(params), run.model(params)
+    data, model = run.data(params), run.prepared.model(params)
     assert isinstance(data, TaskData) and data.similarity == "cosine"
     texts = [
         rows[7]["query"],
@@ -161,11 +161,11 @@ def test_a_cap_on_segments_counts_units_only_where_each_is_a_segment(scoring):
     limits |= dict(training_units=2, training_segments=None)
     joined = dict(fn="docjax.data.segments.Joined")
     own, _ = scoring(limits=limits)
-    found = report._data(own, [])
+    found = report._data(own.prepared, [])
     assert found["train"]["units cut by the cap (2)"] == 16  # of three a document
     assert found["test"]["units cut by the cap (1)"] == 2 * 8
     own, _ = scoring(limits=limits, segments=joined)
-    found = report._data(own, [])
+    found = report._data(own.prepared, [])
     assert found["train"]["units cut by the cap (2)"] == 16
     assert set(found["test"]) == {"documents", "words", "units"}
 
