@@ -33,6 +33,7 @@ class ChunkEncoder(nn.Module):
     dropout: float = 0.1
 
     sparse = False
+    attends = False
 
     def setup(self) -> None:
         if self.attention not in ATTENTIONS:

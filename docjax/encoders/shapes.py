@@ -54,5 +54,5 @@ def _check_kind(encoder: Any, source: Path) -> None:
         raise UserError(
             f"{source}: encoder.document {type(encoder.document).__name__} gives no "
             "document vectors: take docjax.encoders.pooling.Mean or another class with "
-            "query, views and sparse"
+            "query, views, sparse and attends"
         )
