@@ -319,7 +319,7 @@ BAD = {
         "does not fit in memory",
     ),
     "an init that is not there": ({"init": "no/such/folder"}, "no/such/folder"),
-    "an interval of nothing": ({"log_every": 0}, "log_every 0 is not a number of at"),
+    "an interval of nothing": ({"log_every": 0}, "log_every 0 is not a whole number from 1"),
 }
 
 
