@@ -292,7 +292,7 @@ def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
 
 def test_a_saved_config_comes_back(tmp_path):
     node = ConfigDict(dict(a=dict(fn=INFONCE, text="é"), b=(1, 2.5), c=None))
-    json_file.write(tmp_path / "config.json", node)
+    json_file.write(tmp_path / "config.json", named.plain(node))
     assert json_file.read(tmp_path / "config.json") == named.plain(node)
 
 

@@ -319,7 +319,10 @@ BAD = {
         "does not fit in memory",
     ),
     "an init that is not there": ({"init": "no/such/folder"}, "no/such/folder"),
-    "an interval of nothing": ({"log_every": 0}, "log_every 0 is not a whole number from 1"),
+    "an interval of nothing": (
+        {"log_every": 0},
+        "log_every 0 is not a whole number from 1",
+    ),
 }
 
 
@@ -419,7 +422,7 @@ def test_missing_flags_are_named():
 def test_an_unknown_config_lists_the_shipped_ones():
     line = fails([sys.executable, "-m", "docjax.main", "--config=graph_robert:small"])
     assert "config 'graph_robert' is no Python file" in line
-    assert "deca, deca_bert, graph_roberta" in line
+    assert "colde, deca, deca_bert, dense_retrieval, docsplit, graph_roberta" in line
 
 
 def test_a_shipped_config_trains_from_any_folder_in_a_workdir_of_its_name(tmp_path):

@@ -140,6 +140,8 @@ def mesh(devices: int) -> Mesh:
 class Words(nn.Module):
     """The sum of a segment's word vectors, where a transformer would cost time."""
 
+    has_towers = False
+
     @nn.compact
     def __call__(self, tokens, lengths, places=None, keys=None):
         vectors = nn.Embed(VOCABULARY, 32, name="words")(tokens)

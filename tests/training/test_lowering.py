@@ -4,10 +4,10 @@ Encoders have two layers, and else the sizes of their config. Nothing is compile
 """
 
 import copy
-import importlib
+import itertools
 import json
 import re
-from pathlib import Path
+import runpy
 from typing import NamedTuple
 
 import jax
@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
+from docjax import config as config_lib
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
 from docjax.training import programs
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import Batch
-from docjax.views.replaced import Dropped
+from docjax.types import DOCUMENT, Batch, Graphs, Targets
 
-ROOT = Path(__file__).resolve().parents[2]
-NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+NAMES = sorted(config_lib.shipped())
 PLATFORMS = ("cpu", "cuda", "tpu")
 DEVICES, DOCUMENTS, SEGMENTS = 4, 8, 5  # of the mesh, a batch, a document
 ODD_WIDTHS = (7, 13, 129)
@@ -37,23 +37,26 @@ class Step(NamedTuple):
 
     encoder: DocumentEncoder
     objective: object
-    views: object
+    kinds: tuple[str, ...]  # of the views
 
     def params(self):
         return jax.eval_shape(lambda: fresh_params(self.encoder, 0))
 
     def cache(self) -> GradientCache:
         mesh = Mesh(np.array(jax.devices()[:DEVICES]), ("data",))
-        return GradientCache(self.encoder, self.objective, mesh, self.views.queries)
+        return GradientCache(self.encoder, self.objective, mesh, self.kinds)
 
     def batch(self) -> Batch:
         """A batch of DOCUMENTS documents, without micro-batches."""
-        vb, nodes = (self.views.count, DOCUMENTS), SEGMENTS + 1
+        vb, nodes = (len(self.kinds), DOCUMENTS), SEGMENTS + 1
         rows = shape(*vb, SEGMENTS, dtype=jnp.int32)
         adjacency = shape(*vb, nodes, nodes, dtype=bool)
         edges = shape(*vb, 9, 2, dtype=jnp.int32)
-        graph = (None, edges) if self.encoder.sparse else (adjacency, None)
-        return Batch((), rows, rows, *graph, labels=shape(DOCUMENTS, dtype=jnp.int32))
+        graphs = Graphs(edges=edges) if self.encoder.sparse else Graphs(adjacency)
+        places = shape(*vb, SEGMENTS, 2, dtype=jnp.int32)
+        labels = shape(DOCUMENTS, dtype=jnp.int32)
+        related = shape(DOCUMENTS, DOCUMENTS, dtype=bool)
+        return Batch((), rows, rows, places, graphs, Targets(labels, related))
 
 
 def step(config: dict) -> Step:
@@ -63,19 +66,20 @@ def step(config: dict) -> Step:
     node["segment"]["vocabulary"] = node["segment"]["vocabulary"] or 1000
     if "classes" in (node.get("head") or {}):
         node["head"]["classes"] = 20
-    encoder, views = named.build(node), named.build(config["views"])
-    if hasattr(views, "fitted"):  # to a corpus: any two views will do
-        views = Dropped()
-    return Step(encoder, named.build(config["objective"]), views)
+    objective = named.build(config["objective"])
+    if isinstance(objective, MaskedLM):
+        objective = objective.contrastive
+    views, examples = named.build(config["views"]), named.build(config["examples"])
+    kinds = [views.kinds if kind == DOCUMENT else (kind,) for kind in examples.kinds]
+    return Step(named.build(node), objective, tuple(itertools.chain(*kinds)))
 
 
 def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
     """The steps of all variants of some configs, those alike in `parts` once."""
     different = {}
     for name in names:
-        module = importlib.import_module(f"configs.{name}")
-        for variant in module.VARIANTS:
-            config = named.plain(module.get_config(variant))
+        for variant in runpy.run_path(str(config_lib.shipped()[name]))["VARIANTS"]:
+            config = named.plain(config_lib.load(name, variant))
             nodes = config["encoder"] | {"objective": config["objective"]}
             nodes["segment"] = nodes["segment"] | {"layers": 2, "dropout": 0.1}
             alike = json.dumps([nodes.get(part) for part in parts], sort_keys=True)
@@ -165,7 +169,8 @@ def contrast(one: Step) -> jax.stages.Traced:
     def loss(vectors, params, key):
         given = {"params": params}, vectors, key
         outputs = one.encoder.apply(*given, method="outputs")
-        return one.objective.contrastive(outputs)[0]
+        none = Targets(jnp.full(outputs.shape[1], -1))
+        return one.objective.contrastive(outputs, none)[0]
 
     key = jax.eval_shape(lambda: jax.random.key(0))
     vectors = shape(2, 5, one.encoder.segment.width)
