@@ -97,8 +97,9 @@ class ChunkEncoder(nn.Module):
         shape, (p, d) = vectors.shape[:-2], vectors.shape[-2:]
         rows, counts = vectors.reshape(-1, p, d), real.reshape(-1, p).sum(-1)
         read = dict(seq_lengths=jnp.maximum(counts, 1))
-        (_, last), _ = self.run_forwards(rows, **read)
-        (_, first), _ = self.run_backwards(rows, **read)
+        with jax.default_matmul_precision("highest"):  # the cells take no precision
+            (_, last), _ = self.run_forwards(rows, **read)
+            (_, first), _ = self.run_backwards(rows, **read)
         states = jnp.concatenate([last, first], axis=-1)
         states = jnp.where(counts[:, None] > 0, states, 0).reshape(*shape, -1)
         if keys is not None:  # [v b f]: a key is one example's

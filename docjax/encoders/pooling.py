@@ -62,7 +62,9 @@ class TrainingHead(nn.Module):
         self, vectors: Float[Array, "*s d"], key: jax.Array | None = None
     ) -> Float[Array, "*s d"]:
         del key
-        return jnp.tanh(nn.Dense(vectors.shape[-1], name="dense")(vectors))
+        return jnp.tanh(
+            nn.Dense(vectors.shape[-1], precision=EXACT, name="dense")(vectors)
+        )
 
 
 class Predictor(nn.Module):

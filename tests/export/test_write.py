@@ -453,7 +453,7 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch)
     assert metrics["step"] == 1
     assert docjax.load(run / "export").encode(["a gradient"]).shape == (1, 16)
     page = (run / "report" / "index.html").read_text()
-    assert '<section id="export">' in page and f"docjax.load(&#34;{run}/export" in page
+    assert '<section id="export">' in page and f'docjax.load("{run}/export' in page
     made = (run / "export/docjax.json").stat().st_ino
     main.run(config, run, "export")
     assert (run / "export/docjax.json").stat().st_ino == made  # once is enough
