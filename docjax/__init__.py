@@ -8,6 +8,8 @@ The names below are imported when they are first used; their types are in
 """
 
 import importlib
+from logging import root
+from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
@@ -24,13 +26,22 @@ __all__ = ["Document", "DocumentModel", "UserError", "config", "load", "train"]
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        value = getattr(_imported(_HOMES[name]), name)
     elif name == "config":
         value = importlib.import_module("docjax.config")
     else:
         raise AttributeError(f"module 'docjax' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _imported(module: str) -> ModuleType:
+    """The module. Orbax and Grain log while they are imported, which adds a handler to
+    Python's logging: it is taken off again."""
+    handlers = list(root.handlers)
+    found = importlib.import_module(module)
+    root.handlers[:] = handlers
+    return found
 
 
 def __dir__() -> list[str]:

@@ -30,7 +30,7 @@ from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
-from docjax.run import frozen
+from docjax.run import fields, frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import Prepared, prepare
@@ -148,6 +148,7 @@ def run(
       UserError: for a mistake in the config or the data, for a full or read-only disk,
         and if another process is at work in `workdir`.
     """
+    fields.resolve(config)  # a mistake in a field leaves no workdir behind
     with disk_errors.in_one_line(workdir), locked(workdir):
         return _run(config, workdir, mode, made_with)
 

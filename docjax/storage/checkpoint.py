@@ -6,21 +6,44 @@ and walks back to the newest good checkpoint: a flipped bit would be restored
 silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from logging import root
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 from absl import logging
 
 from docjax.errors import UserError
 from docjax.storage import disk_errors, manifest
 from docjax.storage.manifest import MANIFEST
 from docjax.storage.processes import wait
+
+
+@contextlib.contextmanager
+def _handlers_unchanged() -> Iterator[None]:
+    """Takes off the handler that a first message of Orbax adds to Python's logging."""
+    handlers = list(root.handlers)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+
+
+def _orbax() -> ModuleType:
+    """Orbax, which logs while it is imported."""
+    with _handlers_unchanged():
+        import orbax.checkpoint
+    return orbax.checkpoint
+
+
+ocp = _orbax()
 
 
 class Checkpointer:
@@ -121,6 +144,7 @@ class Checkpointer:
             manifest.seal(self.folder / str(step))
 
 
+@_handlers_unchanged()
 def restore_params(run: Path, params: Any) -> Any:
     """The parameters that a run ended with, like the tree `params`.
 
