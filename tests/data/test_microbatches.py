@@ -6,28 +6,6 @@ import numpy as np
 import pytest
 
 from docjax.data import microbatches as batches
-from docjax.types import Segments
-
-
-def document(*lengths: int, first: int = 1) -> Segments:
-    """Segments of these lengths whose tokens count up from `first`."""
-    return Segments(
-        np.arange(first, first + sum(lengths), dtype=np.int32),
-        np.cumsum([0, *lengths]),
-        np.stack([np.arange(len(lengths)) // 2, np.arange(len(lengths)) % 2], 1),
-        np.zeros((0, 2), np.int32),
-    )
-
-
-def documents(count: int, seed: int = 0) -> list[Segments]:
-    """Documents of 2 to 7 segments of 1 to 40 tokens; no two tokens are the same."""
-    generator, found, first = np.random.default_rng(seed), [], 1
-    for _ in range(count):
-        lengths = generator.integers(1, 41, generator.integers(2, 8))
-        found.append(document(*lengths, first=first))
-        first += lengths.sum()
-    return found
-
 
 # Widths.
 
@@ -67,7 +45,7 @@ def test_there_are_at_most_sixteen_widths():
 # Micro-batches and batches.
 
 
-def test_every_segment_lies_at_its_place_once_and_the_rest_is_empty():
+def test_every_segment_lies_at_its_place_once_and_the_rest_is_empty(documents):
     some = documents(9)
     widths = (8, 16, 24, 40)
     micro, place = batches.microbatches(some, lambda *_: 5, widths)
@@ -91,7 +69,7 @@ def test_every_segment_lies_at_its_place_once_and_the_rest_is_empty():
         assert (m.tokens[behind] == 0).all()
 
 
-def test_micro_batches_come_longest_first_at_the_narrowest_width():
+def test_micro_batches_come_longest_first_at_the_narrowest_width(documents):
     widths = (8, 16, 24, 40)
     micro, _ = batches.microbatches(documents(9), lambda *_: 5, widths)
     longest = [int(m.lengths.max()) for m in micro]
@@ -101,7 +79,7 @@ def test_micro_batches_come_longest_first_at_the_narrowest_width():
     assert all((m.lengths > 0).all() for m in micro[:-1])
 
 
-def test_the_height_may_follow_from_number_width_and_rest():
+def test_the_height_may_follow_from_number_width_and_rest(document):
     asked = []
 
     def height(number: int, width: int, remaining: int) -> int:
@@ -122,7 +100,7 @@ def test_round_up_gives_few_sizes_that_waste_less_than_a_quarter():
     assert batches.round_up(0) == 1
 
 
-def test_places_stay_with_their_segments():
+def test_places_stay_with_their_segments(documents):
     some = documents(9)
     micro, place = batches.microbatches(some, lambda *_: 5, (8, 16, 24, 40))
     found = np.concatenate([m.places for m in micro])[place]

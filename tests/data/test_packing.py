@@ -8,33 +8,15 @@ import pytest
 
 from docjax.data import graphs
 from docjax.data.packing import Layout, pack, padding
-from docjax.types import Segments, Targets
+from docjax.types import Targets
 
 NONE = Targets(np.array([-1]))
 
 
-def document(*lengths: int, first: int = 1) -> Segments:
-    """Segments of these lengths whose tokens count up from `first`."""
-    return Segments(
-        np.arange(first, first + sum(lengths), dtype=np.int32),
-        np.cumsum([0, *lengths]),
-        np.stack([np.arange(len(lengths)) // 2, np.arange(len(lengths)) % 2], 1),
-        np.zeros((0, 2), np.int32),
-    )
-
-
-def documents(count: int, seed: int = 0) -> list[Segments]:
-    """Documents of 2 to 7 segments of 1 to 40 tokens; no two tokens are the same."""
-    generator, found, first = np.random.default_rng(seed), [], 1
-    for _ in range(count):
-        lengths = generator.integers(1, 41, generator.integers(2, 8))
-        found.append(document(*lengths, first=first))
-        first += lengths.sum()
-    return found
-
-
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_batch_points_from_view_document_and_position_to_the_tokens(sparse):
+def test_a_batch_points_from_view_document_and_position_to_the_tokens(
+    sparse, documents
+):
     views = [(one, two) for one, two in zip(documents(6), documents(6, seed=1))]
     layout = Layout(4, (8, 40), 40, graphs.section, sparse)
     batch = pack(views, layout, Targets(np.arange(6)))
@@ -68,20 +50,20 @@ def test_a_batch_points_from_view_document_and_position_to_the_tokens(sparse):
     assert batch.targets.labels.tolist() == list(range(6))
 
 
-def test_a_batch_without_graph_and_labels():
+def test_a_batch_without_graph_and_labels(document):
     batch = pack([(document(2, 3),)], Layout(2, (8,), 8), NONE)
     assert batch.graphs.adjacency is None and batch.graphs.edges is None
     assert batch.targets.labels.tolist() == [-1]
     assert batch.rows.shape == (1, 1, 2)
 
 
-def test_padding_counts_positions_with_and_without_a_token():
+def test_padding_counts_positions_with_and_without_a_token(document):
     batch = pack([(document(8, 3, 1),)], Layout(2, (4, 8), 8), NONE)
     assert [m.tokens.shape for m in batch.microbatches] == [(2, 8), (2, 4)]
     assert padding(batch) == (24, 12)
 
 
-def test_every_tower_has_micro_batches_of_its_own():
+def test_every_tower_has_micro_batches_of_its_own(documents):
     views = [(one, two) for one, two in zip(documents(6), documents(6, seed=1))]
     batch = pack(views, Layout(4, (8, 40), 40, towers=(1, 0)), Targets(np.arange(6)))
     start, tower_of = 0, {}
@@ -100,6 +82,6 @@ def test_every_tower_has_micro_batches_of_its_own():
             assert flat[row] == one.tokens[one.offsets[p] : one.offsets[p + 1]].tolist()
 
 
-def test_a_segment_that_a_view_made_longer_takes_the_width_of_the_limit():
+def test_a_segment_that_a_view_made_longer_takes_the_width_of_the_limit(document):
     batch = pack([(document(12, 3),)], Layout(2, (4, 8), 16), NONE)
     assert [m.tokens.shape for m in batch.microbatches] == [(2, 16)]
