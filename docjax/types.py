@@ -283,6 +283,7 @@ class SegmentEncoder(Protocol):
     """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
 
     has_towers: bool  # there are several, and each view says which one reads it
+    masked_lm: bool  # it has `token_loss`: it predicts masked tokens
 
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None

@@ -19,6 +19,7 @@ class Towers(nn.Module):
     """
 
     has_towers = True
+    masked_lm = False  # neither predicts tokens
     encoder: nn.Module
     by: str = "kind"
 

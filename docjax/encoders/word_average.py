@@ -19,7 +19,7 @@ class WordAverage(nn.Module):
     be predicted, which only training reads: it works without.
     """
 
-    has_towers = False
+    has_towers = masked_lm = False
     vocabulary: int
     width: int = 100
 

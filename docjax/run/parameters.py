@@ -50,7 +50,7 @@ def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
     segment = encoder.segment
     towers = segment.has_towers
     module = segment.encoder if towers else segment
-    loaded = weights.load(init, masked_lm=getattr(module, "masked_lm", False))
+    loaded = weights.load(init, masked_lm=module.masked_lm)
     wrong = [
         f"{key} {getattr(module, key, None)!r} (it has {value!r})"
         for key, value in loaded.keywords.items()

@@ -148,7 +148,7 @@ def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
       UserError: for a tokenizer without mask token, or an encoder that cannot predict.
     """
     segment, tokenizer = prepared.encoder.segment, prepared.tokenizer
-    if not getattr(segment, "masked_lm", False):
+    if not segment.masked_lm:
         raise UserError(
             "objective masked_lm predicts tokens: set --config.encoder.segment.masked_lm "
             "to True, of one docjax.encoders.transformer.Transformer"

@@ -140,7 +140,7 @@ def mesh(devices: int) -> Mesh:
 class Words(nn.Module):
     """The sum of a segment's word vectors, where a transformer would cost time."""
 
-    has_towers = False
+    has_towers = masked_lm = False
 
     @nn.compact
     def __call__(self, tokens, lengths, places=None, keys=None):
