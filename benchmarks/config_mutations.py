@@ -12,13 +12,13 @@ for one step by `python -m docjax.main`.
 
 import argparse
 import collections
+import contextlib
 import copy
 import importlib
 import inspect
 import json
 import math
 import pkgutil
-import runpy
 import subprocess
 import sys
 import tempfile
@@ -34,7 +34,7 @@ import docjax
 from docjax import config as config_lib
 from docjax.errors import UserError
 from docjax.parts import named
-from docjax.run import continued, fields
+from docjax.run import fields, prepare
 from docjax.run.places import Part
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,9 +92,10 @@ def file_text(config: Any) -> str:
 
 def read(path: Path) -> fields.RunConfig:
     """What a run does with a config file before it reads the corpus."""
-    config = fields.resolve(runpy.run_path(str(path))["get_config"]())
-    continued.check_compared(config)
-    continued.check_encoder(config)
+    given = config_lib.load(path)
+    config = fields.resolve(given)
+    with contextlib.suppress(UserError):  # a file that a shipped config leaves open
+        prepare.checked(given, path.with_suffix(".run"))
     again = fields.resolve(json.loads(json.dumps(config.to_json())))
     assert again == config, "config.json holds another config"
     return config

@@ -21,6 +21,7 @@ everything in seconds.
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
@@ -70,7 +71,9 @@ def get_config(variant: str = "") -> ConfigDict:
     config.microbatch = 75
     config.epochs = 25
     config.evaluate_every = config.checkpoint_every = None
-    config.tasks = dict(matching=dict(fn="docjax.tasks.matching.Matching"))
+    config.tasks = dict(
+        matching=dict(fn="docjax.tasks.matching.Matching", path=placeholder(str))
+    )
     config.init = "bert-base-uncased"
     return vary(config, variant, small, demo, smoke)
 

@@ -10,12 +10,14 @@ Expected (Table 4): MRR@100 of MS MARCO documents 34.85 %, with BM25 37.60 %.
   docjax mine bm25 --data msmarco --output negatives.jsonl
   python -m docjax.main --config=configs/dense_retrieval.py --workdir=runs/dense \
       --config.source.path=msmarco/corpus.jsonl --config.examples.path=msmarco \
+      --config.tasks.retrieval.path=msmarco \
       --config.examples.negatives=negatives.jsonl --config.init=runs/retrieval
   docjax mine runs/dense --data msmarco --output own.jsonl
 
 The third line mines the negatives of a second run, which begins with `init=runs/dense`.
-Without `examples.path` the queries are the documents' own `query` fields; without
-`examples.negatives` BM25 mines them at the beginning.
+Without `examples.path` (training) and `tasks.retrieval.path` (evaluation) the queries are
+the documents' own `query` fields; without `examples.negatives` BM25 mines them at the
+beginning.
 
 Variants: `small`, a small encoder and its own tokenizer from scratch; `demo`, that on the
 docstrings of the installed Python packages, whose summary lines are the queries and whose
@@ -43,7 +45,9 @@ def get_config(variant: str = "") -> ConfigDict:
     config.batch = 128
     config.microbatch = 128
     config.evaluate_every = config.checkpoint_every = None
-    config.tasks = dict(retrieval=dict(fn="docjax.tasks.retrieval.Retrieval"))
+    config.tasks = dict(
+        retrieval=dict(fn="docjax.tasks.retrieval.Retrieval", path=placeholder(str))
+    )
     return vary(config, variant, small, demo, smoke)
 
 

@@ -5,13 +5,13 @@ Exit codes: 0 done; 2 a mistake in a flag, a model or the data, one line says wh
 """
 
 import argparse
-import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from docjax.errors import UserError
+from docjax.storage import disk_errors
 
 COMMANDS = (
     "augment",
@@ -41,10 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has closed it
         _leave_output()
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        found = disk_errors.cause(error)
+        if found is None:
             raise
         _leave_output()
-        print("docjax: no space is left for the output", file=sys.stderr)
+        print(f"docjax: {found.path or 'the output'}: {found.line}", file=sys.stderr)
         return 2
     return 0
 

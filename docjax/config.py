@@ -49,9 +49,11 @@ def load(name: str | Path, variant: str = "") -> ml_collections.ConfigDict:
       UserError: for an unknown name or variant, and for a file that fails.
     """
     path, own = find(name)
-    module = _module(path)
-    variant = variant or own
-    config = module.get_config(variant) if variant else module.get_config()
+    if variant and own:
+        raise UserError(
+            f"config {name} has the variant {own!r}, and {variant!r} beside"
+        )
+    config = _called(path, variant or own)
     if not isinstance(config, ml_collections.ConfigDict):
         raise UserError(
             f"{path}: get_config gives a {type(config).__name__}, not a ConfigDict"
@@ -90,22 +92,22 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.py"))}
 
 
-def _module(path: Path) -> types.ModuleType:
-    """The module in a config's file; it is not kept in `sys.modules`.
+def _called(path: Path, variant: str) -> Any:
+    """What `get_config` of a config's file gives; no module is left in `sys.modules`.
 
     Raises:
-      UserError: if it cannot be read, or has no `get_config`.
+      UserError: if the file cannot be read, fails, or has no `get_config`.
     """
     module = types.ModuleType(f"{path.stem}_config")
     module.__file__ = str(path)
     try:
         code = compile(path.read_bytes(), path, "exec")
         exec(code, vars(module))  # noqa: S102  a config file is a program
+        if not callable(getattr(module, "get_config", None)):
+            raise UserError(f"{path}: has no function get_config")
+        return module.get_config(variant) if variant else module.get_config()
     except UserError:
         raise
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"{path}: {type(error).__name__}: {reason}") from error
-    if not callable(getattr(module, "get_config", None)):
-        raise UserError(f"{path}: has no function get_config")
-    return module

@@ -27,6 +27,7 @@ from ml_collections import ConfigDict, config_flags
 from docjax import config as config_lib
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
+from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
@@ -62,7 +63,7 @@ def main(argv: list[str]) -> int:
             join_cluster()
         elif FLAGS.mode == "train":
             _use_cores(FLAGS.config)
-        made_with = shlex.join(["python", "-m", "docjax.main", *sys.argv[1:]])
+        made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags()])
         metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with)
         if jax.process_index() == 0:
             with disk_errors.in_one_line(Path("standard output")):
@@ -149,6 +150,8 @@ def run(
         and if another process is at work in `workdir`.
     """
     fields.resolve(config)  # a mistake in a field leaves no workdir behind
+    if mode != "train" and not fields.is_run(str(workdir)):
+        raise UserError(f"--workdir {workdir}: no trained run is there; train it first")
     with disk_errors.in_one_line(workdir), locked(workdir):
         return _run(config, workdir, mode, made_with)
 
@@ -166,7 +169,7 @@ def _run(
         mesh = sharding.mesh()
         loop.train(prepared, _trainer(prepared, mesh), mesh, Scoring(prepared, mesh))
     after = trained_params(workdir, prepared.encoder)
-    local = Scoring(prepared, jax.sharding.Mesh(jax.local_devices(), ("data",)))
+    local = Scoring(prepared, local_mesh())
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if not metrics:
         raise UserError(
@@ -187,7 +190,7 @@ def _run(
 
 
 def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
-    """The one that the objective asks for."""
+    """The trainer of words or of vectors, as the objective asks."""
     objective = prepared.config.objective.build()
     kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
     return kind(prepared, objective, mesh)
@@ -233,6 +236,17 @@ class _ConfigParser(flags.ArgumentParser):
 
     def parse(self, argument: str) -> ConfigDict:
         return config_lib.load(argument).lock()
+
+
+def _training_flags() -> list[str]:
+    """The flags of the command that trains: those of this one without --mode."""
+    flags, rest = [], iter(sys.argv[1:])
+    for flag in rest:
+        if flag.lstrip("-") == "mode":
+            next(rest, None)
+        elif not flag.lstrip("-").startswith("mode="):
+            flags.append(flag)
+    return flags
 
 
 def _workdir() -> Path:

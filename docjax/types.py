@@ -18,6 +18,7 @@ Axis letters, the same in every annotation, docstring and einsum string:
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -182,8 +183,8 @@ class Masked(NamedTuple):
     """A micro-batch some of whose tokens are to be predicted; no document reads it."""
 
     microbatch: Microbatch  # with the masked tokens
-    positions: np.ndarray | jax.Array  # int32 [n k], of the tokens to predict
-    answers: np.ndarray | jax.Array  # int32 [n k], -1 behind the last
+    positions: np.ndarray | jax.Array  # int32 [n a], of the tokens to predict
+    answers: np.ndarray | jax.Array  # int32 [n a], -1 behind the last
 
 
 class Graphs(NamedTuple):
@@ -222,6 +223,9 @@ class Batch(NamedTuple):
     masked: tuple[Masked, ...] = ()
     answers: np.ndarray | jax.Array | float = 0.0  # [], tokens to predict
     vectors: np.ndarray | jax.Array | None = None  # float32 [micro-batches n d]
+    cut: int | None = (
+        None  # tokens beyond `limits.training_segments`; not on the device
+    )
 
 
 class Embeddings(NamedTuple):
@@ -258,6 +262,29 @@ class SegmentCutter(Protocol):
 
 
 @runtime_checkable
+class ExampleMaker(Protocol):
+    """Which documents a loss compares: a class of `docjax.data.examples` or
+    `docjax.retrieval.judged_queries`."""
+
+    kinds: tuple[str, ...]  # of each slot, DOCUMENT or QUERY
+
+    def files(self) -> tuple[Path, ...]:
+        """The files that the examples depend on; a run goes on with the same bytes.
+
+        Raises UserError if a file is missing, before the corpus is read.
+        """
+        ...
+
+    def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
+        """The queries as documents, for a corpus of their own; none without a slot."""
+        ...
+
+    def among(self, known: Any) -> Any:
+        """The `docjax.data.examples.Examples` of what `Known` there holds."""
+        ...
+
+
+@runtime_checkable
 class Views(Protocol):
     """Training-time versions of a document: a class of `docjax.views`."""
 
@@ -269,11 +296,20 @@ class Views(Protocol):
         self, units: Units, generator: np.random.Generator
     ) -> tuple[Units, ...]: ...
 
-    def check(self) -> None:
-        """Raises UserError if a file is missing, before the corpus is read."""
+
+@runtime_checkable
+class ViewMaker(Protocol):
+    """Views as a config names them: before they know the words of a corpus."""
+
+    kinds: tuple[str, ...]
+    least_units: int
+    many_documents: bool
+
+    def files(self) -> tuple[Path, ...]:
+        """As those of `ExampleMaker`."""
         ...
 
-    def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> "Views":
+    def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> Views:
         """The views for the words of a corpus, of those documents or of all."""
         ...
 
@@ -323,6 +359,19 @@ class Objective(Protocol):
     def __call__(
         self, vectors: Any, targets: Targets
     ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+@runtime_checkable
+class ObjectiveWithMemory(Protocol):
+    """A loss that remembers earlier batches; `State.memory` holds what it remembers."""
+
+    def begin(self, examples: int, width: int) -> Any:
+        """The memory before the first batch, of so many examples and numbers."""
+        ...
+
+    def __call__(
+        self, vectors: Any, targets: Targets, memory: Any
+    ) -> tuple[jax.Array, dict[str, jax.Array], Any]: ...
 
 
 @runtime_checkable
@@ -390,6 +439,15 @@ class State(NamedTuple):
 
 
 @runtime_checkable
+class RowOptimizer(Protocol):
+    """Updates the rows of tables that a gradient names: of `docjax.training.rows`."""
+
+    def init(self, table: Any) -> Any: ...
+
+    def update(self, *arguments: Any) -> Any: ...
+
+
+@runtime_checkable
 class Trainer(Protocol):
     """One way to train: made with all it needs, and driven by `training/loop.py`."""
 
@@ -406,7 +464,8 @@ class Trainer(Protocol):
     ) -> tuple[State, dict[str, jax.Array]]: ...
 
     def measure(self, batch: Any) -> dict[str, int]:
-        """Counts of a batch that add up over steps: tokens, and places computed."""
+        """Counts of a batch that add up over steps: tokens, places computed, and
+        perhaps tokens cut."""
         ...
 
     def documents(self, step: int) -> list[str]:

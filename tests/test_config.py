@@ -365,6 +365,8 @@ def test_a_config_is_loaded_in_the_variant_that_is_named():
         ("def get_config(:", "SyntaxError"),
         ("x = 1", "has no function get_config"),
         ("def get_config(): return {}", "get_config gives a dict, not a ConfigDict"),
+        ("def get_config(): confg.batch = 3", "NameError: name 'confg' is not defined"),
+        ("def get_config(): return 1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
 def test_a_config_file_that_fails_is_one_line(text, message, tmp_path):
@@ -373,3 +375,12 @@ def test_a_config_file_that_fails_is_one_line(text, message, tmp_path):
     with pytest.raises(UserError) as error:
         config.load(path)
     assert one_line(error).startswith(f"{path}: ") and message in str(error.value)
+
+
+def test_a_variant_is_given_once(tmp_path):
+    with pytest.raises(UserError, match="has the variant 'small', and 'demo' beside"):
+        config.load("graph_roberta:small", variant="demo")
+    path = tmp_path / "mine.py"
+    path.write_text("def get_config(): pass")
+    with pytest.raises(UserError, match="takes 0 positional arguments but 1 was given"):
+        config.load(path, variant="small")

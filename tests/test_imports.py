@@ -44,9 +44,9 @@ MAY_IMPORT = {
     "sklearn": {"model"},
     "mteb": {"model"},
     "serve": {"data", "explain", "model"},
-    "commands": PARTS | MODELS | {"explain", "serve", "storage"},
+    "commands": PARTS | MODELS | {"explain", "run", "serve", "storage"},
     "main": {"export", "model", "objectives", "run", "storage", "training"},
-    "cli": {"commands"},
+    "cli": {"commands", "storage"},
     "__main__": {"cli"},
 }
 EXTRA = {"mteb", "serve"}  # units that need the extra of their name
@@ -227,3 +227,9 @@ def test_every_imported_library_is_declared():
         assert libraries(needed, homes) <= required | own, path
         units = {unit(name) for name in imported(needed) if name.startswith("docjax")}
         assert units & EXTRA <= {here}, path
+
+
+def test_every_package_is_installed():
+    """A folder without __init__.py would be missing in the wheel."""
+    folders = {path.parent for path in FILES}
+    assert [path for path in folders if not (path / "__init__.py").exists()] == []

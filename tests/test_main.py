@@ -466,6 +466,8 @@ try:
     docjax.train(config, sys.argv[2] + "-other")
 except docjax.UserError as error:
     assert "is larger than the" in str(error)
+else:
+    raise AssertionError("a batch larger than the corpus was trained on")
 assert state() == before, (before, state())
 """
 

@@ -39,15 +39,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.model import judged as judged_lib
-    from docjax.retrieval import negatives
+    from docjax.retrieval import collection, negatives
+    from docjax.run import judged as judged_lib
 
     _check(flags)
     data = Path(flags.data or flags.model)
     judged = (
         judged_lib.of_run(data)
         if _is_run(data)
-        else judged_lib.of_folder(data, flags.max_bad_fraction)
+        else collection.read_judged(data, flags.max_bad_fraction)
     )
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == WORDS:

@@ -35,6 +35,7 @@ class Corpus:
     all: it is written under another name, and renamed at the end.
 
     Attributes:
+      fingerprint: of what the corpus was made from.
       ids, labels, splits: of each document, in the order of the source.
       words: of each document, int64.
       lengths: tokens of each unit of the corpus, int64.
@@ -49,6 +50,7 @@ class Corpus:
         if facts is None:
             raise UserError(f"{folder}: no corpus there, or one of another version")
         self.folder, self._summary = folder, facts["summary"]
+        self.fingerprint: str = facts["fingerprint"]
         try:
             self._arrays = corpus_files.read_arrays(folder)
             self.ids, self.labels, self.splits, self.words = corpus_files.read_rows(
@@ -190,11 +192,6 @@ class Corpus:
             for row, detail in enumerate(corpus_files.read_details(self.folder))
         ]
 
-    @functools.cached_property
-    def queries(self) -> list[str | None]:
-        """The query that each document answers, if it has one."""
-        return [detail.query for detail in corpus_files.read_details(self.folder)]
-
     def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
         """This corpus, its units with their vectors."""
         found = copy.copy(self)
@@ -217,9 +214,9 @@ def fingerprint(
 ) -> str:
     """What a corpus on disk depends on, as one sha256.
 
-    That is: the functions with their keywords, as `docjax.config.build` binds them, the
-    stamp of the source (sizes and times of files, versions of packages), the tokenizer,
-    the limit, and the format. With `content`, the bytes of files take the place of
+    That is: the functions with their keywords, as `docjax.parts.named.build` binds
+    them, the stamp of the source (sizes and times of files, versions of packages), the
+    tokenizer, the limit, and the format. With `content`, the bytes of files take the place of
     their sizes and times: equal for copies, but all of them are read.
     """
     parts = [_part(source, content), _part(units, content), tokenizer.sha256, limit]

@@ -69,8 +69,8 @@ def write(
             headings = [section.heading for section in document.sections]
             detail = [document.query, document.links, headings]
             details.write(json.dumps(detail) + "\n")
-    prints = {"fingerprint": fingerprint, "contents": contents}
-    write_facts(folder, {"format": FORMAT, **prints, "summary": tally.summary()})
+    made_of = {"fingerprint": fingerprint, "contents": contents}
+    write_facts(folder, {"format": FORMAT, **made_of, "summary": tally.summary()})
     return tally.summary()
 
 

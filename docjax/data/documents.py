@@ -91,7 +91,7 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
     try:
         return raw.decode(encoding).removeprefix("\ufeff")
     except LookupError:
-        raise UserError(f"encoding={encoding!r}: Python knows no such one") from None
+        raise UserError(f"encoding={encoding!r}: Python has no such encoding") from None
     except UnicodeDecodeError as error:
         reason = "invalid UTF-8" if error.encoding == "utf-8" else "invalid encoding"
         detail = f"byte {error.start} is not {error.encoding} ({error.reason})"

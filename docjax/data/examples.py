@@ -58,6 +58,7 @@ class Known:
       queries: a corpus of queries, for examples with a slot for them.
       documents: the rows of the documents that training reads.
       labels: the class number of each document of the corpus, -1 without.
+      seed: of what is drawn.
     """
 
     run: Path
@@ -66,6 +67,7 @@ class Known:
     queries: Corpus | None
     documents: Int[np.ndarray, " b"]
     labels: Int[np.ndarray, " c"]
+    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +87,14 @@ class Documents:
                 "or leave it out"
             )
 
+    def files(self) -> tuple[Path, ...]:
+        """The documents alone say which examples there are."""
+        return ()
+
+    def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
+        """There are no queries."""
+        return iter(())
+
     def among(self, known: Known) -> Examples:
         """One example for each document that training reads."""
         rows = known.documents
@@ -94,19 +104,41 @@ class Documents:
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Pairs of similar documents, from a table of split, source, target and label."""
+    """Pairs of similar documents, from a table of split, source, target and label.
+
+    A document of the batch that any pair calls similar to a row's document is no
+    negative of that row.
+    """
 
     path: str | None = None
     kinds = (DOCUMENT, DOCUMENT)
+
+    def files(self) -> tuple[Path, ...]:
+        """The table. Raises UserError if it is missing."""
+        if self.path is None:
+            raise UserError("Pairs needs a table of pairs: --config.examples.path=FILE")
+        if not Path(self.path).is_file():
+            raise UserError(f"pairs {self.path}: no such file")
+        return (Path(self.path),)
+
+    def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
+        """There are no queries."""
+        return iter(())
 
     def among(self, known: Known) -> Examples:
         """The similar pairs of the split "train", with the label of the source.
 
         Pairs of documents that training does not read are left out.
+
+        Raises:
+          UserError: for a damaged table, one without such pairs, and one that names
+            unknown documents.
         """
-        if self.path is None:
-            raise UserError("Pairs needs a table of pairs: --config.examples.path=FILE")
         rows = np.array(self._rows(known.corpus.ids), int).reshape(-1, 2)
+        similar: defaultdict[int, set[int]] = defaultdict(set)
+        for one, other in rows.tolist():
+            similar[one] |= {one, other}
+            similar[other] |= {one, other}
         inside = np.isin(rows, known.documents).all(axis=1)
         if not inside.all():
             logging.warning(
@@ -115,17 +147,28 @@ class Pairs:
                 len(rows),
             )
         rows = rows[inside]
-        return Examples(self.kinds, rows, known.labels[rows[:, 0]])
+        related = functools.partial(relation, similar)
+        return Examples(self.kinds, rows, known.labels[rows[:, 0]], related)
 
     def _rows(self, ids: Sequence[str]) -> list[list[int]]:
-        """The two rows of each pair. Raises UserError for an unknown document."""
-        pairs = read_pairs(Path(self.path)).get("train", [])
-        names = [(pair.source, pair.target) for pair in pairs if pair.similar]
+        """The two rows of each similar pair of the split "train"."""
+        (file,) = self.files()
+        pairs = read_pairs(file)
+        train = pairs.get("train", [])
+        names = [(pair.source, pair.target) for pair in train if pair.similar]
+        if not names:
+            raise UserError(
+                f'{file}: no pair of the split "train" has the label 1; its splits are '
+                f"{', '.join(pairs)}"
+            )
+        if len(names) < len(train):
+            different = len(train) - len(names)
+            logging.warning("%d pairs have the label 0: not trained on", different)
         rows = {name: row for row, name in enumerate(ids)}
         unknown = sorted({name for pair in names for name in pair} - set(rows))
         if unknown:
             raise UserError(
-                f"{self.path}: {len(unknown)} of its documents are not in the corpus, "
+                f"{file}: {len(unknown)} of its documents are not in the corpus, "
                 f"{unknown[0]!r} is the first: give the source that holds them"
             )
         return [[rows[name] for name in pair] for pair in names]
@@ -139,8 +182,9 @@ def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Related:
     """
     links = corpus.links
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
-    for row in documents.tolist():
-        for other in links[row].tolist():
+    read = set(documents.tolist())
+    for row in read:
+        for other in read & set(links[row].tolist()):
             neighbours[row].add(other)
             neighbours[other].add(row)
     if not neighbours:

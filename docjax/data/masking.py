@@ -19,7 +19,7 @@ SHOWN, CHANGED = 0.8, 0.9  # below the first: mask token; below the second: anot
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Chooses `rate` of the tokens of each segment, one at least.
+    """Chooses `rate` of the tokens of each segment's text, one at least.
 
     Attributes:
       mask: the id of the mask token.
@@ -63,12 +63,17 @@ class Masking:
 
     def _wide(self, group: Group) -> Group:
         """The shape of a group's answers."""
-        return group._replace(width=int(self._counts(np.array([group.width]))[0]))
+        return group._replace(width=self.most(group.width))
+
+    def most(self, width: int) -> int:
+        """Tokens to choose from the longest segment of a micro-batch of this width."""
+        return int(self._counts(np.array([width]))[0])
 
     def _counts(self, lengths: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-        """Tokens to choose from segments with so many tokens."""
-        wanted = np.maximum(np.round(self.rate * lengths), 1).astype(np.int64)
-        return np.minimum(wanted, np.maximum(lengths - self.frame.special, 0))
+        """Tokens to choose from segments with so many tokens, special ones included."""
+        text = np.maximum(lengths - self.frame.special, 0)
+        wanted = np.maximum(np.round(self.rate * text), 1).astype(np.int64)
+        return np.minimum(wanted, text)
 
     def _chosen(
         self, lengths: Int[np.ndarray, " n"], generator: np.random.Generator

@@ -1,8 +1,8 @@
 """What a record says of a document, and how a document is cut: Python alone.
 
 `docjax export` puts this file into the folders it writes, so that sentence-transformers
-reads and cuts documents as docjax does; docjax does so by `documents.py` and
-`segments.py`. A document is anything with a title and sections.
+reads and cuts documents as docjax does; docjax itself calls this file from
+`documents.py` and `units.py`. A document is anything with a title and sections.
 """
 
 from collections.abc import Iterator, Mapping

@@ -60,23 +60,24 @@ class Reader:
 
     def read(
         self, slots: tuple[str, ...], rows: Int[np.ndarray, " s"], epoch: int
-    ) -> list[Segments]:
-        """The segments of all views of one example.
+    ) -> tuple[list[Segments], int]:
+        """The segments of all views of one example, and the tokens beyond `most`.
 
         The views of a document depend on (seed, epoch, row) alone.
         """
-        found: list[Segments] = []
+        read: list[Segments] = []
+        cut = 0
         for slot, row in zip(slots, rows.tolist()):
             units, frame = self.corpora[slot][row], self.frames[slot]
             if slot != DOCUMENT:
-                found.append(segments(units, OneEach(), frame).first(1))
+                read.append(segments(units, OneEach(), frame).first(1))
                 continue
             generator = np.random.default_rng((self.seed, epoch, row))
-            views = self.views(first_units(units, self.units), generator)
-            found += [
-                segments(view, self.cutter, frame).first(self.most) for view in views
-            ]
-        return found
+            for view in self.views(first_units(units, self.units), generator):
+                whole = segments(view, self.cutter, frame)
+                read.append(whole.first(self.most))
+                cut += len(whole.tokens) - len(read[-1].tokens)
+        return read, cut
 
     def widths(self, examples: Examples) -> tuple[int, ...]:
         """At most SHAPES widths of micro-batches, chosen by a sample of the examples.
@@ -93,7 +94,7 @@ class Reader:
         """The views of at most SAMPLE examples, evenly spread."""
         every = -(-len(examples) // SAMPLE)
         for rows in examples.rows[::every]:
-            yield from self.read(examples.kinds, rows, 0)
+            yield from self.read(examples.kinds, rows, 0)[0]
 
     def _longest(self, slots: tuple[str, ...]) -> int:
         """The most tokens that a segment can have."""
@@ -167,11 +168,13 @@ class _Maker:
         spec, examples = self.batches, self.batches.examples
         epoch = step // spec.epoch_steps
         rows = examples.rows[chosen]
-        views = [spec.reader.read(examples.kinds, row, epoch) for row in rows]
+        read = [spec.reader.read(examples.kinds, row, epoch) for row in rows]
+        views, cut = zip(*read, strict=True)
         related = examples.related(rows) if examples.related else None
         targets = Targets(examples.labels[chosen].astype(np.int32), related)
         generator = np.random.default_rng((spec.reader.seed, step, 2))
-        return pack(views, spec.layout, targets, spec.masking, generator), rows
+        batch = pack(views, spec.layout, targets, spec.masking, generator)
+        return batch._replace(cut=sum(cut)), rows
 
 
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:

@@ -20,10 +20,12 @@ def adjectives_and_verbs(
     documents: Int[np.ndarray, " b"] | None,
     tagger: Tagger,
 ) -> set[str]:
-    """Of the words with these ids, those that are so more often than not.
+    """The words tagged adjective or verb in most of up to OCCURRENCES occurrences.
 
-    In evenly spread documents of the given ones (None: of all), with so many words at
-    most: all large corpora cost the same.
+    Args:
+      wanted: the ids of the words to look at.
+      documents: the documents to read, by number (None: all). Evenly spread documents
+        with about READ words are read, so that all large corpora cost the same.
     """
     documents = np.arange(len(corpus)) if documents is None else documents
     every = -(-int(corpus.sizes(documents).sum()) // READ)
@@ -43,10 +45,8 @@ def adjectives_and_verbs(
 
 
 def _tagged(place: int, read: Units, words: Vocabulary, tagger: Tagger) -> bool:
-    """Whether the word at `place` is an adjective or a verb among its neighbours.
-
-    Those of its unit.
-    """
+    """Whether the word at `place` is an adjective or a verb among the words of its
+    unit."""
     number = np.searchsorted(read.offsets, place, side="right")
     start = max(place - BEFORE, int(read.offsets[number - 1]))
     end = min(place + AFTER + 1, int(read.offsets[number]))

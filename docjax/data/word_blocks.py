@@ -3,7 +3,7 @@
 A block holds the words of several documents one after the other, `window` places apart
 and as many before its end, so that no window reaches into another document. A document
 that does not fit into the rest of a block goes on in the next; the words drawn for it
-come from the whole of it. Of a document, those words count that `subsampled` keeps.
+come from the whole of it. Only words kept by `subsampled` are used.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ GROUP = 8
 
 
 class Blocks(NamedTuple):
-    """The words of some documents; the letters are those of `docjax.types`, and
+    """The words of some documents; here the letters of the axes are
 
     r  blocks; i  places of a column; n  columns of a block; p  documents of a block;
     s  words drawn for one; k  noise words of a place.
@@ -42,9 +42,10 @@ class Blocks(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The words of the documents' views, `GROUP` of them together; the letters are
+    """The words of the documents' views, `GROUP` of them together; here the letters are
 
-    q  chunks; g  groups of a chunk; v  views; b  documents of the step.
+    q  chunks; g  groups of a chunk; w  words of a group; v  views; b  documents of the
+    step.
     """
 
     words: Int[np.ndarray, "q g w"]  # 0 behind the last of a document

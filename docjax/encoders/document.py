@@ -120,8 +120,8 @@ class DocumentEncoder(nn.Module):
         tokens: Int[Array, "n t"],
         lengths: Int[Array, " n"],
         places: Int[Array, "n 2"],
-        positions: Int[Array, "n k"],
-        answers: Int[Array, "n k"],
+        positions: Int[Array, "n a"],
+        answers: Int[Array, "n a"],
         keys: jax.Array | None = None,
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The sum of the losses of masked tokens, and how many are predicted right."""

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 from flax.traverse_util import flatten_dict
 
+from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
@@ -42,6 +43,14 @@ def shapes(encoder: Any, source: Path) -> Any:
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{source}: no such encoder ({reason})") from None
+
+
+def segment_is_frozen(encoder: DocumentEncoder) -> bool:
+    """Whether `frozen` names all parameters of the segment encoder."""
+    if not encoder.frozen:
+        return False
+    params = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    return "segment" not in freezing.divided(params, encoder.frozen)[0]
 
 
 def _check_kind(encoder: Any, source: Path) -> None:

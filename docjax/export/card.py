@@ -11,13 +11,15 @@ from docjax.huggingface.families import Family
 
 OWN_CODE = ", trust_remote_code=True"
 SHOWN = (  # of a run's config: what it was trained with, not where
-    *("init", "units", "segments", "limits", "graph", "views", "encoder", "objective"),
-    *("optimizer", "batch", "microbatch", "epochs", "steps", "seed"),
+    *("init", "units", "segments", "limits", "graph", "examples", "views", "encoder"),
+    *("objective", "optimizer", "batch", "microbatch", "epochs", "steps", "seed"),
 )
 COUNTS = {  # of a corpus, in the words of its summary
     "most_units": "most units of a document",
     "longest": "most tokens of a unit",
 }
+PATHS = ("init", "path", "negatives", "lexicons")  # keywords that may name a file
+HUB = r"[\w.-]+(/[\w.-]+)?@[0-9a-f]{40}"  # a pinned hub name
 METRICS = r"eval/([^/]+)/(.+)"
 
 
@@ -157,7 +159,8 @@ def _data(run: Mapping[str, Any], base: str | None) -> str:
     rows = [f"source | {_source(run['config'])}"]
     for key, value in run["corpus"].items():
         if isinstance(value, Mapping):
-            value = ", ".join(f"{name}: {count:,}" for name, count in value.items())
+            counts = ((_cell(name), count) for name, count in value.items())
+            value = ", ".join(f"{name}: {count:,}" for name, count in counts)
             rows.append(f"{key} | {value or 'none'}")
         else:
             rows.append(f"{COUNTS.get(key, key)} | {value:,}")
@@ -182,10 +185,15 @@ def _configuration(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def _public(node: Any) -> Any:
-    """A config whose paths have lost the folders of the machine that trained it."""
-    if isinstance(node, Mapping):
-        return {key: _public(value) for key, value in node.items()}
-    return Path(node).name if isinstance(node, str) else node
+    """A config whose files and folders have lost what lies above them."""
+    if not isinstance(node, Mapping):
+        return node
+    return {
+        key: Path(value).name
+        if key in PATHS and isinstance(value, str) and not re.fullmatch(HUB, value)
+        else _public(value)
+        for key, value in node.items()
+    }
 
 
 def _limits(limits: Mapping[str, Any], stock: bool) -> str:
@@ -220,6 +228,11 @@ def _parity(measured: Mapping[str, Any]) -> str:
         "compared; queries are the first words of some documents.\n\n"
         + _table("read with | difference", rows)
     )
+
+
+def _cell(text: str) -> str:
+    """A text that stays inside its cell of a table."""
+    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _short(node: Mapping[str, Any]) -> str:

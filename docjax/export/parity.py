@@ -16,8 +16,9 @@ from docjax.data.documents import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import has_places, is_stock
 from docjax.huggingface.families import family_of
+from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
-from docjax.model.inference import Inference
+from docjax.model.inference import Inference, local_mesh
 from docjax.parts import named
 from docjax.types import Document
 
@@ -121,8 +122,7 @@ def _transformers(
     limits = model.limits
     cut = model.cut.documents(documents)
     cut = [one.first(limits.inference_segments) for one in cut]
-    mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
-    inference = Inference(model.encoder, None, mesh, limits.segment_tokens)
+    inference = Inference(model.encoder, None, local_mesh(), limits.segment_tokens)
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
     for start in range(0, len(rows), ROWS):
@@ -142,7 +142,7 @@ def _pooled(states: np.ndarray, mask: np.ndarray, model: DocumentModel) -> np.nd
     else:
         vectors = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
     if segment.normalize:
-        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return comparison.unit(vectors)
     return vectors
 
 

@@ -68,7 +68,7 @@ def export(
 def export_run(run: Path) -> Path:
     """Writes a run to RUN/export, unless an export of the same parameters is there."""
     out, model = run / "export", load(run)
-    if out.exists() and docjax_json.read(out).get("fingerprint") == model.fingerprint():
+    if _holds(out, model):
         logging.info("%s already holds these parameters", out)
         return out
     with _beside(out) as partial:
@@ -76,6 +76,14 @@ def export_run(run: Path) -> Path:
         shutil.rmtree(out, ignore_errors=True)
         atomic.rename(partial, out)
     return out
+
+
+def _holds(out: Path, model: DocumentModel) -> bool:
+    """Whether an intact export of the model lies in `out`."""
+    try:
+        return docjax_json.read(out).get("fingerprint") == model.fingerprint()
+    except UserError:  # missing, damaged or of another docjax: written anew
+        return False
 
 
 @contextlib.contextmanager

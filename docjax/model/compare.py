@@ -32,6 +32,7 @@ class Side:
       segments: what is compared; their `section` counts `headings`.
       tokens: of the segments.
       whole: the tokens that the document's vector is made of.
+      same: the compared segments are those of the document's vector.
       segments_cut, tokens_cut: what the model's cap leaves out of that vector.
     """
 
@@ -40,6 +41,7 @@ class Side:
     segments: list[Passage]
     tokens: Segments
     whole: Segments
+    same: bool
     segments_cut: int
     tokens_cut: int
 
@@ -90,7 +92,8 @@ def read(
     whole, pieces = cut.with_texts(document)
     kept = whole.first(most)
     compared, pieces = kept, pieces[: len(kept)]
-    if not (cut.units.readable and cut.segments.one_each):
+    same = cut.units.readable and cut.segments.one_each
+    if not same:
         passages = Cut(_ComparedPassages(), OneEach(), cut.tokenizer, cut.limit)
         compared, pieces = passages.with_texts(document)
     sections = document.sections or (Section("", ""),)
@@ -101,6 +104,7 @@ def read(
         segments=[Passage(p.text, int(n)) for p, n in zip(pieces, places)],
         tokens=compared,
         whole=kept,
+        same=same,
         segments_cut=len(whole) - len(kept),
         tokens_cut=len(whole.tokens) - len(kept.tokens),
     )
@@ -124,9 +128,7 @@ def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
     parts = inference.segments(params, [a.tokens, b.tokens])
     whole = [
         # What is compared is mostly what the document's vector is made of.
-        dataclasses.replace(side.whole, vectors=part)
-        if side.whole is side.tokens
-        else side.whole
+        dataclasses.replace(side.whole, vectors=part) if side.same else side.whole
         for side, part in zip((a, b), parts)
     ]
     documents = np.stack(list(inference.encode(params, whole)))

@@ -24,7 +24,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
-from docjax.model.inference import Inference
+from docjax.model.inference import Inference, local_mesh
 from docjax.model.inputs import Item, as_document, as_list, check_list
 from docjax.storage.arrays import digest
 from docjax.types import (
@@ -417,7 +417,7 @@ class DocumentModel:
         return Inference(
             encoder=self.encoder,
             graph=self.graph,
-            mesh=self.mesh or jax.sharding.Mesh(jax.local_devices(), ("data",)),
+            mesh=self.mesh or local_mesh(),
             limit=self.limits.segment_tokens,
             batch=batch_size,
         )

@@ -29,6 +29,11 @@ GROUPS = (1, 8, 64)  # documents in one call of the document encoder
 CELLS = 1 << 18  # of the graphs' adjacency matrices in one call
 
 
+def local_mesh() -> Mesh:
+    """All devices of this process along the axis `data`."""
+    return Mesh(jax.local_devices(), ("data",))
+
+
 @dataclasses.dataclass(frozen=True)
 class Inference:
     """Encodes tokenised documents with one encoder on one mesh.

@@ -94,6 +94,12 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 
     source = run / "config.json"
     config = json_file.read(source)
+    missing = [name for name in (*HOMES, "limits") if name not in config]
+    if missing:
+        raise UserError(
+            f"{source}: has no {', '.join(missing)}: an earlier docjax made this run, or "
+            "it is damaged; train it again"
+        )
     built = _built(config, allow, source)
     docjax_json.check_limits(config.get("limits"), source)
     expected = shapes(built["encoder"], source)

@@ -39,9 +39,9 @@ class NegativeSampling:
     """The loss of a word: -log s(v . u) - sum over k noise words of log s(-v_n . u).
 
     u is made of the vectors of the word's context and of the mean of `sample` words of
-    its document: an unbiased estimate of the mean of those that are read (corruption). Noise words
-    are drawn from the word counts to the power 0.75. All draws are those of
-    `data/blocks.py`.
+    its document: an unbiased estimate of the mean over the kept words (corruption).
+    Noise words are drawn from the word counts to the power 0.75. `data/word_blocks.py`
+    makes all draws.
 
     Attributes:
       window: words on one side.

@@ -8,6 +8,7 @@ field of a config is in `docjax/run/places.py`.
 import dataclasses
 import functools
 import importlib
+import importlib.machinery
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,8 @@ def resolve(
     module_name, _, attribute = name.rpartition(".")
     module = _imported(module_name, f"{field} {name!r}")
     value = getattr(module, attribute, None)
+    if value is None and _is_module(module, attribute):
+        value = _imported(name, f"{field} {name!r}")
     if inspect.ismodule(value):
         raise UserError(f"{field} {name!r} is a module; it has {_public(value)}")
     home = f"{getattr(value, '__module__', None)}."
@@ -146,6 +149,19 @@ def _imported(name: str, field: str) -> types.ModuleType:
         return importlib.import_module(name)
     except Exception as error:  # noqa: BLE001 a module may raise anything
         raise UserError(f"{field}: {name} is not imported: {_line(error)}") from None
+
+
+def _is_module(package: types.ModuleType, name: str) -> bool:
+    """Whether a package has a module of this name, imported or not."""
+    paths = getattr(package, "__path__", None)
+    return (
+        bool(paths)
+        and bool(name)
+        and importlib.machinery.PathFinder.find_spec(
+            f"{package.__name__}.{name}", list(paths)
+        )
+        is not None
+    )
 
 
 def _parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -7,7 +7,8 @@ qrels/SPLIT.tsv               query-id, corpus-id, score, perhaps under a header
 qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,14 @@ class Collection(NamedTuple):
 
     def documents(self, max_bad_fraction: float = 0.0) -> Iterator[Document]:
         return jsonl(str(self.corpus), max_bad_fraction)
+
+
+class Judged(NamedTuple):
+    """What negatives are mined from; `documents` gives the corpus at every call."""
+
+    documents: Callable[[], Iterator[Document]]
+    queries: dict[str, str]
+    qrels: Qrels
 
 
 def read(folder: Path) -> Collection:
@@ -57,8 +66,8 @@ def read(folder: Path) -> Collection:
     return Collection(_file(folder, "corpus"), queries, test, tuning)
 
 
-def read_judged(folder: Path) -> Collection:
-    """The same with the judgements of all splits in `test`.
+def read_judged(folder: Path, max_bad_fraction: float) -> Judged:
+    """The documents of a folder, and the queries that any split judges.
 
     Raises:
       UserError: as `read`; a folder needs one split, of any name.
@@ -69,7 +78,9 @@ def read_judged(folder: Path) -> Collection:
             test[query] = test.get(query, {}) | gains
     if not test:
         raise UserError(f"{folder}/qrels: no query has a document with score 1 or more")
-    return Collection(_file(folder, "corpus"), queries, test, {})
+    given = Collection(_file(folder, "corpus"), queries, test, {})
+    documents = functools.partial(given.documents, max_bad_fraction)
+    return Judged(documents, {name: queries[name] for name in test}, test)
 
 
 def read_split(folder: Path, split: str) -> Collection:
@@ -78,16 +89,20 @@ def read_split(folder: Path, split: str) -> Collection:
     Raises:
       UserError: as `read`, and for a folder without this split.
     """
-    queries, files = _queries(folder), _qrels_files(folder)
-    if split not in files:
-        raise UserError(
-            f"{folder}/qrels: needs {split}.tsv or {split}.qrels; it has "
-            f"{', '.join(files) or 'none'}"
-        )
-    test = _judgements(files[split], queries)
+    queries, file = _queries(folder), _split_file(folder, split)
+    test = _judgements(file, queries)
     if not test:
-        raise UserError(f"{files[split]}: no query has a document with score 1 or more")
+        raise UserError(f"{file}: no query has a document with score 1 or more")
     return Collection(_file(folder, "corpus"), queries, test, {})
+
+
+def files(folder: Path, split: str) -> list[Path]:
+    """The files of queries and of the judgements of one split.
+
+    Raises:
+      UserError: if one is missing.
+    """
+    return [_file(folder, "queries"), _split_file(folder, split)]
 
 
 def of_documents(
@@ -118,8 +133,26 @@ def _queries(folder: Path) -> dict[str, str]:
 
 def _qrels_files(folder: Path) -> dict[str, Path]:
     """The files of judgements by split."""
-    files = sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}"))
-    return {file.stem: file for file in files}
+    files: dict[str, Path] = {}
+    for file in sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}")):
+        if file.stem in files:
+            raise UserError(
+                f"{file.parent}: {files[file.stem].name} and {file.name} judge the same "
+                "split: leave one of them out"
+            )
+        files[file.stem] = file
+    return files
+
+
+def _split_file(folder: Path, split: str) -> Path:
+    """The file of judgements of one split. Raises UserError if it is missing."""
+    files = _qrels_files(folder)
+    if split not in files:
+        raise UserError(
+            f"{folder}/qrels: needs {split}.tsv or {split}.qrels; it has "
+            f"{', '.join(files) or 'none'}"
+        )
+    return files[split]
 
 
 def _file(folder: Path, name: str) -> Path:

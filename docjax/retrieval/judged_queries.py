@@ -34,7 +34,8 @@ class JudgedQueries:
         are left out.
       negatives: a sealed file, as `docjax mine` writes it. None: the documents that
         BM25 puts first, in RUN/negatives.jsonl, which the run makes at its beginning.
-      each: negatives of an example, drawn from the first TOP of its query.
+      each: negatives of an example, drawn once for the run from the first TOP of its
+        query.
     """
 
     path: str | None = None
@@ -48,6 +49,20 @@ class JudgedQueries:
     @property
     def kinds(self) -> tuple[str, ...]:
         return (QUERY, *(DOCUMENT,) * (1 + self.each))
+
+    def files(self) -> tuple[Path, ...]:
+        """The files of queries, judgements and negatives that are named.
+
+        Raises:
+          UserError: if one is missing.
+        """
+        named = [] if self.path is None else collection.files(Path(self.path), "train")
+        if self.negatives is not None:
+            named.append(Path(self.negatives))
+        missing = [file for file in named if not file.is_file()]
+        if missing:
+            raise UserError(f"examples {missing[0]}: no such file")
+        return tuple(named)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
         """The queries as documents, for a corpus of their own."""
@@ -121,7 +136,7 @@ class JudgedQueries:
                 missing,
                 len(pairs),
             )
-        generator = np.random.default_rng(0)
+        generator = np.random.default_rng(known.seed)
         pool = np.array(sorted(trained))
         found = np.empty((len(pairs), self.each), int)
         for i, (query, row) in enumerate(pairs):
@@ -132,11 +147,12 @@ class JudgedQueries:
 
 
 def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:
-    """Writes what BM25 puts first, once for the run."""
-    if jax.process_index() == 0 and not path.exists():
+    """Writes what BM25 puts first, unless the file is of these documents and queries."""
+    made_by = f"bm25 {known.queries.fingerprint}"
+    if jax.process_index() == 0 and negatives.made_by(path) != made_by:
         rank = lambda top: bm25.search(known.source(), texts, top=top)
         mined = negatives.mine(rank, qrels, TOP)
-        negatives.write(mined, path, documents=len(known.corpus), made_by="bm25")
+        negatives.write(mined, path, documents=len(known.corpus), made_by=made_by)
     wait("negatives")
 
 

@@ -82,6 +82,16 @@ def read(file: Path, known: Container[str] | None = None) -> dict[str, list[str]
     return negatives
 
 
+def made_by(file: Path) -> str | None:
+    """Who made a file of negatives, as its seal says; None if it is not intact."""
+    try:
+        lines = file.read_bytes().splitlines(keepends=True)
+        _check_seal(file, lines)
+    except (OSError, UserError):
+        return None
+    return json.loads(lines[-1]).get("made_by")
+
+
 def _check_seal(file: Path, lines: list[bytes]) -> None:
     try:
         seal = json.loads(lines[-1])["seal"]

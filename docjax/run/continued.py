@@ -29,12 +29,11 @@ def check_encoder(config: RunConfig) -> None:
     A size that the data will say, such as a vocabulary of 0, is taken as 2.
     """
     check_sizes(config.encoder.to_json(), Path("config"))
-    parts = {name: config.encoder.keywords.get(name) for name in ("segment", "head")}
-    for part, size in (("segment", "vocabulary"), ("head", "classes")):
-        node = parts[part] or {}
-        if node.get(size) == 0:
-            parts[part] = {**node, size: 2}
-    shapes(config.encoder.with_keywords(**parts).build(), Path("config"))
+    if _classes(config.encoder) == 0:
+        config = _with_classes(config, 2)
+    if config.encoder.build().segment.vocabulary == 0:
+        config = _with_vocabulary(config, 2)
+    shapes(config.encoder.build(), Path("config"))
 
 
 def check_same(config: RunConfig, run: Path) -> None:
@@ -69,9 +68,7 @@ def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
         size = read(Path(config.init)).encoder.build().segment.vocabulary
     elif config.init or config.tokenizer.path:
         return config
-    segment = {**config.encoder.keywords["segment"], "vocabulary": size}
-    encoder = config.encoder.with_keywords(segment=segment)
-    return dataclasses.replace(config, encoder=encoder)
+    return _with_vocabulary(config, size)
 
 
 def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
@@ -90,6 +87,16 @@ def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
             "least 2 are needed, and as many as encoder.head.classes"
         )
     return dataclasses.replace(_with_classes(config, count), labels=tuple(classes))
+
+
+def _with_vocabulary(config: RunConfig, size: int) -> RunConfig:
+    segment = config.encoder.keywords["segment"]
+    if config.encoder.build().segment.has_towers:
+        segment = {**segment, "encoder": {**segment["encoder"], "vocabulary": size}}
+    else:
+        segment = {**segment, "vocabulary": size}
+    encoder = config.encoder.with_keywords(segment=segment)
+    return dataclasses.replace(config, encoder=encoder)
 
 
 def _classes(encoder: Part) -> int | None:

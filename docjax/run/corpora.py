@@ -1,7 +1,7 @@
 """The documents of a run: their source, the tokenizer, and the corpora on disk."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import jax
@@ -15,7 +15,7 @@ from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
 from docjax.run.fields import RunConfig, begun, is_run, read
-from docjax.storage import manifest
+from docjax.storage import json_file, manifest
 from docjax.storage.processes import wait
 from docjax.types import QUERY, Document
 
@@ -30,6 +30,13 @@ def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
         return documents
     holdout = config.holdout.build()
     return lambda: holdout(documents)
+
+
+def trained_on(config: RunConfig) -> Iterator[Document]:
+    """The documents that training reads: all if it is transductive."""
+    for document in source(config)():
+        if config.transductive or document.split in (config.splits.train, None):
+            yield document
 
 
 def tokenizer(
@@ -57,12 +64,12 @@ def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
     documents = config.source.build()
 
     @functools.cache
-    def print_(content: bool) -> str:
+    def fingerprint(content: bool) -> str:
         parts = documents, units, tokenizer, limit, content
         holdout = config.holdout and config.holdout.to_json()
         return corpus_lib.fingerprint(*parts) + repr(holdout)
 
-    quick, contents = print_(False), functools.partial(print_, True)
+    quick, contents = fingerprint(False), functools.partial(fingerprint, True)
     if jax.process_index() == 0:
         folder = run / "corpus"
         facts = corpus_files.read_facts(folder)
@@ -78,6 +85,26 @@ def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
     return Corpus.open(run / "corpus")
 
 
+def check_inputs(config: RunConfig, run: Path) -> None:
+    """Notes the bytes of the files that examples and views read, in RUN/inputs.json.
+
+    Raises:
+      UserError: if training has begun with other bytes.
+    """
+    if jax.process_index():
+        return
+    path = run / "inputs.json"
+    views = config.views.build().files() if config.reads_views else ()
+    now = _digests([*config.examples.build().files(), *views])
+    if not begun(run):
+        json_file.write(path, now)
+    elif now != (json_file.read(path) if path.exists() else {}):
+        raise UserError(
+            f"{run}: {', '.join(now) or 'a file'} has changed since training began; "
+            "train anew in another --workdir"
+        )
+
+
 def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None:
     """The queries that the examples name, each one unit, as a corpus of their own.
 
@@ -86,25 +113,31 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
     examples = config.examples.build()
     if QUERY not in examples.kinds:
         return None
-    limit, folder = config.limits.query_tokens, run / "queries"
+    limit, folder = config.limits.query_segment, run / "queries"
     if jax.process_index() == 0:
         facts = corpus_files.read_facts(run / "corpus") or {}
-        own = corpus_lib.fingerprint(None, [examples, Whole()], tokenizer, limit)
+        parts = [examples, Whole(), _digests(examples.files())]
+        own = corpus_lib.fingerprint(None, parts, tokenizer, limit)
         documents = examples.queries(source(config))
-        print_ = f"{own} {facts.get('fingerprint')}"
-        Corpus.build(folder, documents, Whole(), tokenizer, limit, print_)
+        fingerprint = f"{own} {facts.get('fingerprint')}"
+        Corpus.build(folder, documents, Whole(), tokenizer, limit, fingerprint)
     wait("queries")
     opened = Corpus.open(folder)
     long = int((opened.counts > 1).sum())
     if long:
         logging.warning(
-            "%d of %d queries have more than limits.query_tokens %d: the rest of each "
-            "is not read",
+            "%d of %d queries have more than %d tokens, the smaller of "
+            "limits.query_tokens and limits.segment_tokens: the rest of each is not read",
             long,
             len(opened),
             limit,
         )
     return opened
+
+
+def _digests(files: Iterable[Path]) -> dict[str, str]:
+    """The sha256 of each file."""
+    return {str(file): manifest.digest(file) or "unreadable" for file in files}
 
 
 def _made_by(config: RunConfig, run: Path) -> bool:
@@ -135,9 +168,4 @@ def _make_tokenizer(
             )
         return loaded
     logging.info("training a tokenizer: %s", config.tokenizer.train.to_json())
-    texts = (
-        full_text(document)
-        for document in source(config)()
-        if config.transductive or document.split in (config.splits.train, None)
-    )
-    return config.tokenizer.train.build()(texts)
+    return config.tokenizer.train.build()(map(full_text, trained_on(config)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from docjax.errors import UserError
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
 from docjax.parts.annotations import fits, shown, words
 from docjax.run.places import Part, read_part
@@ -54,6 +55,11 @@ class Limits:
     training_units: Count | None
     training_segments: Count | None
     inference_segments: Count | None
+
+    @property
+    def query_segment(self) -> int:
+        """Tokens of a query that can be read: a query is one segment."""
+        return min(self.query_tokens, self.segment_tokens)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +106,14 @@ class RunConfig:
     report: ReportFields
     tensorboard: bool
     labels: tuple[str, ...] | None = None
+
+    @property
+    def reads_views(self) -> bool:
+        """Whether training reads the views: words alone need none."""
+        objective = self.objective.build()
+        if not isinstance(objective, NegativeSampling):
+            return True
+        return objective.contrastive is not None and objective.weight > 0
 
     def to_json(self) -> dict[str, Any]:
         """The config as `resolve` reads it, in JSON values."""

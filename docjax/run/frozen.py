@@ -17,10 +17,9 @@ from tqdm import tqdm
 from docjax.data.corpus import Corpus
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
-from docjax.encoders import freezing
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
-from docjax.model.inference import WINDOW, Inference, windows
+from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.run.parameters import initial_params, trained_params
 from docjax.run.prepare import Prepared
 from docjax.storage import atomic
@@ -46,7 +45,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
     That is: none of the segment encoder's parameters is trained, and every unit is one
     segment. Every process computes its part of the documents, on its own devices.
     """
-    if not prepared.cutter.one_each or not never_trained(prepared.encoder):
+    if not prepared.cutter.one_each or not segment_is_frozen(prepared.encoder):
         return prepared
     begun = newest_good(prepared.run / "checkpoints") is not None
     params = (
@@ -56,11 +55,11 @@ def with_vectors(prepared: Prepared) -> Prepared:
     )
     limits = prepared.config.limits
     caps = [limits.training_units, limits.inference_segments]
-    mesh = jax.sharding.Mesh(jax.local_devices(), ("data",))
-    inference = Inference(prepared.encoder, prepared.graph, mesh, limits.segment_tokens)
+    encoder, graph = prepared.encoder, prepared.graph
+    inference = Inference(encoder, graph, local_mesh(), limits.segment_tokens)
     frames = {
         DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
-        QUERY: prepared.tokenizer.frame(limits.query_tokens),
+        QUERY: prepared.tokenizer.frame(limits.query_segment),
     }
     most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
     corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
@@ -72,14 +71,6 @@ def with_vectors(prepared: Prepared) -> Prepared:
         for kind in (DOCUMENT, QUERY)
     )
     return dataclasses.replace(prepared, corpus=corpus, queries=queries)
-
-
-def never_trained(encoder: DocumentEncoder) -> bool:
-    """Whether `encoder.frozen` names all parameters of the segment encoder."""
-    if not encoder.frozen:
-        return False
-    shapes = jax.eval_shape(lambda: fresh_params(encoder, 0))
-    return "segment" not in freezing.divided(shapes, encoder.frozen)[0]
 
 
 def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:

@@ -1,7 +1,6 @@
 """metrics.jsonl: one JSON object a line, `step` and flat names."""
 
 import json
-import math
 import sys
 import time
 from collections.abc import Mapping
@@ -86,11 +85,6 @@ def read(run: Path) -> list[dict[str, int | float]]:
 def last_metrics(run: Path) -> dict[str, int | float]:
     """The last line of a run's metrics.jsonl."""
     return read(run)[-1]
-
-
-def finite(*values: float) -> bool:
-    """Whether all values are finite."""
-    return all(math.isfinite(value) for value in values)
 
 
 def _shown(name: str) -> bool:

@@ -47,9 +47,7 @@ def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
 
 def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
     """The segment encoder of a Hugging Face folder or name, in every tower."""
-    segment = encoder.segment
-    towers = segment.has_towers
-    module = segment.encoder if towers else segment
+    module = _of_tower(encoder)
     loaded = weights.load(init, masked_lm=module.masked_lm)
     wrong = [
         f"{key} {getattr(module, key, None)!r} (it has {value!r})"
@@ -61,25 +59,29 @@ def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
             f"init {init} does not fit encoder.segment {type(module).__name__}: "
             f"{', '.join(wrong)}; set these with --config.encoder.segment.KEY=VALUE"
         )
-    own = params["segment"]
-    begun = (
-        {name: _over(tower, loaded.params) for name, tower in own.items()}
-        if towers
-        else _over(own, loaded.params)
-    )
-    return params | {"segment": begun}
+    return _over(params, {"segment": _in_every_tower(encoder, loaded.params)})
 
 
 def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
-    """The encoder of another run."""
+    """The encoder of another run; a single segment encoder goes into every tower."""
     other = read(run).encoder.build()
+    names, towers = _towers(encoder), _towers(other)
+    if towers not in ((), names):
+        raise UserError(
+            f"init {run} does not fit the encoder: it has the towers "
+            f"{' and '.join(towers)}, encoder.segment {' and '.join(names) or 'none'}"
+        )
+    pairs = {
+        "segment": (_of_tower(encoder), _of_tower(other)),
+        "document": (encoder.document, other.document),
+    }
     wrong = [
         f"{part}.{field.name} {ours!r} (it has {theirs!r})"
-        for part in ("segment", "document")
-        for field in dataclasses.fields(getattr(encoder, part))
+        for part, (own, begun) in pairs.items()
+        for field in dataclasses.fields(own)
         if field.name not in TRAINING
-        for ours in [getattr(getattr(encoder, part), field.name)]
-        for theirs in [getattr(getattr(other, part), field.name, None)]
+        for ours in [getattr(own, field.name)]
+        for theirs in [getattr(begun, field.name, None)]
         if ours != theirs
     ]
     if wrong:
@@ -89,6 +91,8 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
         )
     expected = jax.eval_shape(lambda: fresh_params(other, 0))
     loaded = checkpoint.restore_params(run, expected)
+    if names and not towers:
+        loaded["segment"] = _in_every_tower(encoder, loaded["segment"])
     kept = flatten_dict(params, sep="/").keys()
     loaded = {
         path: array
@@ -96,6 +100,23 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
         if path in kept and not path.startswith("head/")
     }
     return _over(params, unflatten_dict(loaded, sep="/"))
+
+
+def _towers(encoder: DocumentEncoder) -> tuple[str, ...]:
+    """The names of the towers; none for a single segment encoder."""
+    return encoder.segment.names if encoder.segment.has_towers else ()
+
+
+def _of_tower(encoder: DocumentEncoder) -> Any:
+    """The segment encoder, or that of every tower."""
+    segment = encoder.segment
+    return segment.encoder if segment.has_towers else segment
+
+
+def _in_every_tower(encoder: DocumentEncoder, loaded: Params) -> Params:
+    """The parameters of one segment encoder, as those of `encoder.segment`."""
+    names = _towers(encoder)
+    return {name: loaded for name in names} if names else loaded
 
 
 def _over(params: Params, loaded: Mapping[str, Any]) -> Params:

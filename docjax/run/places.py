@@ -21,6 +21,15 @@ from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
 from docjax.parts.annotations import shown
+from docjax.types import (
+    ExampleMaker,
+    ObjectiveWithMemory,
+    RowOptimizer,
+    SegmentCutter,
+    Task,
+    UnitCutter,
+    ViewMaker,
+)
 
 
 class Place(NamedTuple):
@@ -36,29 +45,33 @@ class Place(NamedTuple):
     result: type | None = None
 
 
-INSTANCE = (object,)  # of any class
 PLACES = {
     "source": Place(("docjax.data.sources.",), (), 0, Iterator),
     "holdout": Place(("docjax.data.splits.",), (), 1, Iterator),
     "tokenizer.train": Place(
         ("docjax.data.tokenizer.", "docjax.data.word_tokenizer."), (), 1, Tokenizer
     ),
-    "units": Place(("docjax.data.units.",), INSTANCE),
+    "units": Place(("docjax.data.units.",), (UnitCutter,)),
     "examples": Place(
-        ("docjax.data.examples.", "docjax.retrieval.judged_queries."), INSTANCE
+        ("docjax.data.examples.", "docjax.retrieval.judged_queries."), (ExampleMaker,)
     ),
-    "views": Place(("docjax.views.",), INSTANCE),
-    "segments": Place(("docjax.data.segments.",), INSTANCE),
+    "views": Place(("docjax.views.",), (ViewMaker,)),
+    "segments": Place(("docjax.data.segments.",), (SegmentCutter,)),
     "graph": Place(("docjax.data.graphs.",), (), 3, jraph.GraphsTuple),
     "encoder": Place(("docjax.encoders.",), (DocumentEncoder,)),
-    "objective": Place(("docjax.objectives.",), (NegativeSampling, MaskedLM), 2, tuple),
+    "objective": Place(
+        ("docjax.objectives.",),
+        (NegativeSampling, MaskedLM, ObjectiveWithMemory),
+        2,
+        tuple,
+    ),
     "optimizer": Place(
         ("docjax.training.optimizer.", "docjax.training.rows."),
-        INSTANCE,
+        (RowOptimizer,),
         1,
         optax.GradientTransformation,
     ),
-    "tasks": Place(("docjax.tasks.",), INSTANCE),
+    "tasks": Place(("docjax.tasks.",), (Task,)),
 }
 
 
@@ -120,8 +133,7 @@ def _check_place(built: Any, place: Place, named: str, path: str) -> None:
 
 def _asked(place: Place) -> str:
     """What a place takes, for a message."""
-    names = [f"the class {cls.__name__}" for cls in place.classes]
-    asked = ["a class"] if place.classes == INSTANCE else names
+    asked = [f"the class {cls.__name__}" for cls in place.classes]
     if place.result is not None:
         asked.append(f"a function that gives {place.result.__name__}")
     return f"{' or '.join(asked)}, under {' or '.join(place.homes)}"

@@ -65,6 +65,7 @@ class Prepared:
             queries=self.queries,
             documents=self.trained_on,
             labels=self.labels,
+            seed=self.config.seed,
         )
         return self.config.examples.build().among(known)
 
@@ -121,7 +122,8 @@ def prepare(config: Any, run: Path) -> Prepared:
         or a run directory of another config.
     """
     wait("start")  # a first meeting later would not wait for the tokenizer
-    config = _checked(config, run)
+    config = checked(config, run)
+    config = dataclasses.replace(config, init=_pinned(config.init, run))
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -129,6 +131,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
     config = continued.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run)
+    corpora.check_inputs(config, run)
     rows = config.encoder.build().segment.vocabulary
     check_fits(tokenizer, rows, loaded=bool(config.init))
     corpus = corpora.corpus(config, run, tokenizer)
@@ -152,12 +155,16 @@ def prepare(config: Any, run: Path) -> Prepared:
     return prepared
 
 
-def _checked(config: Any, run: Path) -> RunConfig:
-    """The config's fields; refused if what they name cannot be trained."""
+def checked(config: Any, run: Path) -> RunConfig:
+    """The config's fields, before any document is read.
+
+    Raises:
+      UserError: for a mistake in a field, and for parts that cannot be trained.
+    """
     resolved = fields.resolve(config)
     continued.check_compared(resolved)
-    resolved = dataclasses.replace(resolved, init=_pinned(resolved.init, run))
     if not begun(run):
+        continued.check_encoder(resolved)
         _check_parts(resolved)
     return resolved
 
@@ -178,14 +185,20 @@ def _pinned(init: str | None, run: Path) -> str | None:
 
 def _check_parts(config: RunConfig) -> None:
     """Raises UserError for what would be found only after the corpus is read."""
-    objective, views = config.objective.build(), config.views.build()
+    examples, views = config.examples.build(), config.views.build()
+    if len(examples.kinds) > 1 and len(views.kinds) > 1:
+        raise UserError(
+            f"examples of {len(examples.kinds)} documents take one view of each, and "
+            f"views {config.views.fn} gives {len(views.kinds)}: take "
+            "docjax.views.whole.Whole"
+        )
+    examples.files()
+    if config.reads_views:
+        views.files()
+    objective = config.objective.build()
     contrastive = objective
     if isinstance(objective, NegativeSampling | MaskedLM):
         contrastive = objective.contrastive
-    unused = isinstance(objective, NegativeSampling) and objective.weight == 0
-    if contrastive is None or unused:  # the paraphrases may be left out
-        return
-    views.check()
     head = config.encoder.build().head
     if isinstance(head, Predictor) and getattr(contrastive, "func", None) is infonce:
         raise UserError(

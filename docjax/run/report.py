@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from docjax.data import graphs
 from docjax.data.documents import full_text
+from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
@@ -23,6 +24,7 @@ from docjax.explain import figures
 from docjax.explain import node_attention as attention_lib
 from docjax.explain import run_page as report
 from docjax.huggingface import docjax_json
+from docjax.model import compare as comparison
 from docjax.model.load import load
 from docjax.run import metrics
 from docjax.run.parameters import initial_params
@@ -124,6 +126,9 @@ def _tfidf(prepared: Prepared, texts: dict[int, str], rows) -> np.ndarray:
     except ValueError as error:  # no word twice
         raise UserError(f"TF-IDF: {error}") from None
     width = min(WIDTH, min(fitted.shape) - 1)
+    if width < 1 or not len(rows):
+        words = fitted.shape[1]
+        raise UserError(f"TF-IDF: {words} common words, {len(rows)} labelled documents")
     reduce = TruncatedSVD(width, random_state=0).fit(fitted)
     return reduce.transform(counts.transform([texts[r] for r in rows])).astype("f4")
 
@@ -160,10 +165,7 @@ def _tfidf_scores(prepared: Prepared, texts: dict[int, str]) -> dict[str, float]
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
-    """What was read, and what caps cut, for the training and test documents.
-
-    A cap on segments says how many units it cuts only if every unit is one segment.
-    """
+    """What was read, and what caps cut, for the training and test documents."""
     limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
@@ -175,15 +177,32 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
             "words": int(prepared.corpus.words[rows].sum()),
             "units": int(counts.sum()),
         }
-        if cap == "training_units" or prepared.cutter.one_each:
-            cut = np.maximum(counts - most, 0) if most else counts * 0
-            parts[part] |= {
-                f"units cut by the cap ({most or 'none'})": int(cut.sum()),
-                "documents with a cut": int((cut > 0).sum()),
-            }
+        what = "units"
+        if cap == "inference_segments" and not prepared.cutter.one_each:
+            what, counts = "segments", _segment_counts(prepared, rows)
+        cut = np.maximum(counts - most, 0) if most else counts * 0
+        parts[part] |= {
+            f"{what} cut by the cap ({most or 'none'})": int(cut.sum()),
+            "documents with a cut": int((cut > 0).sum()),
+        }
+    shares = [line["data/cut"] for line in lines if "data/cut" in line]
+    if limits.training_segments:
+        name = (
+            f"share of tokens cut by the cap on segments ({limits.training_segments})"
+        )
+        parts["train"][name] = float(np.mean(shares)) if shares else 0.0
     if padding:
         parts["train"]["padding"] = float(np.mean(padding))
     return parts
+
+
+def _segment_counts(prepared: Prepared, rows: np.ndarray) -> np.ndarray:
+    """The segments of each document as evaluation cuts it, without a cap."""
+    frame = prepared.tokenizer.frame(prepared.config.limits.segment_tokens)
+    cut = (
+        segments(prepared.corpus[row], prepared.cutter, frame) for row in rows.tolist()
+    )
+    return np.array([len(one) for one in cut], int)
 
 
 def _curves(prepared: Prepared, path: Path, lines) -> Path:
@@ -250,8 +269,7 @@ def nearest_words(
     order = sorted(wordy, key=lambda i: -known.counts[i])
     names = [known.words[i] for i in order]
     chosen = chosen or names[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
-    table = np.asarray(vectors)[order]
-    table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+    table = comparison.unit(np.asarray(vectors)[order])
     rows, found = {name: row for row, name in enumerate(names)}, {}
     for word in filter(rows.__contains__, chosen):
         nearest = np.argsort(-(table @ table[rows[word]]), kind="stable")

@@ -42,13 +42,13 @@ class Pending:
 
 
 class Batcher:
-    """Reads segments in one thread; while some are read, others come and wait.
+    """Encodes segments in one thread, while new requests queue up.
 
-    Documents are cut into pieces of about a TURNS-th of `tokens`, and requests take
-    turns of as much: a short one does not wait for a long one, and of a long one that
-    nobody waits for any more nothing is read but what has begun. Pieces that are read
-    together have at most `tokens` tokens, or are one segment. A second thread makes
-    results of the vectors.
+    The batcher cuts documents into pieces of about `tokens` / TURNS tokens, and requests
+    take turns piece by piece, so that a short request does not wait for a long one. After
+    a disconnect the remaining pieces are dropped. The pieces of one call have at most
+    `tokens` tokens together, or are a single segment. A second thread turns the vectors
+    into answers.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ class Service:
         self._check_graphs([side.whole for side in sides])
         comparison.check_pairs(sides, PAIRS)
         read = [side.tokens for side in sides]
-        if any(side.whole is not side.tokens for side in sides):
+        if not all(side.same for side in sides):
             read += [side.whole for side in sides]
         tokens = sum(len(side.whole.tokens) for side in sides)
         cut = sum(side.tokens_cut for side in sides)

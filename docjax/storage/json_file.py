@@ -32,6 +32,8 @@ def read(path: Path, kind: type = dict) -> Any:
         raise UserError(
             f"{path}: no such file; is {path.parent} a run or a model folder?"
         ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     if len(raw) > MAX_BYTES:
         raise UserError(f"{path}: longer than {MAX_BYTES:,} bytes: no config")
     try:

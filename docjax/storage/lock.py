@@ -1,6 +1,6 @@
 """The lock of a run directory: one run at a time writes there.
 
-The kernel holds the lock for the process and releases it when the process ends, even
+The kernel holds the lock for the open file and releases it when the process ends, even
 by kill -9. The text of the file `RUN/lock` only says who holds the lock: what a dead
 process left there is no obstacle.
 """
@@ -29,7 +29,7 @@ def locked(run: Path) -> Iterator[None]:
     In a run of several processes, process 0 holds the lock for all.
 
     Raises:
-      UserError: if another process holds the lock.
+      UserError: if another process, or another thread of this one, holds the lock.
       OSError: if the directory or the file cannot be written.
     """
     with contextlib.ExitStack() as stack:
@@ -48,8 +48,8 @@ def _take(run: Path) -> IO[str]:
             open(run / NAME, "a+", encoding="utf-8", errors="replace")
         )
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # POSIX lets a system choose
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise UserError(_refusal(run, file)) from None
         file.truncate(0)
         now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")

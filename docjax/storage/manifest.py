@@ -49,9 +49,9 @@ def compare(folder: Path) -> Comparison:
 def agrees(
     facts: Mapping[str, Any], fingerprint: str, contents: Callable[[], str | None]
 ) -> bool:
-    """Whether the corpus has this fingerprint, or else that of the contents.
+    """Whether the corpus has this fingerprint, or else the fingerprint of the contents.
 
-    Older ones know none of the contents: then they are not read either.
+    A corpus of queries knows only the first: then the contents are not read.
     """
     if facts["fingerprint"] == fingerprint:
         return True

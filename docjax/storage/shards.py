@@ -30,14 +30,15 @@ from docjax.storage import atomic, manifest
 from docjax.storage.arrays import growing_array
 
 FORMAT = 1
-PRINTS = ("format", "model", "fingerprint", "contents")
+MADE_FROM = ("format", "model", "fingerprint", "contents")
 
 
 class Shards:
     """The files of one output.
 
-    model, fingerprint, contents: what it is made of: prints of the model, and of the
-    input's names, sizes and times, or of its contents where those differ.
+    model, fingerprint, contents: fingerprints of what the output is made from: of the
+    model, of the input's names, sizes and times, and of the input's contents, which are
+    compared where the times differ.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Shards:
         for rest in self.folder.glob("[0-9]*"):
             rest.unlink()
         made = (FORMAT, self._model, self._fingerprint(), self._contents())
-        plan = dict(zip(PRINTS, made, strict=True)) | survey()
+        plan = dict(zip(MADE_FROM, made, strict=True)) | survey()
         _write(self.folder / "plan.json", json.dumps(plan).encode())
         return plan
 
@@ -164,7 +165,7 @@ class Shards:
                 append(vectors, seal["ids"])
                 counts.update(seal["counts"])
             found = {"width": width, **counts, "left_out": plan["left_out"]}
-            facts = {name: plan[name] for name in PRINTS} | {"counts": found}
+            facts = {name: plan[name] for name in MADE_FROM} | {"counts": found}
             _write(self.facts, json.dumps(facts).encode())
         shutil.rmtree(self.folder, ignore_errors=True)  # another may wait for the lock
         return found

@@ -84,8 +84,8 @@ def _scores(
     tuning: Qrels | None = None,
 ) -> dict[str, float]:
     """Ranks documents, and their vectors, for each query, and scores both rankings."""
+    asked = data.queries(list(queries.values()))  # first: it may be refused
     by_words = bm25.search(documents, queries)
-    asked = data.queries(list(queries.values()))
     cosine = data.similarity == "cosine"
     by_vectors = index.nearest(list(queries), asked, vectors, fusion.TOP, cosine=cosine)
     return retrieval(by_vectors, by_words, test, tuning)

@@ -65,31 +65,37 @@ class GradientCache:
     token_weight: float = 0.0
 
     def gradient(
-        self, params: Params, batch: Batch, key: jax.Array | None
-    ) -> tuple[Params, Metrics]:
-        """The gradient of the parameters that are trained, and metrics with the loss.
+        self, params: Params, batch: Batch, key: jax.Array | None, memory: Any = ()
+    ) -> tuple[Params, Metrics, Any]:
+        """The gradient of the parameters that are trained, metrics with the loss, and
+        what the objective remembers for the next batch.
 
-        `key` None turns dropout off.
+        Args:
+          key: None turns dropout off.
+          memory: what it remembers of earlier batches; () for an objective without.
         """
         trained, frozen = freezing.divided(params, self.encoder.frozen)
         keys = Keys.of(key)
         segment = trained.pop("segment", {}), frozen.get("segment", {})
-        gradients = jax.tree.map(jnp.zeros_like, trained)  # without an objective
-        cotangents, metrics = None, {"loss": jnp.zeros(())}
-        if self.objective is not None:
+        if self.objective is None:
+            gradients = jax.tree.map(jnp.zeros_like, trained)
+            cotangents, metrics = None, {"loss": jnp.zeros(())}
+        else:
             rest = trained, {k: v for k, v in frozen.items() if k != "segment"}
             vectors = batch.vectors
             if vectors is None:
                 vectors = self._vectors(segment, batch, keys.segments)
-            light = batch._replace(microbatches=(), towers=(), masked=(), vectors=None)
+            light = batch._replace(
+                microbatches=(), towers=(), masked=(), vectors=None, cut=None
+            )
             light_pass = self._both if segment[0] else self._documents
-            found = light_pass(rest, vectors, light, keys.documents)
-            gradients, cotangents, metrics = found
+            found = light_pass(rest, vectors, light, keys.documents, memory)
+            gradients, cotangents, metrics, memory = found
         if segment[0]:
             of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
             gradients = gradients | {"segment": of_segment}
             metrics = self._with_tokens(metrics, of_tokens)
-        return gradients, metrics
+        return gradients, metrics, memory
 
     def _vectors(self, segment, batch: Batch, key):
         """All segment vectors, [micro-batches n d]."""
@@ -179,24 +185,34 @@ class GradientCache:
         return encode(trained, frozen, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _documents(self, rest, vectors, batch, key):
+    def _documents(self, rest, vectors, batch, key, memory):
         """The light part alone, for a segment encoder that is not trained."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
-        (_, metrics), gradients = gradient(*rest, vectors, batch, key)
-        return gradients, None, metrics
+        (_, aux), gradients = gradient(*rest, vectors, batch, key, memory)
+        return gradients, None, *self._on_every_device(aux)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-    def _both(self, rest, vectors, batch, key):
+    def _both(self, rest, vectors, batch, key, memory):
         """The light part: gradients of its parameters and of the segment vectors."""
         gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
-        (_, metrics), (gradients, cotangents) = gradient(*rest, vectors, batch, key)
+        (_, aux), (gradients, cotangents) = gradient(*rest, vectors, batch, key, memory)
         cotangents = jax.lax.with_sharding_constraint(
             cotangents, NamedSharding(self.mesh, P(None, "data"))
         )
-        return gradients, cotangents, metrics
+        return gradients, cotangents, *self._on_every_device(aux)
 
-    def loss(self, trained, frozen, vectors, batch: Batch, key):
-        """The objective from segment vectors [micro-batches n d]: (loss, metrics)."""
+    def _on_every_device(self, aux):
+        """The metrics, and the memory with a copy on every device."""
+        metrics, memory = aux
+        whole = NamedSharding(self.mesh, P())
+        put = lambda array: jax.lax.with_sharding_constraint(array, whole)
+        return metrics, jax.tree.map(put, memory)
+
+    def loss(self, trained, frozen, vectors, batch: Batch, key, memory=()):
+        """The objective from segment vectors [micro-batches n d].
+
+        Returns the loss, and the metrics with the memory for the next batch.
+        """
         params = freezing.joined(trained, frozen)
         examples = batch.rows.shape[1]
         to_blocks = functools.partial(
@@ -214,19 +230,22 @@ class GradientCache:
             functools.partial(self._views, params), prevent_cse=False
         )
         documents = jax.lax.map(lambda block: views(*block), (gathered, *light))
-        return self._loss(params, _from_blocks(documents), batch.targets, key)
+        return self._loss(params, _from_blocks(documents), batch.targets, key, memory)
 
     def _views(self, params, vectors, lengths, places, graphs, keys):
         read = vectors, lengths, places, graphs, self.kinds
         keys = None if keys is None else keys[0]
         return self.encoder.apply({"params": params}, *read, keys, method="views")
 
-    def _loss(self, params, documents, targets, key):
+    def _loss(self, params, documents, targets, key, memory):
         outputs = self.encoder.apply(
             {"params": params}, documents, key, method="outputs"
         )
-        loss, metrics = self.objective(outputs, targets)
-        return loss, metrics | {"loss": loss}
+        if memory:
+            loss, metrics, memory = self.objective(outputs, targets, memory)
+        else:
+            loss, metrics = self.objective(outputs, targets)
+        return loss, (metrics | {"loss": loss}, memory)
 
     @functools.partial(jax.jit, static_argnums=(0, 8), donate_argnums=1)
     def _pull_back(
@@ -294,7 +313,11 @@ class GradientCache:
 
 
 def plain_gradient(
-    cache: GradientCache, params: Params, batch: Batch, key: jax.Array | None
+    cache: GradientCache,
+    params: Params,
+    batch: Batch,
+    key: jax.Array | None,
+    memory: Any = (),
 ) -> tuple[Params, Metrics]:
     """The same gradient with all activations kept: what the cache must equal."""
     keys = Keys.of(key)
@@ -304,7 +327,7 @@ def plain_gradient(
         params = freezing.joined(trained, frozen)
         total, metrics = jnp.zeros(()), {}
         if cache.objective is not None:
-            total, metrics = _plain_loss(cache, params, batch, keys)
+            total, (metrics, _) = _plain_loss(cache, params, batch, keys, memory)
         sums, row = jnp.zeros(3), 0
         for masked in batch.masked:
             _, own = cache._tokens(params["segment"], masked, row, keys.tokens)
@@ -317,7 +340,7 @@ def plain_gradient(
     return gradient, metrics
 
 
-def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys):
+def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys, memory):
     vectors = []
     for microbatch, number, tower in cache._read(batch):
         row = number * len(microbatch.lengths)
@@ -327,7 +350,7 @@ def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys):
     per_example = _example_keys(keys.documents, batch.rows.shape[1])
     light = batch.lengths, batch.places, batch.graphs, per_example
     documents = cache._views(params, gathered, *light)
-    return cache._loss(params, documents, batch.targets, keys.documents)
+    return cache._loss(params, documents, batch.targets, keys.documents, memory)
 
 
 def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):
@@ -365,7 +388,7 @@ def _to_blocks(array, blocks):
 
 
 def _from_blocks(array):
-    """The other way."""
+    """[blocks v b/blocks ...] to [v b ...], the inverse of `_to_blocks`."""
     _, v, _, *rest = array.shape
     return jnp.moveaxis(array, 0, 2).reshape(v, -1, *rest)
 

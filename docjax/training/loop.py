@@ -67,8 +67,8 @@ def train(
         loop.evaluate(0, state)
     key = jax.random.key(config.seed)
     for step in range(begun + 1, steps + 1):
-        batch, _ = next(data)
-        counts = trainer.measure(batch)
+        batch, rows = next(data)
+        counts = trainer.measure(batch) | {"documents": len(rows)}
         with memory.out_of_memory_as_user_error():
             state, metrics = trainer.step(state, trainer.put(batch), key)
             loop.after(step, state, metrics, counts)
@@ -132,7 +132,7 @@ class _Loop:
         The device is waited for only where something is logged, evaluated or saved.
         """
         self.finite.add(step, metrics)
-        self.sums.update(counts, steps=1, documents=self.prepared.config.batch)
+        self.sums.update(counts, steps=1)
         self.log.tick(step)
         last, stop = step == self.trainer.steps, self.stop.asked(step)
         logged = last or step % self.prepared.config.log_every == 0
@@ -156,8 +156,10 @@ class _Loop:
             )
 
     def _due(self, name: str, step: int) -> bool:
-        """Whether something is due that is done every so many steps, if the config
-        does not say once an epoch; never if that is 0."""
+        """Whether `step` is a multiple of the config's field `name`.
+
+        None means once an epoch, 0 means never.
+        """
         every = getattr(self.prepared.config, name)
         every = self.trainer.epoch_steps if every is None else every
         return every > 0 and step % every == 0
@@ -168,7 +170,7 @@ class _Loop:
         scores = self.run_tasks(state.params, part)
         if scores:
             self.log.write(step, scores)
-            self._select(scores, state)
+        self._select(scores, state)
         self.clock += time.perf_counter() - started
 
     def _select(self, scores: dict[str, float], state: State) -> None:
@@ -177,10 +179,11 @@ class _Loop:
         if not name:
             return
         if f"validation/{name}" not in scores:
+            names = ", ".join(k.removeprefix("validation/") for k in scores)
             raise UserError(
                 f"select {name!r} is no validation metric; those of this run are "
-                f"{', '.join(k.removeprefix('validation/') for k in scores)}, and "
-                "--config.splits.validation names their documents"
+                f"{names or 'none'}: --config.splits.validation names their documents, "
+                "which need labels for most tasks"
             )
         value = scores[f"validation/{name}"]
         if value > self.best:
@@ -230,6 +233,8 @@ class _Loop:
             "time/step_s": seconds / sums["steps"],
             "time/documents_per_s": sums["documents"] / seconds,
         }
+        if sums["cut"]:
+            line["data/cut"] = sums["cut"] / (sums["cut"] + sums["tokens"])
         if not sums["computed"]:  # the segment encoder is not trained: none are read
             return line
         return line | {

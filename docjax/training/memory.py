@@ -6,6 +6,7 @@ import math
 import os
 import platform
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,21 +25,27 @@ def check(
     microbatch: int,
     width: int,
     segments: int,
+    answers: int | None = None,
 ) -> None:
-    """Compiles the backward pass of `microbatch` segments of `width` tokens.
+    """Compiles the backward passes of `microbatch` segments of `width` tokens.
 
-    The first step calls the compiled program and does not compile it again.
+    The first step calls the compiled programs and does not compile them again.
 
     Args:
       state: of training, as shapes.
       segments: of a batch, in all its micro-batches.
+      answers: masked tokens of a segment of `width` tokens; None: none are predicted.
 
     Raises:
       UserError: if a device has less memory than a step needs.
     """
     shape = programs.microbatch_shape(microbatch, width)
-    traced = programs.pull_back(cache, state.params, shape)
-    passes = program_bytes(traced.lower().compile())
+    traced = []
+    if cache.objective is not None:
+        traced.append(programs.pull_back(cache, state.params, shape))
+    if answers is not None:
+        traced.append(programs.pull_tokens(cache, state.params, shape, answers))
+    passes = max(program_bytes(program.lower().compile()) for program in traced)
     kept = kept_bytes(cache, state, shape, segments)
     limit = available(cache.mesh)
     if passes + kept > limit:
@@ -54,15 +61,18 @@ def kept_bytes(
 ) -> int:
     """Bytes that a device holds beside the arrays of the backward pass.
 
-    They are the optimizer's state, the parameters of the document encoder and their
-    gradient, and the vectors of `segments` segments and their gradient. The parameters
-    of the segment encoder and their gradient belong to the backward pass.
+    They are the optimizer's state, what the objective remembers before and after the
+    step, the parameters of the document encoder and of other
+    towers with their gradient, and the vectors of `segments` segments with theirs. The
+    parameters of the segment encoder and their gradient belong to the backward pass.
     """
-    rest = {name: part for name, part in state.params.items() if name != "segment"}
+    read = programs.segment_params(cache, state.params)
+    rest = tree_bytes(state.params) - tree_bytes(read)
     vectors = programs.vector_shape(cache, state.params, microbatch)
     row = tree_bytes(vectors) // len(microbatch.lengths)
     own = -(-segments // cache.mesh.size)
-    return tree_bytes(state.optimizer) + 2 * tree_bytes(rest) + 2 * own * row
+    state_bytes = tree_bytes(state.optimizer) + 2 * tree_bytes(state.memory)
+    return state_bytes + 2 * rest + 2 * own * row
 
 
 def tree_bytes(tree: Any) -> int:
@@ -111,8 +121,16 @@ def available(mesh: jax.sharding.Mesh) -> int:
     stats = device.memory_stats() or {}
     if "bytes_limit" in stats:
         return stats["bytes_limit"]
+    return host_memory() // len(mesh.local_devices)
+
+
+def host_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory that this process may take: of the machine, or its container."""
     host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return host // len(mesh.local_devices)
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, and 1
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            host = min(host, int((groups / name).read_text()))
+    return host
 
 
 def _gib(size: int) -> str:

@@ -15,7 +15,7 @@ from jax.stages import Traced
 from docjax.encoders import freezing
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.sharding import abstract
-from docjax.types import DOCUMENT, Batch, Microbatch
+from docjax.types import DOCUMENT, Batch, Masked, Microbatch
 
 Shapes = Any  # a tree of arrays or of shapes
 INDEX = jax.ShapeDtypeStruct((), jnp.int32)
@@ -36,6 +36,21 @@ def vector_shape(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Sh
     return jax.eval_shape(encode, params, microbatch)
 
 
+def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
+    """What the objective compares, [v b d], for a batch as the host packs it."""
+    segment = vector_shape(cache, params, microbatch_shape(1, 1))
+    size = *batch.rows.shape, segment.shape[-1]
+
+    def outputs(params: Any, *light: Any) -> jax.Array:
+        documents = cache._views(params, *light, None)
+        apply = cache.encoder.apply
+        return apply({"params": params}, documents, None, method="outputs")
+
+    light = batch.lengths, batch.places, batch.graphs
+    vectors = jax.ShapeDtypeStruct(size, jnp.float32)
+    return jax.eval_shape(outputs, params, vectors, *light)
+
+
 def encode(
     cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
 ) -> Traced:
@@ -43,7 +58,7 @@ def encode(
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     return GradientCache._encode.trace(
         cache,
-        *jax.tree.map(whole, _segment(cache, params)),
+        *jax.tree.map(whole, segment_params(cache, params)),
         jax.tree.map(rows, microbatch),
         INDEX,
         _key(cache, dropout),
@@ -66,13 +81,14 @@ def objective(
     parts = freezing.divided(params, cache.encoder.frozen)
     rest = tuple({k: v for k, v in part.items() if k != "segment"} for part in parts)
     rows = jax.tree.map(abstract(cache.mesh, "data"), batch.targets)
-    light = jax.tree.map(columns, batch._replace(targets=None, answers=None))
+    light = jax.tree.map(columns, batch._replace(targets=None, answers=None, cut=None))
     return GradientCache._both.trace(
         cache,
         jax.tree.map(whole, rest),
         jax.tree.map(columns, vectors),
         light._replace(targets=rows),
         _key(cache, dropout),
+        (),
     )
 
 
@@ -81,7 +97,7 @@ def pull_back(
 ) -> Traced:
     """The third pass: the gradient of a micro-batch, added to each device's sum."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
-    trained, frozen = _segment(cache, params)
+    trained, frozen = segment_params(cache, params)
     return GradientCache._pull_back.trace(
         cache,
         _totals(cache, trained),
@@ -94,13 +110,33 @@ def pull_back(
     )
 
 
+def pull_tokens(
+    cache: GradientCache, params: Shapes, microbatch: Shapes, answers: int
+) -> Traced:
+    """The third pass of `answers` masked tokens a segment."""
+    whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
+    trained, frozen = segment_params(cache, params)
+    predicted = jax.ShapeDtypeStruct((len(microbatch.lengths), answers), jnp.int32)
+    scalar = jax.ShapeDtypeStruct((), jnp.float32)
+    return GradientCache._pull_tokens.trace(
+        cache,
+        _totals(cache, trained),
+        _totals(cache, jax.ShapeDtypeStruct((3,), jnp.float32)),
+        *jax.tree.map(whole, (trained, frozen)),
+        jax.tree.map(rows, Masked(microbatch, predicted, predicted)),
+        INDEX,
+        _key(cache, True),
+        whole(scalar),
+    )
+
+
 def add_up(cache: GradientCache, params: Shapes) -> Traced:
     """The sum of all devices' gradients."""
     trained = freezing.divided(params, cache.encoder.frozen)[0]["segment"]
     return GradientCache._sum.trace(cache, (_totals(cache, trained), None))
 
 
-def _segment(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
+def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
     """The segment encoder's parameters that are trained, and the others.
 
     Of several towers those that read documents.

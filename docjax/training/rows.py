@@ -22,7 +22,7 @@ Table = Float[Array, "n d"]
 class Gradient(NamedTuple):
     """Of a loss, with respect to rows of a table."""
 
-    rows: Int[Array, "*e"]  # those beyond the table are none
+    rows: Int[Array, "*e"]  # a number beyond the table names no row
     values: Float[Array, "*e d"]
 
 
@@ -111,9 +111,10 @@ class Adam:
 
 
 def merged(gradients: Sequence[Gradient], size: int) -> Gradient:
-    """Each row once, with the sum of its values; the places left over name row `size`.
+    """Each row once, with the sum of its values.
 
-    Those are beyond the table: write with mode="drop".
+    Unused places at the end name row `size`, which is beyond the table: write with
+    mode="drop".
     """
     flat = [(g.rows.ravel(), g.values.reshape(g.rows.size, -1)) for g in gradients]
     rows, values = map(jnp.concatenate, zip(*flat, strict=True))

@@ -22,8 +22,8 @@ def mesh() -> Mesh:
 def use_cores(replicas: Any) -> None:
     """Makes the CPU as many devices as divide `replicas`, a core each at most.
 
-    To be called before jax is used. A number that is set already stays; one of
-    replicas that is none is left to the objective.
+    Call it before JAX is used. A number that is set already stays. The objective
+    reports an invalid `replicas`.
     """
     given = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     several = isinstance(replicas, int) and replicas > 1
@@ -35,7 +35,7 @@ def use_cores(replicas: Any) -> None:
 
 
 def _cores() -> int:
-    """Those that this process may use, where the system says so."""
+    """The CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -14,11 +14,14 @@ from docjax.types import Batch, State
 
 
 def initial_state(
-    params: Any, optimizer: optax.GradientTransformation, frozen: str = ""
+    params: Any,
+    optimizer: optax.GradientTransformation,
+    frozen: str = "",
+    memory: Any = (),
 ) -> State:
     """The state before the first step; `frozen` is as in `freezing.divided`."""
     trained, _ = freezing.divided(params, frozen)
-    return State(jnp.zeros([], jnp.int32), params, optimizer.init(trained))
+    return State(jnp.zeros([], jnp.int32), params, optimizer.init(trained), memory)
 
 
 def make_step(
@@ -31,17 +34,18 @@ def make_step(
     """
 
     @functools.partial(jax.jit, donate_argnums=0)
-    def update(state: State, gradients: Any) -> tuple[State, jax.Array]:
+    def update(state: State, gradients: Any, memory: Any) -> tuple[State, jax.Array]:
         trained, frozen = freezing.divided(state.params, cache.encoder.frozen)
         updates, moments = optimizer.update(gradients, state.optimizer, trained)
         params = freezing.joined(optax.apply_updates(trained, updates), frozen)
         norm = optax.tree.norm(gradients)
-        return State(state.step + 1, params, moments, state.memory), norm
+        return State(state.step + 1, params, moments, memory), norm
 
     def step(state: State, batch: Batch, key: jax.Array) -> tuple[State, Metrics]:
         key = jax.random.fold_in(key, state.step)
-        gradients, metrics = cache.gradient(state.params, batch, key)
-        state, norm = update(state, gradients)
+        found = cache.gradient(state.params, batch, key, state.memory)
+        gradients, metrics, memory = found
+        state, norm = update(state._replace(memory=()), gradients, memory)
         return state, metrics | {"grad_norm": norm}
 
     return step

@@ -15,14 +15,15 @@ from docjax.data.packing import Layout, padding
 from docjax.data.segment_batches import Reader, TrainingBatches, log_cut
 from docjax.encoders import freezing
 from docjax.encoders.document import fresh_params
+from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig
 from docjax.run.prepare import Prepared
-from docjax.training import memory, sharding
+from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
-from docjax.types import DOCUMENT, QUERY, Batch, State
+from docjax.types import DOCUMENT, QUERY, Batch, ObjectiveWithMemory, State
 
 MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
 
@@ -55,16 +56,25 @@ class VectorTrainer:
 
     def begin(self, params: Any) -> State:
         """The state before the first step."""
-        return initial_state(params, self.optimizer, self.prepared.encoder.frozen)
+        memory: Any = ()
+        if isinstance(self.cache.objective, ObjectiveWithMemory):
+            batch, _ = self.dataset[0]
+            _, examples, width = programs.output_shape(self.cache, params, batch).shape
+            memory = self.cache.objective.begin(examples, width)
+        frozen = self.prepared.encoder.frozen
+        return initial_state(params, self.optimizer, frozen, memory)
 
     def put(self, batch: Batch) -> Batch:
         """The batch on the devices."""
         return sharding.put_batch(batch, self.mesh)
 
     def measure(self, batch: Batch) -> dict[str, int]:
-        """Tokens that are read, and the positions that are computed for them."""
+        """Tokens that are read, the positions that are computed for them, and the tokens
+        that `limits.training_segments` leaves out."""
         computed, real = padding(batch)
-        return {"computed": computed, "real": real, "tokens": int(batch.lengths.sum())}
+        tokens = int(batch.lengths.sum())
+        counts = {"computed": computed, "real": real, "tokens": tokens}
+        return counts | ({"cut": batch.cut} if batch.cut else {})
 
     def documents(self, step: int) -> list[str]:
         """The ids of the documents and queries that a step reads."""
@@ -78,11 +88,12 @@ class VectorTrainer:
         shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
         freezing.check(shapes, self.prepared.encoder.frozen)
         trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
-        if "segment" in trained and self.cache.objective is not None:
-            layout, segments = self.batches.layout, self.batches.segments()
-            state = jax.eval_shape(self.begin, shapes)
-            width = layout.widths[-1]
-            memory.check(self.cache, state, layout.rows, width, segments)
+        if "segment" in trained:
+            layout, masking = self.batches.layout, self.batches.masking
+            state, width = jax.eval_shape(self.begin, shapes), layout.widths[-1]
+            answers = masking.most(width) if masking else None
+            size = layout.rows, width, self.batches.segments()
+            memory.check(self.cache, state, *size, answers)
 
 
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
@@ -94,7 +105,7 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
         corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
         frames={
             DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
-            QUERY: prepared.tokenizer.frame(limits.query_tokens),
+            QUERY: prepared.tokenizer.frame(limits.query_segment),
         },
         views=views,
         cutter=prepared.cutter,
@@ -145,9 +156,15 @@ def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
     """How tokens are masked.
 
     Raises:
-      UserError: for a tokenizer without mask token, or an encoder that cannot predict.
+      UserError: for a tokenizer without mask token, or a segment encoder that is not
+        trained or cannot predict.
     """
     segment, tokenizer = prepared.encoder.segment, prepared.tokenizer
+    if segment_is_frozen(prepared.encoder):
+        raise UserError(
+            f"objective masked_lm trains the segment encoder, and encoder.frozen "
+            f"{prepared.encoder.frozen!r} freezes it: leave one of them out"
+        )
     if not segment.masked_lm:
         raise UserError(
             "objective masked_lm predicts tokens: set --config.encoder.segment.masked_lm "

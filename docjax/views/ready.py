@@ -1,5 +1,6 @@
 """What views share that need nothing of the corpus."""
 
+from pathlib import Path
 from typing import Any
 
 
@@ -8,8 +9,9 @@ class Ready:
 
     many_documents = False
 
-    def check(self) -> None:
-        """Nothing is missing."""
+    def files(self) -> tuple[Path, ...]:
+        """Views that are ready read no file."""
+        return ()
 
     def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> Any:
         """The views themselves."""

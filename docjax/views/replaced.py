@@ -2,9 +2,8 @@
 
 A class says how a word may be replaced; `fitted` looks that up for all words of a
 vocabulary, once, so that a document is paraphrased by a few array operations, and counts
-and tags words in those documents of the corpus that training reads (all without them);
-`check` says before the corpus is read what of it is missing. Words are whole words of the
-tokenizer: with word pieces, those that are one piece.
+and tags words in those documents of the corpus that training reads (all without them).
+Words are whole words of the tokenizer: with word pieces, those that are one piece.
 """
 
 import dataclasses
@@ -27,20 +26,35 @@ from docjax.views.ready import Ready
 Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 
-class WordViews(Ready):
+class WordViews:
     """Two views: the document, and the same in other words.
 
     Each unit is changed by itself, so that several documents may come in one piece.
     """
 
     many_documents = True
-
     kinds = (DOCUMENT, DOCUMENT)
     least_units = 1
 
 
+class Lexical(WordViews):
+    """Word views from a lexicon of NLTK.
+
+    Attributes:
+      lexicons: the folder of NLTK's data, if not where NLTK looks.
+    """
+
+    lexicons: str | None
+    needed: tuple[str, ...] = ("wordnet",)
+
+    def files(self) -> tuple[Path, ...]:
+        """No file of the user's. Raises UserError if a lexicon is missing."""
+        lexicons.check(self.lexicons, *self.needed)
+        return ()
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Replaced(WordViews):
+class Replaced(WordViews, Ready):
     """Words are drawn for some of the document's words.
 
     starts, candidates: word i may become `candidates[starts[i]:starts[i + 1]]`;
@@ -76,7 +90,7 @@ class Replaced(WordViews):
 
 
 @dataclasses.dataclass(frozen=True)
-class WordNet(WordViews):
+class WordNet(Lexical):
     """Each word becomes one of its synonyms in WordNet, or stays, all equally likely.
 
     least_count: occurrences of a replacement in the corpus; lexicons: the folder of
@@ -85,9 +99,6 @@ class WordNet(WordViews):
 
     least_count: int = 10
     lexicons: str | None = None
-
-    def check(self) -> None:
-        lexicons.check(self.lexicons, "wordnet")
 
     def fitted(
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
@@ -104,41 +115,41 @@ class Paraphrases(WordViews):
     path: str | None = None
     least_count: int = 10
 
-    def check(self) -> None:
+    def files(self) -> tuple[Path, ...]:
+        """The file of pairs. Raises UserError if it is missing."""
         if self.path is None:
             raise UserError("Paraphrases needs a file of pairs: --config.views.path")
         if not Path(self.path).is_file():
             raise UserError(f"paraphrases {self.path}: no such file")
+        return (Path(self.path),)
 
     def fitted(
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
     ) -> Replaced:
-        self.check()
+        (file,) = self.files()
         words, pairs = (
             vocabulary(tokenizer, corpus, documents),
-            lexicons.pairs(self.path),
+            lexicons.pairs(str(file)),
         )
         found = lambda word: pairs[word] | {word} if word in pairs else ()
         return _replaced(words, found, self.least_count)
 
 
 @dataclasses.dataclass(frozen=True)
-class Antonyms(WordViews):
+class Antonyms(Lexical):
     """Adjectives and verbs become "not" and an antonym of theirs in WordNet.
 
     A word counts as adjective or verb if most of its occurrences do: of at most 16,
     from at most 10,000,000 words of the corpus, tagged among their neighbours.
     """
 
+    needed = ("wordnet", lexicons.TAGGER)
     probability: float = 0.5
     least_count: int = 1
     lexicons: str | None = None
 
     def __post_init__(self) -> None:
         _check_probability(self)
-
-    def check(self) -> None:
-        lexicons.check(self.lexicons, "wordnet", lexicons.TAGGER)
 
     def fitted(
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
@@ -166,7 +177,7 @@ class Antonyms(WordViews):
 
 
 @dataclasses.dataclass(frozen=True)
-class Uninformative(WordViews):
+class Uninformative(Lexical):
     """Rare words become more frequent synonyms of theirs in WordNet.
 
     below: a word is rare that occurs less often.
@@ -174,9 +185,6 @@ class Uninformative(WordViews):
 
     below: int = 10
     lexicons: str | None = None
-
-    def check(self) -> None:
-        lexicons.check(self.lexicons, "wordnet")
 
     def fitted(
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
@@ -189,7 +197,7 @@ class Uninformative(WordViews):
 
 
 @dataclasses.dataclass(frozen=True)
-class Dropped(WordViews):
+class Dropped(WordViews, Ready):
     """Tokens are left out at random; a unit keeps one at least."""
 
     probability: float = 0.3

@@ -93,15 +93,16 @@ class Rewritten(WordViews):
 
     path: str | None = None
 
-    def check(self) -> None:
+    def files(self) -> tuple[Path, ...]:
+        """The files of texts. Raises UserError if they are missing."""
         if self.path is None:
             raise UserError("Rewritten needs a file of texts: --config.views.path")
-        files(self.path)
+        return tuple(files(self.path))
 
     def fitted(
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
     ) -> "Found":
-        self.check()
+        self.files()
         limit = corpus.summary()["longest"]
         texts = functools.partial(jsonl, path=self.path)
         found = Corpus.build(
@@ -155,7 +156,7 @@ class Found(WordViews):
         return units, _joined(found) if found else units
 
     def _of(self, units: Units, start: int, end: int) -> Units:
-        """The rewritten text of the document with these units, or they as they are."""
+        """The rewritten text of the document with these units; without one, the units."""
         number = units.documents[start]
         if self.rows[number] >= 0:
             found = self.texts[int(self.rows[number])]

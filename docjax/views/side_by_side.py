@@ -83,7 +83,7 @@ def _replaced(
             documents = _trained_on(json_file.read(run / "config.json"), corpus)
         words = _text(own[0].tokens, tokenizer)
         for name, kind in kinds.items():
-            kind.check()
+            kind.files()
             try:
                 fitted = kind.fitted(tokenizer, corpus, documents)
             except UserError as error:

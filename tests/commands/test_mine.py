@@ -1,6 +1,7 @@
 """`docjax mine` by words and by a model, on a folder and on a run."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -141,3 +142,16 @@ def test_a_collection_needs_an_answer(capsys, folder, tmp_path):
         (beir / name).write_text((folder / name).read_text())
     code, _, err = mine(capsys, tmp_path / "out", "bm25", "--data", beir)
     assert code == 2 and "qrels: no query has a document with score 1" in err
+
+
+@pytest.mark.parametrize("field", ["source", "holdout"])
+def test_a_run_names_no_code_to_execute(capsys, run, tmp_path, field):
+    copy = shutil.copytree(run, tmp_path / "run")
+    written = tmp_path / "written"
+    (tmp_path / "evil.py").write_text(f"open({str(written)!r}, 'w')")
+    config = json.loads((copy / "config.json").read_text())
+    config[field] = {"fn": "docjax.config.load", "name": str(tmp_path / "evil.py")}
+    (copy / "config.json").write_text(json.dumps(config))
+    code, _, error = mine(capsys, tmp_path / "out.jsonl", "bm25", "--data", copy)
+    assert code == 2 and not written.exists()
+    assert f"{field}.fn 'docjax.config.load' is not under docjax.data." in error

@@ -108,7 +108,8 @@ def test_a_corpus_knows_the_links_and_queries_of_its_documents(tokenizer, tmp_pa
     ]
     corpus = build(tmp_path / "corpus", tokenizer, some)
     assert [links.tolist() for links in corpus.links] == [[2], [], [1]]
-    assert corpus.queries == [None, "what is a node?", None]
+    details = list(corpus_files.read_details(corpus.folder))
+    assert [detail.query for detail in details] == [None, "what is a node?", None]
 
 
 def test_words_are_counted_in_all_documents_or_some(tokenizer, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from docjax.data.corpus import Corpus
-from docjax.data.examples import Documents, Examples, Known, Pairs, linked, relation
+from docjax.data.examples import Documents, Known, Pairs, linked, relation
 from docjax.data.units import Whole
 from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
@@ -70,10 +70,11 @@ def test_a_document_that_comes_twice_is_related_to_the_same_ones(tmp_path):
 
 
 def test_links_are_read_from_the_documents_that_training_reads(tmp_path):
-    """d2 names d0; from d0 alone nobody would know."""
+    """d2 names d0; a link to a document that is not read relates nothing."""
     corpus, rows = known(tmp_path).corpus, np.array([[0], [2]])
-    assert linked(corpus, np.array([2, 3]))(rows).any()
-    assert not linked(corpus, np.array([0, 3]))(rows).any()
+    assert linked(corpus, np.array([0, 2]))(rows).any()
+    with pytest.raises(UserError, match="no training document links to another"):
+        linked(corpus, np.array([2, 3]))
 
 
 def test_the_candidates_of_several_slots_are_those_of_the_later_slots():
@@ -100,7 +101,19 @@ def test_similar_pairs_of_the_training_split_are_examples(tmp_path):
     found = Pairs(table(tmp_path, *lines)).among(known(tmp_path))
     assert found.kinds == (DOCUMENT, DOCUMENT)
     assert found.rows.tolist() == [[1, 2], [5, 0]]
-    assert found.labels.tolist() == [0, 1] and found.related is None
+    assert found.labels.tolist() == [0, 1]
+
+
+def test_no_pair_of_the_table_is_a_negative(tmp_path):
+    """d1 is similar to d2 and d4, d4 is the source of another pair with d1."""
+    lines = "train d1 d2 1", "train d1 d4 1", "train d4 d1 1", "train d5 d0 1"
+    found = Pairs(table(tmp_path, *lines)).among(known(tmp_path))
+    assert found.related(found.rows).tolist() == [
+        [True, True, True, False],
+        [True, True, True, False],
+        [False, True, True, False],
+        [False, False, False, True],
+    ]
 
 
 def test_pairs_of_documents_that_training_does_not_read_are_left_out(tmp_path, caplog):
@@ -119,10 +132,9 @@ def test_pairs_with_unknown_documents_are_a_mistake_with_their_number(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_table_without_similar_pairs_gives_no_examples(tmp_path):
-    found = Pairs(table(tmp_path, "test d1 d2 1")).among(known(tmp_path))
-    assert isinstance(found, Examples) and len(found) == 0
-    assert found.rows.shape == (0, 2)
+def test_a_table_without_similar_pairs_to_train_on_is_a_mistake(tmp_path):
+    with pytest.raises(UserError, match='"train" has the label 1; its splits are test'):
+        Pairs(table(tmp_path, "test d1 d2 1")).among(known(tmp_path))
 
 
 def test_pairs_without_a_table_say_where_to_name_one(tmp_path):

@@ -48,7 +48,7 @@ def masked_rows(found):
 def test_a_share_of_each_segment_is_to_be_predicted_and_no_special_token():
     for tokens, (masked, positions, answers) in masked_rows(batch()).items():
         text = max(len(tokens) - 2, 0)
-        wanted = min(max(round(0.15 * len(tokens)), 1), text)
+        wanted = min(max(round(0.15 * text), 1), text)
         assert len(positions) == len(set(positions)) == wanted
         assert all(0 < place < len(tokens) - 1 for place in positions)
         assert [tokens[place] for place in positions] == answers

@@ -228,3 +228,11 @@ def test_little_of_real_segments_is_padding_in_few_shapes(
     assert len(shapes) <= 16
     computed, real = np.sum([padding(batch) for batch in found], axis=0)
     assert 1 - real / computed <= 0.08
+
+
+def test_tokens_beyond_the_cap_on_segments_are_counted():
+    corpus = Corpus(documents(8))
+    ((whole, _),) = read(training(corpus, batch=8), steps=1)
+    ((batch, _),) = read(training(corpus, batch=8, most=1), steps=1)
+    assert whole.cut == 0 and batch.lengths.shape[-1] == 1
+    assert batch.cut == whole.lengths.sum() - batch.lengths.sum() > 0

@@ -32,6 +32,7 @@ def side(title: str, sections: int, segments: int, **cut) -> Side:
         ],
         tokens=tokens,
         whole=tokens,
+        same=True,
         **dict(segments_cut=0, tokens_cut=0) | cut,
     )
 

@@ -34,9 +34,9 @@ from docjax.encoders.pooling import Classifier, Mean, Predictor, TrainingHead
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
-from docjax.export import libraries
+from docjax.export import card, libraries
 from docjax.export import write as export_lib
-from docjax.export.write import MOST, export
+from docjax.export.write import MOST, export, export_run
 from docjax.huggingface import docjax_json
 from docjax.model.document_model import DocumentModel
 from docjax.run import report as run_report
@@ -470,3 +470,24 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch)
     again = json.loads((run / "export/docjax.json").read_text())
     assert again["fingerprint"] == facts["fingerprint"]
     assert "sentence-transformers" in page and "AutoModel" not in page
+    for damage in (
+        lambda: (run / "export/docjax.json").write_text("{}"),
+        lambda: docjax_json.write(run / "export", facts | {"format": 1}),
+    ):
+        damage()
+        export_run(run)
+        assert docjax_json.read(run / "export")["fingerprint"] == facts["fingerprint"]
+
+
+def test_the_card_shows_no_folder_and_keeps_its_tables():
+    commit = "org/model@" + "0" * 40
+    assert card._public({"path": "/home/me/a.jsonl", "init": commit}) == {
+        "path": "a.jsonl",
+        "init": commit,
+    }
+    assert card._public({"encoder": {"frozen": "segment/"}})["encoder"] == {
+        "frozen": "segment/"
+    }
+    corpus = {"labels": {"a|b\nc": 3}}
+    data = card._data({"config": {"source": {"fn": "x.jsonl"}}, "corpus": corpus}, None)
+    assert "labels | a\\|b c: 3" in data

@@ -60,7 +60,7 @@ def test_one_split_or_all_of_them_are_read_as_asked(folder):
     qrels(folder, "train", "q\tc\t1\ns\ta\t1\nt\ta\t0\n")
     assert read_split(folder, "train").test == {"q": {"c": 1}, "s": {"a": 1}}
     assert read_split(folder, "test").test == {"q": {"a": 2, "b": 0}}
-    assert read_judged(folder).test["q"] == {"a": 2, "b": 0, "c": 1}
+    assert read_judged(folder, 0.0).qrels["q"] == {"a": 2, "b": 0, "c": 1}
 
 
 def test_a_split_that_is_missing_or_empty_is_named(folder):

@@ -227,3 +227,32 @@ def test_a_folder_without_training_split_is_one_line(known, beir):
 def test_fewer_than_no_negatives_are_refused():
     with pytest.raises(UserError, match=r"examples\.each -1: give 0 negatives or more"):
         JudgedQueries(each=-1)
+
+
+def test_negatives_are_mined_again_for_other_documents(known):
+    pytest.importorskip("bm25s")
+    asked = JudgedQueries(each=1)
+    asked.among(known(asked))
+    before = negatives.made_by(known(asked).run / "negatives.jsonl")
+    own = OWN | {"c": ("oven", ())}
+    given = known(asked, documents(own))  # the same corpus folder, another fingerprint
+    given.queries.fingerprint = "another"
+    asked.among(given)
+    mined = negatives.read(given.run / "negatives.jsonl")
+    assert negatives.made_by(given.run / "negatives.jsonl") != before
+    assert mined["c"][0] in "abd" and "e" not in mined["c"]
+
+
+def test_the_files_behind_examples_are_named(beir, mined, tmp_path):
+    asked = JudgedQueries(path=str(beir), negatives=str(mined))
+    names = [file.name for file in asked.files()]
+    assert names == ["queries.jsonl", "train.tsv", "mined.jsonl"]
+    assert JudgedQueries().files() == ()
+    with pytest.raises(UserError, match="gone.jsonl: no such file"):
+        JudgedQueries(negatives=str(tmp_path / "gone.jsonl")).files()
+
+
+def test_two_files_of_one_split_are_a_mistake(beir):
+    (beir / "qrels/train.qrels").write_text("q 0 a 1\n")
+    with pytest.raises(UserError, match="train.qrels and train.tsv judge the same"):
+        JudgedQueries(path=str(beir)).files()

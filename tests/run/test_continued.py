@@ -100,3 +100,12 @@ def test_sizes_that_do_not_fit_are_found_before_the_corpus_is_read(sizes):
     with pytest.raises(UserError) as error:
         continued.check_encoder(fields.resolve(SMOKE | {"encoder": encoder}))
     assert "\n" not in str(error.value)
+
+
+def test_the_vocabulary_of_towers_is_that_of_their_encoder():
+    segment = SMOKE["encoder"]["segment"]
+    towers = {"fn": "docjax.encoders.towers.Towers", "encoder": segment}
+    config = fields.resolve(SMOKE | {"encoder": SMOKE["encoder"] | {"segment": towers}})
+    continued.check_encoder(config)
+    filled = continued.fill_vocabulary(config, 300)
+    assert filled.encoder.build().segment.vocabulary == 300

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from docjax.run.metrics import Metrics, finite, last_metrics, read
+from docjax.run.metrics import Metrics, last_metrics, read
 
 
 def write(run, step: int, steps: int, *lines) -> None:
@@ -77,9 +77,3 @@ def test_a_damaged_line_in_the_middle_is_not_passed_over(tmp_path):
 
 def test_a_run_without_metrics_has_no_lines(tmp_path):
     assert read(tmp_path) == []
-
-
-def test_finite_sees_every_value():
-    assert finite(1.0, -2.0)
-    assert not finite(1.0, float("nan"))
-    assert not finite(float("inf"), 1.0)

@@ -61,7 +61,11 @@ def test_a_function_from_another_folder_is_refused(path, fn):
         ("encoder", {"fn": "docjax.encoders.pooling.Mean"}, "class DocumentEncoder"),
         ("holdout", {"fn": "docjax.data.splits.rows"}, "argument: 'name'"),
         ("tokenizer.train", {"fn": "docjax.data.tokenizer.check_fits"}, "'vocabulary'"),
-        ("views", {"fn": "docjax.views.rewritten.write"}, "views takes a class, under"),
+        (
+            "views",
+            {"fn": "docjax.views.rewritten.write"},
+            "views takes the class ViewMaker, under",
+        ),
     ],
 )
 def test_a_function_with_another_use_is_refused(path, node, text):

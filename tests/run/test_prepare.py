@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import huggingface_hub
+import jax
 import numpy as np
 import pytest
 
@@ -108,6 +109,14 @@ def test_documents_without_labels_are_trained_on(corpus, tmp_path):
     assert "No map" in page and "No attention" in page
     with pytest.raises(UserError, match="nothing to evaluate"):
         main.run(config(corpus), tmp_path / "run", "evaluate")
+
+
+@pytest.mark.parametrize("mode", ["evaluate", "export"])
+def test_a_workdir_without_a_run_is_said_before_anything_is_read(tmp_path, mode):
+    gone = config(tmp_path / "gone.jsonl")
+    with pytest.raises(UserError, match="runs/mistyped: no trained run is there; trai"):
+        main.run(gone, tmp_path / "runs/mistyped", mode)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_mistake_is_mended_in_the_same_workdir(corpus, tmp_path):
@@ -268,3 +277,110 @@ def test_vectors_of_words_without_width_are_refused(tmp_path):
     with pytest.raises(UserError, match="encoder.segment.width 0"):
         prepared = prepare(found, tmp_path / "run")
         initial_params(prepared.config, prepared.encoder)
+
+
+def paired(corpus, path):
+    """A run on pairs of documents, from the table at `path`."""
+    pairs = dict(fn="docjax.data.examples.Pairs", path=str(path))
+    found = config(corpus)
+    found.examples, found.views = pairs, dict(fn="docjax.views.whole.Whole")
+    return found
+
+
+def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
+    path, run = tmp_path / "pairs.tsv", tmp_path / "run"
+    lines = ["split\tsource\ttarget\tlabel", "train\t1\t2\t1", "train\t3\t4\t1"]
+    path.write_text("\n".join(lines))
+    assert len(prepare(paired(corpus, path), run).examples) == 2
+    path.write_text("\n".join(lines[:2]))  # a mistake is mended before training begins
+    assert len(prepare(paired(corpus, path), run).examples) == 1
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    os.utime(path, (1, 1))
+    assert len(prepare(paired(corpus, path), run).examples) == 1
+    path.write_text("\n".join(lines))
+    with pytest.raises(UserError, match="pairs.tsv has changed since training began"):
+        prepare(paired(corpus, path), run)
+
+
+def test_two_views_of_each_of_two_documents_are_refused(corpus, tmp_path):
+    found = paired(corpus, tmp_path / "pairs.tsv")
+    found.views = dict(fn="docjax.views.halves.Halves")
+    with pytest.raises(UserError, match="examples of 2 documents take one view of eac"):
+        prepare(found, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"encoder.segment.heads": 0}, "no such encoder"),
+        ({"encoder.segment.heads": 7}, "width 32 is not a multiple of heads 7"),
+        ({"encoder.segment.layers": 10**8}, "layers is 100000000, not from 0 to 1000"),
+        ({"views.fn": "docjax.views.ready.Ready"}, "views takes the class ViewMaker"),
+        ({"views.fn": "docjax.views.replaced.WordViews"}, "the class ViewMaker"),
+        ({"tasks.clustering.fn": "docjax.tasks.embeddings.NoLabels"}, "class Task"),
+        ({"examples.fn": "docjax.data.examples.Known"}, "needs run, source, corpus"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_refused_before_a_document_is_read(
+    tmp_path, change, message
+):
+    gone = config(tmp_path / "gone.jsonl")
+    with gone.unlocked():
+        gone.update_from_flattened_dict(change)
+        if "views.fn" in change:
+            gone.views = dict(fn=change["views.fn"])
+        if "tasks.clustering.fn" in change:
+            gone.tasks = dict(clustering=dict(fn=change["tasks.clustering.fn"]))
+    with pytest.raises(UserError, match=message):
+        prepare(gone, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def begun_with(found, folder: Path):
+    """The parameters of a new run, saved as its first checkpoint."""
+    prepared = prepare(found, folder)
+    params = initial_params(prepared.config, prepared.encoder)
+    saved = checkpoint.Checkpointer(folder / "checkpoints")
+    saved.save(1, params, {"step": np.zeros(())}, {})
+    saved.close()
+    return params
+
+
+def in_towers(found, by: str = "kind"):
+    segment = found.encoder.segment.to_dict()
+    found.encoder.segment = dict(
+        fn="docjax.encoders.towers.Towers", encoder=segment, by=by
+    )
+    return found
+
+
+def test_a_run_of_one_segment_encoder_begins_every_tower(corpus, tmp_path):
+    single = begun_with(config(corpus), tmp_path / "single")
+    found = in_towers(config(corpus, seed=1))
+    found.init = str(tmp_path / "single")
+    begun = begun_with(found, tmp_path / "towers")
+    for tower in ("query", "document"):
+        jax.tree.map(
+            np.testing.assert_array_equal, begun["segment"][tower], single["segment"]
+        )
+    onward = in_towers(config(corpus, seed=2))
+    onward.init = str(tmp_path / "towers")
+    again = begun_with(onward, tmp_path / "onward")
+    jax.tree.map(np.testing.assert_array_equal, again["segment"], begun["segment"])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda found: found, "the towers query and document, encoder.segment none"),
+        (lambda found: in_towers(found, "view"), "encoder.segment view_0 and view_1"),
+    ],
+)
+def test_towers_that_do_not_fit_init_are_one_line(corpus, tmp_path, change, message):
+    begun_with(in_towers(config(corpus)), tmp_path / "towers")
+    found = change(config(corpus))
+    found.init = str(tmp_path / "towers")
+    prepared = prepare(found, tmp_path / "run")
+    with pytest.raises(UserError, match=message) as error:
+        initial_params(prepared.config, prepared.encoder)
+    assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""What a run's report gathers; its page is tested in explain/test_report.py."""
+"""What a run's report gathers; its page is tested in explain/test_run_page.py."""
 
 import numpy as np
 

@@ -156,7 +156,7 @@ def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
     assert "validation/clustering/nmi" in run(params, "validation")
 
 
-def test_a_cap_on_segments_counts_units_only_where_each_is_a_segment(scoring):
+def test_the_report_counts_what_caps_cut(scoring):
     limits = dict(segment_tokens=128, query_tokens=64, inference_segments=1)
     limits |= dict(training_units=2, training_segments=None)
     joined = dict(fn="docjax.data.segments.Joined")
@@ -167,7 +167,16 @@ def test_a_cap_on_segments_counts_units_only_where_each_is_a_segment(scoring):
     own, _ = scoring(limits=limits, segments=joined)
     found = report._data(own.prepared, [])
     assert found["train"]["units cut by the cap (2)"] == 16
-    assert set(found["test"]) == {"documents", "words", "units"}
+    assert found["test"]["segments cut by the cap (1)"] == 0  # all fit into one
+    own, _ = scoring(limits=limits | {"segment_tokens": 32}, segments=joined)
+    lines = [{"step": 1, "data/cut": 0.25}, {"step": 2}, {"step": 3, "data/cut": 0.75}]
+    found = report._data(own.prepared, lines)
+    whole = report._segment_counts(own.prepared, own.prepared.rows("test"))
+    assert found["test"]["segments cut by the cap (1)"] == (whole - 1).sum() > 0
+    limits["training_segments"] = 1
+    own, _ = scoring(limits=limits, segments=joined)
+    found = report._data(own.prepared, lines)["train"]
+    assert found["share of tokens cut by the cap on segments (1)"] == 0.5
 
 
 @pytest.mark.parametrize(

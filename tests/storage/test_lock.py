@@ -103,3 +103,14 @@ def test_of_several_processes_the_first_holds_the_lock_and_the_others_wait(
     with locked(tmp_path / "run"):
         assert waited == ["workdir locked"]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_second_run_of_the_same_process_is_refused(tmp_path):
+    """Two threads of a notebook; the refusal must not release the lock, either."""
+    with locked(tmp_path):
+        for _ in range(2):
+            with (
+                pytest.raises(UserError, match="another run is at work"),
+                locked(tmp_path),
+            ):
+                pass

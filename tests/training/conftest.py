@@ -28,6 +28,7 @@ from docjax.encoders.towers import Towers
 from docjax.encoders.transformer import Transformer
 from docjax.objectives.cross_entropy import cross_entropy
 from docjax.objectives.infonce import infonce
+from docjax.objectives.queue import Queue
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient
@@ -101,6 +102,15 @@ class Problem(NamedTuple):
             np.random.default_rng(1),
         )
 
+    @property
+    def memory(self) -> Any:
+        """What the objective remembers: one earlier batch of the two it has room for."""
+        if not isinstance(self.objective, Queue):
+            return ()
+        empty = self.objective.begin(DOCUMENTS, 32)
+        drawn = np.random.default_rng(2).normal(size=empty.vectors.shape)
+        return empty._replace(vectors=drawn.astype(np.float32), filled=np.int32(1))
+
     def cache(self, mesh: Mesh) -> GradientCache:
         kinds = self.views.kinds
         return GradientCache(
@@ -119,7 +129,9 @@ class Problem(NamedTuple):
         """(gradient, metrics) by the gradient cache on a mesh."""
         params = sharding.replicate(self.params(), mesh)
         batch = sharding.put_batch(self.batch(microbatch, widths), mesh)
-        return jax.device_get(self.cache(mesh).gradient(params, batch, key))
+        cache, memory = self.cache(mesh), sharding.replicate(self.memory, mesh)
+        gradient, metrics, _ = cache.gradient(params, batch, key, memory)
+        return jax.device_get((gradient, metrics))
 
 
 def document(generator: np.random.Generator) -> Units:
@@ -206,6 +218,9 @@ def problem(name: str) -> Problem:
         "masked tokens alone": lambda: Problem(
             make_masked(transformer), None, Whole(), token_weight=1.0
         ),
+        "queue": lambda: Problem(
+            DocumentEncoder(Words(), Mean()), Queue(2, temperature=2.0), Halves()
+        ),
         "two towers": lambda: Problem(
             DocumentEncoder(Towers(transformer), attention),
             one_sided,
@@ -246,7 +261,8 @@ def plain(name: str, dropout: bool) -> tuple:
 
     @jax.jit
     def gradient(params, arrays):
-        return plain_gradient(cache, params, arrays._replace(towers=batch.towers), key)
+        whole = arrays._replace(towers=batch.towers)
+        return plain_gradient(cache, params, whole, key, one.memory)
 
     return jax.device_get(gradient(one.params(), batch._replace(towers=())))
 

@@ -23,10 +23,11 @@ def parameters(tree) -> int:
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_the_first_step_calls_the_program_that_the_check_compiled(
-    problem, mesh, devices
+@pytest.mark.parametrize("name", ["one against rest", "masked tokens", "two towers"])
+def test_the_first_step_calls_the_programs_that_the_check_compiled(
+    problem, mesh, name, devices
 ):
-    one, device, compiled = problem("one against rest"), mesh(devices), []
+    one, device, compiled = problem(name), mesh(devices), []
 
     def listen(event, _, fun_name="", **details):
         if "backend_compile" in event:
@@ -36,17 +37,20 @@ def test_the_first_step_calls_the_program_that_the_check_compiled(
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         state = abstract_state(one.encoder, optimizer)
-        memory.check(cache, state, ROWS, WIDTH, segments=100)
-        state = sharding.replicate(initial_state(one.params(), optimizer), device)
         batch = sharding.put_batch(one.batch(ROWS), device)
+        answers = {masked.answers.shape[1] for masked in batch.masked}
+        memory.check(cache, state, ROWS, WIDTH, 100, *answers)
+        state = sharding.replicate(initial_state(one.params(), optimizer), device)
         step, key = make_step(cache, optimizer), jax.random.key(0)
         for _ in range(2):
             state, _ = step(state, batch, key)
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     assert {m.tokens.shape for m in batch.microbatches} == {(ROWS, WIDTH)}
-    assert compiled.count("jit(_encode)") == 1
-    assert compiled.count("jit(_pull_back)") == 1
+    towers = len(set(batch.towers)) or 1
+    assert compiled.count("jit(_encode)") == towers
+    assert compiled.count("jit(_pull_back)") == towers
+    assert compiled.count("jit(_pull_tokens)") == len(answers)
 
 
 def test_a_device_keeps_moments_the_light_part_and_the_vectors(problem, mesh):
@@ -96,3 +100,38 @@ def test_the_optimizer_alone_can_be_too_much(problem, mesh, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda mesh: passes + 1000)
     with pytest.raises(UserError, match="does not fit in memory"):
         memory.check(cache, state, ROWS, WIDTH, segments=1)
+
+
+def test_the_parameters_of_both_towers_are_counted(problem, mesh):
+    one = problem("two towers")
+    state = abstract_state(one.encoder, optax.sgd(1e-3))
+    shape = programs.microbatch_shape(ROWS, WIDTH)
+    light = parameters(state.params["document"])
+    query = parameters(state.params["segment"]["query"])
+    kept = memory.kept_bytes(one.cache(mesh(1)), state, shape, 0)
+    assert kept == 4 * 2 * (light + query)
+
+
+def test_masked_tokens_count_with_their_scores(problem, mesh, monkeypatch):
+    """Masked language modelling alone has no other backward pass."""
+    one = problem("masked tokens alone")
+    state = abstract_state(one.encoder, optax.sgd(1e-3))
+    monkeypatch.setattr(memory, "available", lambda mesh: 100_000)
+    with pytest.raises(UserError, match="a step does not fit in memory"):
+        memory.check(one.cache(mesh(1)), state, ROWS, WIDTH, 0, answers=4)
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("memory.max", "1000\n", 1000),
+        ("memory.max", "max\n", None),
+        ("memory/memory.limit_in_bytes", "9223372036854771712", None),
+        ("memory/memory.limit_in_bytes", "2000", 2000),
+    ],
+)
+def test_a_container_has_the_memory_it_is_given(tmp_path, name, text, expected):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / name).write_text(text)
+    everything = memory.host_memory(tmp_path / "none")
+    assert memory.host_memory(tmp_path) == (expected or everything)

@@ -24,7 +24,7 @@ PROCESSES, DEVICES, SECONDS = 2, 4, 600
 PROBLEMS = (
     *("one against rest", "classifier", "mean", "sparse graphs"),
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
-    *("two towers", "two copies", "frozen layer"),
+    *("two towers", "two copies", "frozen layer", "queue"),
 )
 
 

@@ -574,9 +574,9 @@ def test_a_text_that_is_rewritten_to_nothing_stays_as_it_is(tmp_path):
 @pytest.mark.parametrize("kind, what", [(Rewritten, "texts"), (Paraphrases, "pairs")])
 def test_other_words_come_from_a_file(kind, what):
     with pytest.raises(UserError, match=f"needs a file of {what}"):
-        kind().check()
+        kind().files()
     with pytest.raises(UserError, match="none: no such file"):
-        kind("none").check()
+        kind("none").files()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Parts of a config by name: how a node becomes an object, and back."""

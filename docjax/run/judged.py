@@ -1,0 +1,53 @@
+"""What hard negatives are mined from: judged queries of a run, and rankings."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.model.search import search
+from docjax.retrieval import bm25, collection
+from docjax.retrieval.collection import Judged
+from docjax.run.corpora import trained_on
+from docjax.run.fields import read
+from docjax.types import Document, Run
+
+
+def of_run(run: Path) -> Judged:
+    """The documents that a run trains on, with their own queries.
+
+    Raises:
+      UserError: if there is no run, or none of its documents has a query.
+    """
+    documents = functools.partial(trained_on, read(run))
+    _, queries, qrels = collection.of_documents(documents())
+    if not queries:
+        raise UserError(
+            f'{run}: none of its training documents has a "query": give --data a BEIR '
+            "folder, or a run whose documents have one"
+        )
+    return Judged(documents, queries, qrels)
+
+
+def by_model(
+    model: DocumentModel, judged: Judged, counts: dict[str, Any]
+) -> Callable[[int], Run]:
+    """Ranks the documents by the model's vectors; `counts` takes what is read."""
+    return lambda top: search(model, judged.documents(), judged.queries, counts, top)
+
+
+def by_words(judged: Judged, counts: dict[str, Any]) -> Callable[[int], Run]:
+    """Ranks the documents by BM25; `counts` takes what is read."""
+    return lambda top: bm25.search(
+        _counted(judged.documents(), counts), judged.queries, top=top
+    )
+
+
+def _counted(
+    documents: Iterable[Document], counts: dict[str, Any]
+) -> Iterator[Document]:
+    for document in documents:
+        counts["documents"] += 1
+        yield document

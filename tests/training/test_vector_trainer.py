@@ -1,0 +1,101 @@
+"""What training by vectors and tokens refuses before its first step."""
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from configs import graph_roberta
+from docjax import main
+from docjax.errors import UserError
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import Prepared, prepare
+from docjax.storage.checkpoint import restore_params
+from docjax.training import sharding
+from docjax.training.vector_trainer import VectorTrainer
+
+pytestmark = pytest.mark.usefixtures("one_device")
+
+
+@pytest.fixture
+def masked(tmp_path):
+    """Prepares a run with masked language modelling after changes of its config."""
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": str(i), "text": "A river floods the valley. " * 9} for i in range(8)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def make(**changes) -> Prepared:
+        config = graph_roberta.get_config("smoke")
+        config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
+        config.tokenizer.train.vocabulary = 270
+        config.units.words = 10
+        config.batch = config.microbatch = 4
+        config.tasks = {}
+        config.objective = dict(
+            fn="docjax.objectives.masked_lm.MaskedLM",
+            contrastive=config.objective.to_dict(),
+        )
+        with config.encoder.segment.unlocked():
+            config.encoder.segment.masked_lm = True
+        config.update_from_flattened_dict(changes)
+        return prepare(config, tmp_path / "run")
+
+    return make
+
+
+def trainer(prepared: Prepared) -> VectorTrainer:
+    objective = prepared.config.objective.build()
+    return VectorTrainer(prepared, objective, sharding.mesh())
+
+
+def test_tokens_are_masked_and_predicted(masked):
+    made = trainer(masked())
+    batch, _ = made.dataset[0]
+    assert batch.masked and float(batch.answers) > 0
+
+
+def test_a_segment_encoder_that_cannot_predict_is_refused(masked):
+    prepared = masked(**{"encoder.segment.masked_lm": False})
+    with pytest.raises(UserError, match="set --config.encoder.segment.masked_lm to Tr"):
+        trainer(prepared)
+
+
+def test_a_segment_encoder_that_is_not_trained_is_refused(masked):
+    """The token loss would be left out of the gradient, silently."""
+    prepared = masked(**{"encoder.frozen": "segment/"})
+    with pytest.raises(UserError, match="encoder.frozen 'segment/' freezes it: leave"):
+        trainer(prepared)
+
+
+def test_a_tokenizer_without_mask_token_is_refused(masked, minilm, tmp_path):
+    node = json.loads((minilm / "tokenizer.json").read_text())
+    del node["model"]["vocab"]["[MASK]"]
+    node["added_tokens"] = [
+        token for token in node["added_tokens"] if token["content"] != "[MASK]"
+    ]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(node))
+    changes = {"tokenizer.path": str(tmp_path), "encoder.segment.vocabulary": 30522}
+    with pytest.raises(UserError, match=r"has none of \[MASK\], <mask>; train another"):
+        trainer(masked(**changes))
+
+
+def test_a_run_goes_on_with_what_it_remembered(masked, tmp_path):
+    """The last checkpoint is lost: the steps since the one before are taken again."""
+    prepared = masked()
+    config = ConfigDict(prepared.config.to_json())
+    config.objective = dict(fn="docjax.objectives.queue.Queue", batches=3)
+    config.update(steps=4, epochs=None, checkpoint_every=2)
+    run, again = tmp_path / "queue", tmp_path / "again"
+    metrics = main.run(config, run, "train")
+    assert metrics["train/negatives"] == 4 - 1 + 3 * 4
+    shutil.copytree(run, again)
+    shutil.rmtree(again / "checkpoints/4")
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    main.run(config, again, "train")
+    assert len((again / "metrics.jsonl").read_text().splitlines()) == len(lines)
+    shapes = initial_params(prepared.config, prepared.encoder)
+    trained, expected = (restore_params(folder, shapes) for folder in (again, run))
+    jax.tree.map(np.testing.assert_array_equal, trained, expected)
