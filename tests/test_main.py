@@ -379,7 +379,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
 ):
     """A limit of file sizes stands for the disk: the first checkpoint is too large."""
     run = tmp_path / "full"
-    limited = ["bash", "-c", 'ulimit -f 40 && exec "$@"', "bash"]
+    limited = ["bash", "-c", 'ulimit -f 24 && exec "$@"', "bash"]
     done = call([*limited, *command(corpus, run)])
     assert done.returncode == 2, done.stderr
     lines = done.stderr.splitlines()

@@ -285,7 +285,7 @@ def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):
     for text, words in (
         ("[" * 10**6, "not JSON"),
         ("[]", "no JSON object"),
-        ("{}", "no such"),
+        ("{}", "has no encoder"),
     ):
         (tmp_path / "run/config.json").write_text(text)
         with pytest.raises(UserError, match=words) as error:
