@@ -98,7 +98,7 @@ class DocumentModel:
     @functools.cached_property
     def width(self) -> int:
         """Length of a vector."""
-        return len(self.encode("a"))
+        return len(next(self.encode_stream(["a"])))
 
     @overload
     def encode(
@@ -243,13 +243,16 @@ class DocumentModel:
         """For each document the vectors of the segments that `encode` reads.
 
         The segment encoder's vectors, before the document encoder joins them, and the
-        segments' texts. Read a large corpus in parts: all vectors are in memory.
+        segments' texts. Read a large corpus in parts: all vectors are in memory. What
+        the model's cap leaves out is logged as a warning, as in `encode`.
 
         Raises:
           UserError: for a document without text, and for what is not a list.
         """
         check_list(documents)
-        read = [self._segments(item, number) for number, item in enumerate(documents)]
+        stats = dict.fromkeys(COUNTS, 0)
+        read = [self._segments(x, number, stats) for number, x in enumerate(documents)]
+        self.warn(stats)
         if not read:
             return []
         inference = self.inference(batch_size)
@@ -404,10 +407,12 @@ class DocumentModel:
             stats["documents_empty"] += not len(kept.tokens)
         return kept
 
-    def _segments(self, item: Item, number: int) -> tuple[Segments, list[str]]:
+    def _segments(
+        self, item: Item, number: int, stats: dict[str, int]
+    ) -> tuple[Segments, list[str]]:
         """The segments of a document that are read, as tokens and as texts."""
         whole, pieces = self.cut.with_texts(as_document(item, number))
-        kept = self._capped(whole, {})
+        kept = self._capped(whole, stats)
         return kept, [piece.text for piece in pieces[: len(kept)]]
 
     def _no_vectors(self) -> Float[np.ndarray, "0 d"]:

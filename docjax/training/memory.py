@@ -16,6 +16,8 @@ from docjax.training import programs
 from docjax.training.gradient_cache import GradientCache
 from docjax.types import Microbatch, State
 
+LOWER = "lower --config.microbatch"
+TOKENS = 2**31  # of a micro-batch on one device, one too many
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8  # names in glibc's malloc.h
 
 
@@ -39,6 +41,11 @@ def check(
     Raises:
       UserError: if a device has less memory than a step needs.
     """
+    if microbatch * width // cache.mesh.size >= TOKENS:  # no program counts so far
+        raise UserError(
+            f"a step does not fit in memory: a micro-batch of {microbatch:,} segments x "
+            f"{width} tokens has 2^31 tokens a device or more: {LOWER}"
+        )
     shape = programs.microbatch_shape(microbatch, width)
     traced = []
     if cache.objective is not None:
@@ -140,4 +147,4 @@ def _gib(size: int) -> str:
 def _mend(kept: int, limit: int) -> str:
     if kept > limit:
         return "train a smaller encoder, or take devices with more memory"
-    return "lower --config.microbatch"
+    return LOWER

@@ -49,7 +49,7 @@ class WordTrainer:
     def __init__(
         self, prepared: Prepared, objective: NegativeSampling, mesh: jax.sharding.Mesh
     ):
-        _check(prepared.encoder)
+        _check(prepared.encoder, prepared.config.limits.training_segments)
         sharding.check_replicas(mesh, objective.replicas)
         self.prepared, self.objective, self.mesh = prepared, objective, mesh
         self.optimizer = _optimizer(prepared.config, objective.replicas)
@@ -307,7 +307,7 @@ def _optimizer(config: RunConfig, replicas: int) -> Adagrad | Adam:
     return found
 
 
-def _check(encoder: DocumentEncoder) -> None:
+def _check(encoder: DocumentEncoder, most: int | None) -> None:
     if not isinstance(encoder.segment, WordAverage):
         raise UserError(
             "objective negative_sampling trains encoder.segment "
@@ -319,4 +319,9 @@ def _check(encoder: DocumentEncoder) -> None:
             f"means of its vectors: encoder.frozen is {encoder.frozen!r} and encoder.document "
             f"{type(encoder.document).__name__}, which need '' and "
             "docjax.encoders.pooling.Mean"
+        )
+    if most is not None:
+        raise UserError(
+            f"limits.training_segments {most}: words are read in blocks, not in "
+            "segments; take limits.training_units, or leave it out"
         )

@@ -198,10 +198,11 @@ def test_one_text_is_no_list_where_a_list_comes_back(model):
         model.segment_vectors("river")
 
 
-def test_segment_vectors_are_what_documents_are_made_of(model):
+def test_segment_vectors_are_what_documents_are_made_of(model, caplog):
     texts = [SENTENCE, SENTENCE * 5]
     first, second = model.segment_vectors(texts)
     # A passage is a sentence here, and the model reads three of a document.
+    assert "2 segments (96 tokens) are not read" in caplog.text
     assert [len(first.texts), len(second.texts)] == [1, 3]
     assert second.texts == [SENTENCE.strip()] * 3
     assert second.vectors.shape == (3, 32) and second.vectors.dtype == np.float32

@@ -406,6 +406,10 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
         ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
         ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
         ({"init": "TINY", "encoder.segment.vocabulary": 30522}, "init .* does not fit"),
+        (
+            {"limits.training_segments": 2},
+            "training_segments 2: words .* training_units",
+        ),
         ({"encoder.frozen": "head/"}, "encoder.frozen is 'head/' .* need ''"),
         (
             {
