@@ -1,68 +1,59 @@
-"""How much of what a training step computes is padding, for the corpus of a run.
+"""How much of what a training step computes is padding, and in how many shapes.
 
-  python -m benchmarks.padding runs/demo/corpus --batch 64 --microbatch 4
+  python -m benchmarks.padding runs/demo
+  python -m benchmarks.padding runs/demo --batch 1536 --microbatch 256 --batches 2
 
-Packs the first `--batches` batches of random halves as training does and prints the
-share of token positions that hold no real token, the micro-batches of a step, and the
-time one thread takes to pack it.
+Makes the batches of an epoch of a run as training does, or the first `--batches` of
+them. Prints the share of token positions that hold no token, the shapes of micro-batches
+that would be compiled, the micro-batches of a step, and the time one thread takes to
+make a batch.
 """
 
 import argparse
+import dataclasses
 import time
 from pathlib import Path
 
 import numpy as np
 
-from docjax.data import graphs
-from docjax.data.corpus import Corpus
-from docjax.data.examples import Examples
-from docjax.data.packing import Layout, padding
-from docjax.data.segment_batches import Reader, TrainingBatches
-from docjax.data.segments import OneEach
-from docjax.data.tokenizer import load_tokenizer
+from docjax.data.packing import padding
+from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import read
-from docjax.types import DOCUMENT
-from docjax.views.halves import Halves
-
-
-def training_batches(flags: argparse.Namespace) -> TrainingBatches:
-    """Random halves of a run's training documents."""
-    run, corpus, views = flags.corpus.parent, Corpus.open(flags.corpus), Halves()
-    tokenizer, limit = load_tokenizer(run), read(run).limits.segment_tokens
-    reader = Reader(
-        corpora={DOCUMENT: corpus},
-        frames={DOCUMENT: tokenizer.frame(limit)},
-        views=views,
-        cutter=OneEach(),
-        units=flags.limit,
-        most=None,
-        seed=0,
-    )
-    train = np.array([split in ("train", None) for split in corpus.splits])
-    rows = np.flatnonzero(train & (corpus.counts >= views.least_units))
-    examples = Examples((DOCUMENT,), rows[:, None], np.full(len(rows), -1))
-    widths = reader.widths(examples)
-    layout = Layout(flags.microbatch, widths, limit, graphs.full)
-    return TrainingBatches(reader, examples, flags.batch, layout)
+from docjax.run.prepare import prepare
+from docjax.training.vector_trainer import training_batches
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--batch", type=int, default=1536, help="documents")
-    parser.add_argument("--microbatch", type=int, default=256, help="segments")
-    parser.add_argument("--limit", type=int, default=50, help="units of a document")
-    parser.add_argument("--batches", type=int, default=2)
+    parser.add_argument("run", type=Path, help="a run directory")
+    parser.add_argument("--batch", type=int, help="examples; the run's own")
+    parser.add_argument("--microbatch", type=int, help="segments; the run's own")
+    parser.add_argument("--batches", type=int, help="of an epoch; all")
     flags = parser.parse_args()
-    dataset = training_batches(flags).dataset(flags.batches)
+    prepared = prepare(read(flags.run).to_json(), flags.run)
+    config = dataclasses.replace(
+        prepared.config,
+        batch=flags.batch or prepared.config.batch,
+        microbatch=flags.microbatch or prepared.config.microbatch,
+    )
+    objective = config.objective.build()
+    masked = objective if isinstance(objective, MaskedLM) else None
+    batches = training_batches(dataclasses.replace(prepared, config=config), masked)
+    steps = flags.batches or batches.epoch_steps
+    dataset, made, shapes = batches.dataset(steps), [], set()
+    counts = np.zeros(2, int)
     started = time.perf_counter()
-    found = [dataset[i][0] for i in range(flags.batches)]
-    seconds = (time.perf_counter() - started) / flags.batches
-    computed, real = np.sum([padding(one) for one in found], axis=0)
+    for step in range(steps):
+        batch, _ = dataset[step]
+        counts += padding(batch)
+        shapes |= {one.tokens.shape for one in batch.microbatches}
+        made.append(len(batch.microbatches))
+    seconds = (time.perf_counter() - started) / steps
+    computed, real = counts
     print(
-        f"batch {flags.batch}, micro-batch {flags.microbatch}: padding "
-        f"{1 - real / computed:.1%}, {len(found[0].microbatches)} micro-batches, "
-        f"{seconds:.2f} s to pack"
+        f"{steps} steps, batch {config.batch}, micro-batch {config.microbatch}: padding "
+        f"{1 - real / computed:.1%}, {len(shapes)} shapes, "
+        f"{np.mean(made):.0f} micro-batches a step, {seconds:.2f} s to make one"
     )
 
 

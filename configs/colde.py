@@ -10,7 +10,9 @@ Expected (Table 1, F1 and accuracy of matching): AAN .7344 and .7420, Wikipedia 
 
 Otherwise than the paper says or leaves open: relatedness is that of linked documents
 ("links" of the source), so that no set of papers has to share a label; the first token
-stands for a chunk, without BERT's pooler.
+stands for a chunk, without BERT's pooler; the table of chunk numbers has 10 rows and not
+128: training reads 10 chunks of a section, a later one takes the last row, and the rest
+would stay random.
 
   python -m docjax.main --config=configs/colde.py --workdir=runs/colde \
       --config.source.path=papers.jsonl
@@ -49,7 +51,7 @@ def get_config(variant: str = "") -> ConfigDict:
         types=2,
         epsilon=1e-12,
         sections=2,
-        chunks=128,
+        chunks=10,
     )
     config.encoder.document = dict(
         fn="docjax.encoders.chunks.ChunkEncoder",
@@ -79,11 +81,16 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def small(config: ConfigDict) -> None:
-    """A small encoder from scratch; from random weights, means of tokens learn sooner."""
+    """A small encoder from scratch; from random weights, means of tokens learn sooner.
+
+    A section that sees the other one tells the pair by what it has seen, and learns
+    little else: from random weights sections are read apart.
+    """
     own = load("graph_roberta", variant="small")
     config.encoder.segment.update(own.encoder.segment)
     config.encoder.segment.update(positions=514, position_offset=2, types=1)
-    config.encoder.document.update(width=128, hidden=128)
+    config.encoder.document.update(width=128, hidden=128, attention="none")
+    config.objective.temperature = 0.1
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
         config[name] = own[name]
     config.optimizer.learning_rate = 1e-3
@@ -97,7 +104,7 @@ def demo(config: ConfigDict) -> None:
     config.limits.segment_tokens = 128
     config.batch = 64
     config.microbatch = 8
-    config.epochs = 2
+    config.epochs = 4
 
 
 def smoke(config: ConfigDict) -> None:

@@ -89,7 +89,7 @@ def demo(config: ConfigDict) -> None:
     config.encoder.segment.layers = 1
     config.source = load("graph_roberta", variant="demo").source
     config.batch = 64
-    config.microbatch = 8
+    config.microbatch = 4  # docstrings are of very different lengths
     config.epochs = 4
 
 
