@@ -381,7 +381,10 @@ class TaskData(Protocol):
     A part is "train", "validation" or "test".
     """
 
-    similarity: str  # "cosine" or "dot": how training compared vectors
+    @property
+    def similarity(self) -> str:
+        """How training compared vectors: "cosine" or "dot"."""
+        ...
 
     def labels(self, part: str) -> list[str]:
         """The labels of the part's labelled documents; nothing is encoded."""
@@ -452,8 +455,10 @@ class Trainer(Protocol):
     """One way to train: made with all it needs, and driven by `training/loop.py`."""
 
     steps: int
-    epoch_steps: int
     dataset: Any  # grain.MapDataset of (batch, rows of its examples) by step
+
+    @property
+    def epoch_steps(self) -> int: ...
 
     def begin(self, params: Any) -> State: ...
 

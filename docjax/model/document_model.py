@@ -91,7 +91,8 @@ class DocumentModel:
                 f"similarity {self.similarity_fn_name!r} is none of "
                 f"{', '.join(SIMILARITIES)}"
             )
-        classes = self.encoder.head.classes if self.encoder.classifies else 0
+        head = self.encoder.head
+        classes = head.classes if head is not None and head.classifies else 0
         if classes and len(self.labels) != classes:
             raise UserError(f"{len(self.labels)} labels, {classes} classes of the head")
 
@@ -232,7 +233,7 @@ class DocumentModel:
         vectors: list[Any] = [None] * len(texts)
         for which, encode in ((~long, self.encode_queries), (long, self.encode)):
             rows = np.flatnonzero(which)
-            some = encode([texts[row] for row in rows]) if len(rows) else ()
+            some = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
             for row, vector in zip(rows, some, strict=True):
                 vectors[row] = vector
         return np.stack(vectors)
