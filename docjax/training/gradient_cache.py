@@ -162,7 +162,7 @@ class GradientCache:
         return self.encoder.apply(params, *inputs, method="segments")
 
     def _tokens(self, segment, masked: Masked, row, key):
-        """The token loss of a micro-batch, and its sums of loss, right and answers."""
+        """The token loss of a micro-batch, and [loss, right answers, answers]."""
         keys = _row_keys(key, row, masked.microbatch)
         params = {"params": {"segment": segment}}
         inputs = *masked.microbatch, masked.positions, masked.answers, keys

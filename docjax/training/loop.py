@@ -61,13 +61,13 @@ def train(
         state = trainer.begin(initial_params(config, prepared.encoder))
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
-    first, steps = int(state.step), trainer.steps
-    log = metrics_lib.Metrics(run, first, steps, config.tensorboard)
+    done, steps = int(state.step), trainer.steps
+    log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, best)
-    if first == 0:
+    if done == 0:
         loop.evaluate(0, state)
     key = jax.random.key(config.seed)
-    for step in range(first + 1, steps + 1):
+    for step in range(done + 1, steps + 1):
         batch, rows = next(data)
         counts = trainer.measure(batch) | {"documents": len(rows)}
         with memory.out_of_memory_as_user_error():
