@@ -32,7 +32,7 @@ from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
 from docjax.types import State, Targets, Views
 
-POWER = 0.75  # the chance of a noise word is its count to this power
+POWER = 0.75  # noise words are drawn in proportion to count**POWER
 
 
 class Statistics(NamedTuple):
@@ -77,7 +77,7 @@ class WordTrainer:
         return [self.prepared.corpus.ids[row] for row in rows]
 
     def put(self, batch: WordBatch) -> WordBatch:
-        """The batch on the devices: blocks split by replica, views on every device."""
+        """The batch on the devices: several replicas split the blocks only."""
         if self.mesh.size == 1:  # faster
             return jax.device_put(batch)
         place = sharding.replicate if self.objective.replicas == 1 else sharding.cut
@@ -157,8 +157,8 @@ class WordTrainer:
             state, of_block = self._block(state, blocks, i, decay)
             return state, sums + of_block
 
-        carry = state, jnp.zeros(2)
-        state, sums = jax.lax.fori_loop(0, blocks.used, block, carry)
+        initial = state, jnp.zeros(2)
+        state, sums = jax.lax.fori_loop(0, blocks.used, block, initial)
         return state, jnp.append(sums, blocks.total)
 
     def _block(self, state: State, blocks: Blocks, i, decay):
@@ -327,8 +327,9 @@ def _check(encoder: DocumentEncoder, most: int | None) -> None:
         raise UserError(
             "objective negative_sampling trains the segment encoder alone, and "
             "documents are means of its vectors: encoder.frozen is "
-            f"{encoder.frozen!r} and encoder.document {type(encoder.document).__name__};"
-            " set them to '' and docjax.encoders.pooling.Mean"
+            f"{encoder.frozen!r} and encoder.document "
+            f"{type(encoder.document).__name__}; set them to '' and "
+            "docjax.encoders.pooling.Mean"
         )
     if most is not None:
         raise UserError(
