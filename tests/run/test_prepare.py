@@ -114,7 +114,7 @@ def test_documents_without_labels_are_trained_on(corpus, tmp_path):
 @pytest.mark.parametrize("mode", ["evaluate", "export"])
 def test_a_workdir_without_a_run_is_said_before_anything_is_read(tmp_path, mode):
     gone = config(tmp_path / "gone.jsonl")
-    with pytest.raises(UserError, match="runs/mistyped: no trained run is there; trai"):
+    with pytest.raises(UserError, match="runs/mistyped has no trained run: train it"):
         main.run(gone, tmp_path / "runs/mistyped", mode)
     assert not (tmp_path / "runs").exists()
 
