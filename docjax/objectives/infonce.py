@@ -36,8 +36,7 @@ def infonce(
       similarity: "dot" or "cosine".
       temperature: divides the similarities.
       symmetric: takes the mean with the reverse direction, view 1 against view 0.
-      include_positive: False leaves the positive out of the denominator (DECA, Eq. 4 as
-        printed).
+      include_positive: False keeps it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
 
     Returns:

@@ -38,9 +38,9 @@ def supervised_contrastive(
     v, b, d = vectors.shape
     flat = unit(vectors.astype(jnp.float32)).reshape(v * b, d)
     logits = jnp.matmul(flat, flat.T, precision=EXACT) / temperature
-    others = ~jnp.eye(v * b, dtype=bool)
-    positive = jnp.tile(_related(targets, b, by), (v, v)) & others
-    shares = logits - jax.nn.logsumexp(logits, -1, where=others, keepdims=True)
+    not_self = ~jnp.eye(v * b, dtype=bool)
+    positive = jnp.tile(_related(targets, b, by), (v, v)) & not_self
+    shares = logits - jax.nn.logsumexp(logits, -1, where=not_self, keepdims=True)
     counts = positive.sum(-1)
     losses = -jnp.where(positive, shares, 0).sum(-1) / jnp.maximum(counts, 1)
     anchors = (counts > 0).sum()

@@ -57,10 +57,9 @@ def check(
     limit = available(cache.mesh)
     if passes + kept > limit:
         raise UserError(
-            f"a step does not fit in memory ({_gib(limit)} per device): a micro-batch "
-            f"of {microbatch:,} segments x {width} tokens needs {_gib(passes)}; "
-            "parameters, the optimizer and segment vectors need "
-            f"{_gib(kept)}: {_mend(kept, limit)}"
+            f"a step does not fit in memory ({_gib(limit)} per device): {_gib(passes)} "
+            f"for a micro-batch of {microbatch:,} segments x {width} tokens, "
+            f"{_gib(kept)} for parameters, optimizer and segment vectors: {_mend(kept, limit)}"
         )
 
 

@@ -139,17 +139,19 @@ def group_sums(table: Table, views: Groups) -> Float[Array, "v b d"]:
     return sums[:-1].reshape(*views.lengths.shape, table.shape[1])
 
 
-def group_gradient(found: Float[Array, "v b d"], views: Groups, size: int) -> Gradient:
+def group_gradient(
+    of_sums: Float[Array, "v b d"], views: Groups, size: int
+) -> Gradient:
     """The gradient of a table of `size` rows from the gradient of the group sums.
 
     Each row occurs once. The sum fills an array as large as the table, once per step.
     """
-    of_word = jnp.pad(found.reshape(-1, found.shape[-1]), ((0, 1), (0, 0)))
+    of_word = jnp.pad(of_sums.reshape(-1, of_sums.shape[-1]), ((0, 1), (0, 0)))
 
     def add(i, total):
         return total.at[views.words[i]].add(of_word[views.owners[i]][:, None])
 
-    total = jnp.zeros((size, found.shape[-1]), found.dtype)
+    total = jnp.zeros((size, of_sums.shape[-1]), of_sums.dtype)
     total = jax.lax.fori_loop(0, views.used, add, total)
     in_use = jnp.zeros(size, bool).at[views.words].set(True)
     return Gradient(jnp.where(in_use, jnp.arange(size), size), total)
