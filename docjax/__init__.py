@@ -3,8 +3,7 @@
     model = docjax.load("runs/demo")
     vectors = model.encode(["A long text ..."])
 
-The names below are imported when they are first used; their types are in
-`__init__.pyi`.
+Each name below is imported at its first use. `__init__.pyi` has the types.
 """
 
 import importlib
@@ -36,12 +35,14 @@ def __getattr__(name: str) -> Any:
 
 
 def _imported(module: str) -> ModuleType:
-    """The module. Orbax and Grain log while they are imported, which adds a handler to
-    Python's logging: it is taken off again."""
+    """The module, imported without a change of Python's logging handlers.
+
+    Orbax and Grain log during their import, and this logging would add a handler.
+    """
     handlers = list(root.handlers)
-    found = importlib.import_module(module)
+    imported = importlib.import_module(module)
     root.handlers[:] = handlers
-    return found
+    return imported
 
 
 def __dir__() -> list[str]:

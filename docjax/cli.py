@@ -1,7 +1,8 @@
 """The `docjax` command.
 
-Exit codes: 0 done; 2 a mistake in a flag, a model or the data, one line says which;
-130 stopped by Ctrl-C. A command imports what it needs when it runs: help is instant.
+Exit codes: 0 done; 2 a mistake in a flag, a model or the data, explained in one line;
+130 stopped by Ctrl-C. Commands import heavy libraries only when they run, so help is
+instant.
 """
 
 import argparse
@@ -38,20 +39,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("docjax: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of the output has closed it
+    except BrokenPipeError:  # the reader has closed the output
         _leave_output()
     except OSError as error:
-        found = disk_errors.cause(error)
-        if found is None:
+        cause = disk_errors.cause(error)
+        if cause is None:
             raise
         _leave_output()
-        print(f"docjax: {found.path or 'the output'}: {found.line}", file=sys.stderr)
+        print(f"docjax: {cause.path or 'the output'}: {cause.line}", file=sys.stderr)
         return 2
     return 0
 
 
 def _leave_output() -> None:
-    """Drops what is still to be written."""
+    """Drops output that is not yet written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -62,14 +63,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMANDS:
         command = importlib.import_module(f"docjax.commands.{name}")
-        own = commands.add_parser(
+        subparser = commands.add_parser(
             name,
             help=command.HELP,
             description=command.__doc__,
             epilog=f"example: {command.EXAMPLE}",
         )
-        command.arguments(own)
-        own.set_defaults(run_command=command.run)
+        command.arguments(subparser)
+        subparser.set_defaults(run_command=command.run)
     return parser
 
 

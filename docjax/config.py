@@ -1,7 +1,7 @@
-"""Configs: the shipped ones and those of a user's files.
+"""Loads configs: shipped configs and config files of a user.
 
-A config is a ConfigDict that a function `get_config(variant="")` gives. What its parts
-are is in `docjax/parts/`; the fields of a whole config are in `docjax/run/fields.py`.
+A config is the ConfigDict that a function `get_config(variant="")` returns. Its parts
+are explained in `docjax/parts/`, its fields in `docjax/run/fields.py`.
 """
 
 import types
@@ -20,55 +20,56 @@ def vary(
     *functions: Callable[[Any], None],
     **named: Callable[[Any], None],
 ) -> Any:
-    """`config` after the functions that `variant` lists, with commas between.
+    """`config` after the functions that `variant` names, separated by commas.
 
-    A function goes by its own name, or by the keyword under which it is given.
+    The name of a function is its Python name or its keyword in the call of `vary`.
 
     Raises:
-      UserError: for a name without function; the message lists the names.
+      UserError: for an unknown name; the message lists the names.
     """
     variants = {function.__name__: function for function in functions} | named
     for name in filter(None, variant.split(",")):
         if name not in variants:
-            raise UserError(f"variant {name!r} is none of {', '.join(variants)}")
+            raise UserError(f"variant {name!r} is not one of {', '.join(variants)}")
         variants[name](config)
     return config
 
 
 def load(name: str | Path, variant: str = "") -> ml_collections.ConfigDict:
-    """A shipped config, or the one that a file of Python gives.
+    """A shipped config, or the config of a Python file.
 
-    `load("graph_roberta", variant="small")` is what the command takes as
-    `--config=graph_roberta:small`; both spellings work here.
+    `load("graph_roberta", variant="small")` and `load("graph_roberta:small")` both give
+    the config of the flag `--config=graph_roberta:small`.
 
     Args:
       name: a shipped name, or the path of a file with `get_config(variant="")`.
-      variant: the config's own variants, with commas between.
+      variant: names of the config's variants, separated by commas.
 
     Raises:
       UserError: for an unknown name or variant, and for a file that fails.
     """
-    path, own = find(name)
-    if variant and own:
+    path, suffix = find(name)
+    if variant and suffix:
         raise UserError(
-            f"config {name} has the variant {own!r}, and {variant!r} beside"
+            f"config {name} has two variants, {suffix!r} and {variant!r}: give one of "
+            "them"
         )
-    config = _called(path, variant or own)
+    config = _called(path, variant or suffix)
     if not isinstance(config, ml_collections.ConfigDict):
         raise UserError(
-            f"{path}: get_config gives a {type(config).__name__}, not a ConfigDict"
+            f"{path}: get_config returns a {type(config).__name__}, not a ConfigDict"
         )
     return config
 
 
 def find(name: str | Path) -> tuple[Path, str]:
-    """The file of a config, and the variant behind a colon ("" without).
+    """The file of a config, and the variant after a colon ("" without a colon).
 
-    `NAME`, `configs/NAME.py` and the path of any Python file; a file that exists goes
-    before a shipped config.
+    `name` is `NAME`, `configs/NAME.py` or the path of any Python file. An existing file
+    takes precedence over a shipped config.
 
     Raises:
-      UserError: if there is no such file and no such name; lists the names.
+      UserError: if no such file or name exists; the message lists the names.
     """
     text, _, variant = str(name).partition(":")
     path, names = Path(text), shipped()
@@ -78,14 +79,14 @@ def find(name: str | Path) -> tuple[Path, str]:
         path = names.get(path.stem, path)
     if path not in names.values():
         raise UserError(
-            f"config {text!r} is no Python file and no shipped config: give the path of "
-            f"a file, or one of {', '.join(names)}"
+            f"config {text!r} is neither a Python file nor a shipped config: give the "
+            f"path of a file, or one of {', '.join(names)}"
         )
     return path, variant
 
 
 def shipped() -> dict[str, Path]:
-    """The files of `configs/` by name: in the installed package, or beside it."""
+    """The shipped config files by name, from the installed package or the checkout."""
     installed = Path(__file__).with_name("configs")
     checkout = Path(__file__).parents[1] / "configs"
     folder = installed if installed.is_dir() else checkout
@@ -93,7 +94,7 @@ def shipped() -> dict[str, Path]:
 
 
 def _called(path: Path, variant: str) -> Any:
-    """What `get_config` of a config's file gives; no module is left in `sys.modules`.
+    """The result of a config file's `get_config`, without an entry in `sys.modules`.
 
     Raises:
       UserError: if the file cannot be read, fails, or has no `get_config`.
@@ -104,7 +105,9 @@ def _called(path: Path, variant: str) -> Any:
         code = compile(path.read_bytes(), path, "exec")
         exec(code, vars(module))  # noqa: S102  a config file is a program
         if not callable(getattr(module, "get_config", None)):
-            raise UserError(f"{path}: has no function get_config")
+            raise UserError(
+                f"{path}: has no function get_config: define get_config(variant='')"
+            )
         return module.get_config(variant) if variant else module.get_config()
     except UserError:
         raise

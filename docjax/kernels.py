@@ -1,12 +1,12 @@
-"""Products of matrices and rows, laid out as each processor is fast at them.
+"""Matrix products and row sums in the memory layout that is fast on each processor.
 
-On a CPU, XLA multiplies bfloat16 on the matrix units only if both factors lie row by
-row and the sum comes out as float32. Any other product takes a path many times slower,
-the products with transposed factors in the backward pass included. So the functions
-here transpose the narrower factor in memory and keep the compiler from undoing that.
+On a CPU, XLA multiplies bfloat16 on the matrix units only if both factors are row-major
+and the result is float32. Any other product is many times slower, also the products
+with transposed factors in the backward pass. So the functions here transpose the
+narrower factor in memory and keep the compiler from undoing the transpose.
 
-A program for a GPU or a TPU has none of this. What a function does depends on the
-platform that a program is lowered for, not on the machine that lowers it.
+A program for a GPU or a TPU has no such transposes. The functions depend on the
+platform that a program is lowered for, not on the machine that lowers the program.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from jaxtyping import Array, Float
 EXACT = jax.lax.Precision.HIGHEST  # float32 products; TPUs and GPUs round by default
 
 
-# `by_platform(optimization_barrier, unchanged, x)` would mean the same. A primitive is
-# traced and lowered faster, and a large encoder has hundreds of them.
+# The primitive does the same as `by_platform(optimization_barrier, unchanged, x)`, but
+# JAX traces and lowers it faster, and a large encoder uses it hundreds of times.
 _materialize = Primitive("materialize")
 _materialize.def_impl(lambda x: x)
 _materialize.def_abstract_eval(lambda x: x)
@@ -37,7 +37,7 @@ mlir.register_lowering(
 
 
 def product(x: Float[Array, "n i"], w: Float[Array, "i o"]) -> Float[Array, "n o"]:
-    """x w, multiplied in the type of `x`; float32 if that is bfloat16.
+    """x w, multiplied in the type of `x`; a bfloat16 `x` gives a float32 product.
 
     A GPU and a TPU round a bfloat16 product to bfloat16. The gradient with respect to
     `w` has the type of `w`.
@@ -50,13 +50,13 @@ def product(x: Float[Array, "n i"], w: Float[Array, "i o"]) -> Float[Array, "n o
 def by_platform(cpu: Callable, default: Callable, *arrays: Any) -> Any:
     """`cpu(*arrays)` in a program for a CPU, and `default(*arrays)` in any other.
 
-    Both functions give arrays of the same shapes and types.
+    Both functions return arrays of the same shapes and types.
     """
     return jax.lax.platform_dependent(*arrays, cpu=cpu, default=default)
 
 
 def materialize(x: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    """`x`, computed once: XLA's CPU compiler would repeat cheap sums at every use."""
+    """`x`, computed once; XLA's CPU compiler would compute cheap sums at every use."""
     return _materialize.bind(x)
 
 
@@ -65,13 +65,13 @@ def unchanged(x: Any) -> Any:
 
 
 def row_major(x: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    """`x`, laid out row by row after a transpose, as the factor of a product must be."""
-    # XLA does not see the transpose through the extra axis, and so carries it out.
+    """`x` in row-major layout after a transpose, as a factor of a product must be."""
+    # The extra axis hides the transpose from XLA, so XLA carries the transpose out.
     return materialize(x[None]).reshape(x.shape)
 
 
 def row_sums(x: Float[Array, "*n d"]) -> Float[Array, "*n"]:
-    """The sums along the last axis, which XLA adds one number after the other."""
+    """The sums along the last axis, as a product: XLA's own sum adds single numbers."""
     parts = jnp.split(x, 4, axis=-1) if x.shape[-1] % 4 == 0 else [x]
     ones = jnp.ones(parts[0].shape[-1], x.dtype)
     return jnp.matmul(sum(parts), ones, precision=EXACT)
@@ -110,5 +110,5 @@ def _dot(a: Array, b: Array) -> Array:
 
 
 def _rounded_dot(a: Array, b: Array) -> Array:
-    # Half the bytes of a float32 product, which a GPU would write and read again.
+    # Half the bytes of a float32 product, which a GPU would write and read back.
     return jax.lax.dot(a, b).astype(jnp.float32)

@@ -4,8 +4,8 @@ Flags -> config -> train, evaluate or export. NAME is a shipped config or the pa
 a config file. The same command on the same workdir continues a stopped run.
 
 Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a config or the data, a full or
-read-only disk, or a workdir in use; 3 the loss was not finite; 75 stopped by SIGTERM
-with everything saved.
+read-only disk, or a workdir in use; 3 the loss or its gradient was not finite; 75
+stopped by SIGTERM with everything saved.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 
 def main(argv: list[str]) -> int:
-    """Runs one mode; returns the exit code. Errors are one line each."""
+    """Runs one mode and returns the exit code; prints an error in one line."""
     signal.signal(signal.SIGTERM, _stop)
     sys.unraisablehook = _print_unraisable
     try:
@@ -73,38 +73,38 @@ def main(argv: list[str]) -> int:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         code = next(code for kind, code in CODES.items() if isinstance(error, kind))
         if code != 75:
-            # Not sys.exit: JAX would wait for peers that wait for this process, and
-            # Orbax for threads that a full disk has stopped.
+            # Exit hard: in sys.exit JAX would wait for peers that wait for this
+            # process, and Orbax for threads that a full disk has stopped.
             os._exit(code)
         return code
     return 0
 
 
 def _stop(*_: Any) -> None:
-    raise loop.Stopped("stopped; the same command continues from what is saved")
+    raise loop.Stopped("stopped: the same command continues with the saved files")
 
 
 def _print_unraisable(unraisable: Any) -> None:
-    """Prints what Python cannot raise, but not the traceback that TensorStore leaves of
-    each array when a full disk has failed a save: `run` reports the disk."""
+    """Prints an error that Python cannot raise, unless TensorStore reports each array
+    of a save that failed on a full disk: `run` reports the disk."""
     if str(unraisable.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(unraisable)
 
 
 def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel:
-    """The trained model of a config; all else that a run leaves lies in `workdir`.
+    """Trains a config and returns the model; `workdir` gets all files of the run.
 
-    The same as `python -m docjax.main` with this config and workdir: the same
-    parameters to the bit, metrics and report; a stopped run continues. Metrics of the
-    steps are printed to standard error. In the main thread SIGTERM saves the run.
+    `python -m docjax.main` with this config and workdir gives the same parameters (bit
+    for bit), metrics and report. A stopped run continues. The metrics of the steps go
+    to standard error. In the main thread SIGTERM saves and stops the run.
 
     Args:
-      config: of `docjax.config.load("graph_roberta", variant="small")`, changed as you
-        like; or what that takes: a shipped name or a config file's path.
-      workdir: the run directory; it is made if needed.
+      config: a config, such as `docjax.config.load("graph_roberta", variant="small")`
+        with your changes; or a shipped name or a config file's path.
+      workdir: the run directory, which is made if needed.
 
     Raises:
-      UserError: for a mistake in the config or the data, in one line.
+      UserError: for a mistake in the config or the data, explained in one line.
       docjax.training.loop.Stopped: after SIGTERM, when everything is saved.
       docjax.training.loop.NotFinite: if the loss or the gradient is not finite.
     """
@@ -119,21 +119,21 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
 
 @contextlib.contextmanager
 def _process_unchanged() -> Iterator[None]:
-    """Leaves SIGTERM's handler and the logging handlers as they were."""
+    """Restores SIGTERM's handler and the logging handlers at the end."""
     stop, handlers = signal.getsignal(signal.SIGTERM), list(root.handlers)
     try:
         yield
     finally:
-        root.handlers[:] = handlers  # absl adds one when it first logs
+        root.handlers[:] = handlers  # absl adds a handler when it first logs
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, stop)
 
 
 def _use_cores(config: ConfigDict) -> None:
-    """A device for each core that the objective's replicas can use."""
+    """Makes one device of each core that the objective's replicas can use."""
     objective = named.plain(config).get("objective")
     replicas = objective.get("replicas", 1) if isinstance(objective, dict) else 1
-    with contextlib.suppress(RuntimeError):  # JAX runs already: its devices stay
+    with contextlib.suppress(RuntimeError):  # JAX already runs and keeps its devices
         sharding.use_cores(replicas)
 
 
@@ -142,16 +142,18 @@ def run(
 ) -> dict[str, Any]:
     """Trains and evaluates, or evaluates or exports a trained run.
 
-    Returns the final metrics. An export goes to `workdir/export`; the report shows
-    `made_with`, the command.
+    Returns the final metrics. An export goes to `workdir/export`. The report shows the
+    command `made_with`.
 
     Raises:
       UserError: for a mistake in the config or the data, for a full or read-only disk,
-        and if another process is at work in `workdir`.
+        and if another process works in `workdir`.
     """
-    fields.resolve(config)  # a mistake in a field leaves no workdir behind
+    fields.resolve(config)  # a wrong field raises before a workdir is made
     if mode != "train" and not fields.is_run(str(workdir)):
-        raise UserError(f"--workdir {workdir}: no trained run is there; train it first")
+        raise UserError(
+            f"--workdir {workdir} has no trained run: train it first, with --mode=train"
+        )
     with disk_errors.in_one_line(workdir), locked(workdir):
         return _run(config, workdir, mode, made_with)
 
@@ -161,8 +163,8 @@ def _run(
 ) -> dict[str, Any]:
     memory.keep_freed()
     prepared = frozen.with_vectors(prepare(config, workdir))
-    # Imported here: scikit-learn takes longer than all the rest, and a mistake in a
-    # flag is told without it.
+    # Imported here because scikit-learn loads slowly: a mistake in a flag is reported
+    # at once.
     from docjax.run.scoring import Scoring
 
     if mode == "train":
@@ -173,11 +175,11 @@ def _run(
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if not metrics:
         raise UserError(
-            "there is nothing to evaluate: no task, or no labelled document"
+            "there is nothing to evaluate (no task, or no labelled document): set "
+            "tasks in the config, or label documents"
         )
     if jax.process_index() == 0:
-        # Imported here: plots and scikit-learn take longer than all the rest, and a
-        # mistake in a flag is told without them.
+        # Imported here because plots and scikit-learn load slowly.
         from docjax.export import write as export
         from docjax.run import report as run_report
 
@@ -190,7 +192,7 @@ def _run(
 
 
 def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
-    """The trainer of words or of vectors, as the objective asks."""
+    """The trainer of words or of vectors, as the objective needs."""
     objective = prepared.config.objective.build()
     kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
     return kind(prepared, objective, mesh)
@@ -205,8 +207,8 @@ def read_flags(argv: list[str]) -> None:
     try:
         FLAGS(argv)
     except (KeyError, AttributeError) as error:
-        what = " ".join(str(error.args[0]).split())
-        raise UserError(f"the config has no field {what}") from None
+        name = " ".join(str(error.args[0]).split())
+        raise UserError(f"the config has no field {name}") from None
     except (flags.Error, TypeError, ValueError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
@@ -215,7 +217,7 @@ def read_flags(argv: list[str]) -> None:
 
 
 def _define_flags() -> None:
-    """Defined for the command alone: an import of this module defines no flag."""
+    """Defines the flags; called by the command only, so an import defines no flags."""
     names = ", ".join(config_lib.shipped())
     config_flags.DEFINE_config_file(
         "config", None, f"{names}, or the path of a config file; with :VARIANT."
@@ -232,25 +234,25 @@ def _define_flags() -> None:
 
 
 class _ConfigParser(flags.ArgumentParser):
-    """Reads --config: a shipped name as well as a path."""
+    """Reads --config, a shipped name or a path."""
 
     def parse(self, argument: str) -> ConfigDict:
         return config_lib.load(argument).lock()
 
 
 def _training_flags() -> list[str]:
-    """The flags of the command that trains: those of this one without --mode."""
-    flags, rest = [], iter(sys.argv[1:])
-    for flag in rest:
-        if flag.lstrip("-") == "mode":
-            next(rest, None)
-        elif not flag.lstrip("-").startswith("mode="):
-            flags.append(flag)
-    return flags
+    """The flags of the command that trains: the present flags without --mode."""
+    kept, arguments = [], iter(sys.argv[1:])
+    for argument in arguments:
+        if argument.lstrip("-") == "mode":
+            next(arguments, None)
+        elif not argument.lstrip("-").startswith("mode="):
+            kept.append(argument)
+    return kept
 
 
 def _workdir() -> Path:
-    """`--workdir`, or else runs/NAME[_VARIANT], which is printed."""
+    """`--workdir`, or runs/NAME[_VARIANT] by default, which is printed."""
     if FLAGS.workdir is not None:
         return Path(FLAGS.workdir)
     path, variant = config_lib.find(config_flags.get_config_filename(FLAGS["config"]))
@@ -261,8 +263,8 @@ def _workdir() -> Path:
 
 
 def _ours(record: LogRecord) -> bool:
-    """Leaves out what other libraries log of every step they take, and of a full disk,
-    which `run` reports."""
+    """Whether to log a record: not the details of other libraries, and not their
+    errors of a full disk, which `run` reports."""
     if record.exc_info and disk_errors.cause(record.exc_info[1]):
         return False
     return record.levelno >= WARNING or "docjax" in Path(record.pathname).parts

@@ -1,9 +1,9 @@
 """The words of docjax as types, the contracts of its parts, and the letters of axes.
 
-A document is cut into units; an example names the documents that a loss compares; a
-view is some of the units of one of them, and is cut into segments. A batch is flat in
+A document is cut into units. An example names the documents that a loss compares. A
+view is a choice of units of one document, and is cut into segments. A batch is flat in
 segments: the transformer reads the segments of all examples and views in order of
-length, and views point into them.
+length, and views point to their segments.
 
 Axis letters, the same in every annotation, docstring and einsum string:
 
@@ -25,7 +25,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-SIMILARITIES = ("cosine", "dot")  # of vectors
+SIMILARITIES = ("cosine", "dot")  # similarities of two vectors
 
 Run = dict[str, dict[str, float]]  # query id -> document id -> score
 Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
@@ -40,7 +40,7 @@ class Section:
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A text with its structure; a text without sections is one without heading."""
+    """A text with its structure; a text without sections is one section."""
 
     id: str
     sections: tuple[Section, ...]
@@ -55,7 +55,7 @@ class Document:
 
 @dataclasses.dataclass(frozen=True)
 class Passage:
-    """A piece of a document's text, and the number of the section it lies in."""
+    """A piece of a document's text, and the number of its section."""
 
     text: str
     section: int
@@ -63,15 +63,15 @@ class Passage:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Units:
-    """The units of one document, or those of them that a view holds, as tokens.
+    """The units of one document or of one view, as tokens.
 
     Attributes:
       tokens: all units, one after the other, without special tokens.
       offsets: unit i is `tokens[offsets[i]:offsets[i + 1]]`.
       sections: the section of each unit.
       edges: pairs of section numbers that the user connected.
-      documents: the row of each unit's document in its corpus, where there is one.
-      vectors: of each unit, where a segment encoder that is not trained has read it.
+      documents: the corpus row of each unit's document; None without a corpus.
+      vectors: the vector of each unit from a frozen segment encoder, or None.
     """
 
     tokens: np.ndarray  # int32 [sum of lengths]
@@ -106,8 +106,8 @@ class Segments:
     """The segments of one view or document as tokens, special tokens included.
 
     Attributes:
-      tokens, offsets, edges, vectors: as those of `Units`, by segment.
-      places: of each segment its section, and its number inside that section.
+      tokens, offsets, edges, vectors: as in `Units`, by segment.
+      places: the section of each segment, and its number inside the section.
     """
 
     tokens: np.ndarray  # int32 [sum of lengths]
@@ -141,7 +141,7 @@ class Segments:
 
 
 class Frame(NamedTuple):
-    """What surrounds the text of a segment: special tokens, and the limit of both."""
+    """The special tokens around the text of a segment, and the limit of a segment."""
 
     prefix: np.ndarray  # int32 []
     suffix: np.ndarray  # int32 []
@@ -153,12 +153,12 @@ class Frame(NamedTuple):
 
     @property
     def room(self) -> int:
-        """Tokens of text in a segment."""
+        """The number of text tokens that fit a segment."""
         return self.limit - self.special
 
 
 class ReadLimits(NamedTuple):
-    """What a model reads at most: tokens of a segment and of a query, special tokens
+    """The most that a model reads: tokens of a segment and of a query, special tokens
     included, and segments of a document (None: all)."""
 
     segment_tokens: int
@@ -167,7 +167,7 @@ class ReadLimits(NamedTuple):
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> "ReadLimits":
-        """Those among the limits of a config or of docjax.json."""
+        """The limits from the node `limits` of a config or of docjax.json."""
         return cls(*(node[name] for name in cls._fields))
 
 
@@ -176,15 +176,15 @@ class Microbatch(NamedTuple):
 
     tokens: np.ndarray | jax.Array  # int32 [n t], padded at the end
     lengths: np.ndarray | jax.Array  # int32 [n], 0 for an unused row
-    places: np.ndarray | jax.Array  # int32 [n 2], section and number inside it
+    places: np.ndarray | jax.Array  # int32 [n 2], section and number in the section
 
 
 class Masked(NamedTuple):
-    """A micro-batch some of whose tokens are to be predicted; no document reads it."""
+    """A micro-batch with masked tokens to predict; no document reads its vectors."""
 
     microbatch: Microbatch  # with the masked tokens
     positions: np.ndarray | jax.Array  # int32 [n a], of the tokens to predict
-    answers: np.ndarray | jax.Array  # int32 [n a], -1 behind the last
+    answers: np.ndarray | jax.Array  # int32 [n a], token ids, -1 after the last
 
 
 class Graphs(NamedTuple):
@@ -195,11 +195,11 @@ class Graphs(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What an objective knows of the examples beside their vectors.
+    """The facts about the examples that an objective reads beside their vectors.
 
-    `related[i, j]` says that candidate j answers row i too, so that it is no negative
-    of it. Candidates are the documents of the batch: m = b for examples of one slot;
-    for a query and further slots, those of slot 1, then those of slot 2, and so on.
+    If `related[i, j]` is true, candidate j also answers row i and is not a negative of
+    row i. Candidates are the documents of the batch: m = b for examples of one slot;
+    for a query and further slots, first the documents of slot 1, then of slot 2, ...
     """
 
     labels: np.ndarray | jax.Array  # int32 [b], -1 without label
@@ -207,90 +207,91 @@ class Targets(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Examples of one step; `rows` points into the micro-batches laid end to end.
+    """Examples of one step; `rows` points into the concatenated micro-batches.
 
-    A segment encoder that is not trained has no micro-batches but the vectors they
-    would give.
+    For a frozen segment encoder, `vectors` replaces the micro-batches.
     """
 
     microbatches: tuple[Microbatch, ...]
     rows: np.ndarray | jax.Array  # int32 [v b p]
-    lengths: np.ndarray | jax.Array  # int32 [v b p], tokens of a segment, 0: none
+    lengths: np.ndarray | jax.Array  # int32 [v b p], tokens; 0 without a segment
     places: np.ndarray | jax.Array  # int32 [v b p 2]
     graphs: Graphs
     targets: Targets
-    towers: tuple[int, ...] = ()  # the segment encoder that reads each micro-batch
+    towers: tuple[int, ...] = ()  # the tower that reads each micro-batch
     masked: tuple[Masked, ...] = ()
-    answers: np.ndarray | jax.Array | float = 0.0  # [], tokens to predict
+    answers: np.ndarray | jax.Array | float = 0.0  # [], number of tokens to predict
     vectors: np.ndarray | jax.Array | None = None  # float32 [micro-batches n d]
-    cut: int | None = (
-        None  # tokens beyond `limits.training_segments`; not on the device
-    )
+    # The tokens beyond `limits.training_segments`; a number on the host.
+    cut: int | None = None
 
 
 class Embeddings(NamedTuple):
-    """Vectors of labelled documents, as a task reads them."""
+    """The vectors of labelled documents that a task reads."""
 
     vectors: np.ndarray  # float32 [c d]
     labels: list[str]
-    predictions: list[str] | None = None  # of a trained classification head
+    predictions: list[str] | None = None  # from a trained classification head
 
 
 @runtime_checkable
 class UnitCutter(Protocol):
-    """A document's units, in order: a class of `docjax.data.units`."""
+    """Cuts a document into units, in order: a class of `docjax.data.units`."""
 
-    readable: bool  # a unit is a piece that a reader would look at by itself
+    readable: bool  # a reader can understand a unit by itself
 
     def __call__(self, document: Document) -> list[Passage]: ...
 
 
 @runtime_checkable
 class SegmentCutter(Protocol):
-    """Which tokens of some units share a segment: a class of `docjax.data.segments`.
+    """Decides which tokens share a segment: a class of `docjax.data.segments`.
 
     No segment has more than `room` tokens of text, and no token is lost.
     """
 
-    one_each: bool  # every unit is one segment, so that its vector can be kept
+    one_each: bool  # every unit is one segment, so the unit's vector can be stored
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
     ) -> Iterable[tuple[int, int, int]]:
-        """First token, end and section of each segment, from those of the units."""
+        """The first token, end and section of each segment.
+
+        `lengths` and `sections` describe the units.
+        """
         ...
 
 
 @runtime_checkable
 class ExampleMaker(Protocol):
-    """Which documents a loss compares: a class of `docjax.data.examples` or
+    """Chooses the documents that a loss compares: a class of `docjax.data.examples` or
     `docjax.retrieval.judged_queries`."""
 
-    kinds: tuple[str, ...]  # of each slot, DOCUMENT or QUERY
+    kinds: tuple[str, ...]  # DOCUMENT or QUERY for each slot
 
     def files(self) -> tuple[Path, ...]:
-        """The files that the examples depend on; a run goes on with the same bytes.
+        """The files that the examples depend on; a resumed run needs the same bytes.
 
         Raises UserError if a file is missing, before the corpus is read.
         """
         ...
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """The queries as documents, for a corpus of their own; none without a slot."""
+        """The queries as documents, for their own corpus; none without a query slot."""
         ...
 
     def among(self, known: Any) -> Any:
-        """The `docjax.data.examples.Examples` of what `Known` there holds."""
+        """The `docjax.data.examples.Examples` among the documents of `Known` there."""
         ...
 
 
 @runtime_checkable
 class Views(Protocol):
-    """Training-time versions of a document: a class of `docjax.views`."""
+    """Makes training-time versions of a document: a class of `docjax.views`."""
 
-    kinds: tuple[str, ...]  # of each view, DOCUMENT or QUERY
-    least_units: int  # documents with fewer cannot be used
-    many_documents: bool  # several documents may come in one piece
+    kinds: tuple[str, ...]  # DOCUMENT or QUERY for each view
+    least_units: int  # documents with fewer units are not used
+    many_documents: bool  # one call may take the units of several documents
 
     def __call__(
         self, units: Units, generator: np.random.Generator
@@ -299,18 +300,18 @@ class Views(Protocol):
 
 @runtime_checkable
 class ViewMaker(Protocol):
-    """Views as a config names them: before they know the words of a corpus."""
+    """Views as a config names them, before `fitted` gives them a corpus."""
 
     kinds: tuple[str, ...]
     least_units: int
     many_documents: bool
 
     def files(self) -> tuple[Path, ...]:
-        """As those of `ExampleMaker`."""
+        """The files that the views depend on, as in `ExampleMaker`."""
         ...
 
     def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> Views:
-        """The views for the words of a corpus, of those documents or of all."""
+        """The views for the words of a corpus; `documents` None means all documents."""
         ...
 
 
@@ -318,8 +319,8 @@ class ViewMaker(Protocol):
 class SegmentEncoder(Protocol):
     """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
 
-    has_towers: bool  # there are several, and each view says which one reads it
-    masked_lm: bool  # it has `token_loss`: it predicts masked tokens
+    has_towers: bool  # there are several towers, and each view has its tower
+    masked_lm: bool  # the encoder predicts masked tokens with `token_loss`
 
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None
@@ -330,11 +331,11 @@ class SegmentEncoder(Protocol):
 class DocumentEncoder(Protocol):
     """Segment vectors to document vectors: a Flax module of `docjax.encoders`.
 
-    `views` sees all views of an example; by default each view is read alone.
+    `views` sees all views of an example; `EachViewAlone` encodes each view separately.
     """
 
-    sparse: bool  # graphs are read as edges
-    attends: bool  # it has attention to explain
+    sparse: bool  # the encoder reads graphs as edges
+    attends: bool  # the encoder has attention to explain
 
     def __call__(
         self, vectors: Any, lengths: Any, places: Any, graphs: Graphs
@@ -348,13 +349,13 @@ class DocumentEncoder(Protocol):
         lengths: Any,
         places: Any,
         graphs: Graphs,
-        keys: Any = None,  # of the dropout of each example
+        keys: Any = None,  # a dropout key per example
     ) -> Any: ...
 
 
 @runtime_checkable
 class Objective(Protocol):
-    """A loss of the views' vectors [v b d], and metrics: of `docjax.objectives`."""
+    """A loss of the views' vectors [v b d], with metrics: from `docjax.objectives`."""
 
     def __call__(
         self, vectors: Any, targets: Targets
@@ -366,7 +367,7 @@ class ObjectiveWithMemory(Protocol):
     """A loss that remembers earlier batches; `State.memory` holds what it remembers."""
 
     def begin(self, examples: int, width: int) -> Any:
-        """The memory before the first batch, of so many examples and numbers."""
+        """The memory before the first batch: `examples` vectors of `width` numbers."""
         ...
 
     def __call__(
@@ -376,18 +377,18 @@ class ObjectiveWithMemory(Protocol):
 
 @runtime_checkable
 class TaskData(Protocol):
-    """The documents that tasks read, encoded: those of a run, or a user's files.
+    """The encoded documents of a run or of a user's files, for tasks.
 
     A part is "train", "validation" or "test".
     """
 
     @property
     def similarity(self) -> str:
-        """How training compared vectors: "cosine" or "dot"."""
+        """The similarity that training used: "cosine" or "dot"."""
         ...
 
     def labels(self, part: str) -> list[str]:
-        """The labels of the part's labelled documents; nothing is encoded."""
+        """The labels of the part's labelled documents, without encoding."""
         ...
 
     def labelled(self, part: str) -> Embeddings:
@@ -399,11 +400,11 @@ class TaskData(Protocol):
         ...
 
     def missing(self, ids: Iterable[str]) -> list[str]:
-        """The ids that no document has, sorted; nothing is encoded."""
+        """The ids that no document has, sorted, without encoding."""
         ...
 
     def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
-        """The vectors of documents by id; UserError for one that is not there."""
+        """The vectors of documents by id. Raises UserError for an unknown id."""
         ...
 
     def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
@@ -413,7 +414,7 @@ class TaskData(Protocol):
     def encode(
         self, documents: Iterable[Document]
     ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
-        """The ids and vectors of other documents, in flat memory."""
+        """The ids and vectors of new documents, in constant memory."""
         ...
 
 
@@ -421,7 +422,7 @@ class TaskData(Protocol):
 class Task(Protocol):
     """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
 
-    A task names the data it reads; `part` is what it is scored on, "test" or
+    A task names the data that it reads. `part` is the scored part, "test" or
     "validation".
     """
 
@@ -433,17 +434,17 @@ class Task(Protocol):
 
 
 class State(NamedTuple):
-    """What training changes, and a checkpoint holds."""
+    """Everything that training changes and a checkpoint holds."""
 
     step: jax.Array  # [] steps taken
     params: Any  # nested dict of arrays
     optimizer: Any
-    memory: Any = ()  # what is kept between steps and not trained by gradient
+    memory: Any = ()  # kept between steps, but not trained by gradient
 
 
 @runtime_checkable
 class RowOptimizer(Protocol):
-    """Updates the rows of tables that a gradient names: of `docjax.training.rows`."""
+    """Updates the table rows that a gradient names: from `docjax.training.rows`."""
 
     def init(self, table: Any) -> Any: ...
 
@@ -452,7 +453,7 @@ class RowOptimizer(Protocol):
 
 @runtime_checkable
 class Trainer(Protocol):
-    """One way to train: made with all it needs, and driven by `training/loop.py`."""
+    """One way to train; `training/loop.py` calls the methods."""
 
     steps: int
     dataset: Any  # grain.MapDataset of (batch, rows of its examples) by step
@@ -469,12 +470,12 @@ class Trainer(Protocol):
     ) -> tuple[State, dict[str, jax.Array]]: ...
 
     def measure(self, batch: Any) -> dict[str, int]:
-        """Counts of a batch that add up over steps: tokens, places computed, and
-        perhaps tokens cut."""
+        """Counts of a batch that the loop sums over steps: tokens, computed places,
+        and cut tokens if there are any."""
         ...
 
     def documents(self, step: int) -> list[str]:
-        """The ids of what a step reads."""
+        """The ids of the documents and queries that a step reads."""
         ...
 
 
@@ -484,7 +485,7 @@ GraphBuilder = Callable[[int, np.ndarray, np.ndarray], Any]  # -> jraph.GraphsTu
 def _taken(
     tokens: np.ndarray, offsets: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces of `tokens` at `rows` laid end to end, and their offsets."""
+    """The pieces of `tokens` at `rows`, concatenated, and their offsets."""
     pieces = [tokens[offsets[i] : offsets[i + 1]] for i in rows]
     ends = np.cumsum([0, *map(len, pieces)]).astype(np.int64)
     return np.concatenate(pieces) if pieces else tokens[:0], ends

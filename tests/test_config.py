@@ -152,7 +152,7 @@ def test_a_module_that_cannot_be_imported_is_said_in_one_line(
     monkeypatch.delitem(sys.modules, "broken", raising=False)
     with pytest.raises(UserError) as error:
         named.build(dict(fn="broken.part"), ("broken.",))
-    assert "fn 'broken.part': broken is not imported: " in one_line(error)
+    assert "fn 'broken.part': broken cannot be imported: " in one_line(error)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
     assert config.vary(node, "large", small, large).size == 100
     with pytest.raises(UserError) as error:
         config.vary(node, "huge", small, large)
-    assert one_line(error) == "variant 'huge' is none of small, large"
+    assert one_line(error) == "variant 'huge' is not one of small, large"
 
 
 def test_a_saved_config_comes_back(tmp_path):
@@ -364,7 +364,7 @@ def test_a_config_is_loaded_in_the_variant_that_is_named():
         ("import no_such_module", "ModuleNotFoundError: No module named"),
         ("def get_config(:", "SyntaxError"),
         ("x = 1", "has no function get_config"),
-        ("def get_config(): return {}", "get_config gives a dict, not a ConfigDict"),
+        ("def get_config(): return {}", "get_config returns a dict, not a ConfigDict"),
         ("def get_config(): confg.batch = 3", "NameError: name 'confg' is not defined"),
         ("def get_config(): return 1 / 0", "ZeroDivisionError: division by zero"),
     ],
@@ -378,7 +378,7 @@ def test_a_config_file_that_fails_is_one_line(text, message, tmp_path):
 
 
 def test_a_variant_is_given_once(tmp_path):
-    with pytest.raises(UserError, match="has the variant 'small', and 'demo' beside"):
+    with pytest.raises(UserError, match="has two variants, 'small' and 'demo'"):
         config.load("graph_roberta:small", variant="demo")
     path = tmp_path / "mine.py"
     path.write_text("def get_config(): pass")

@@ -425,7 +425,7 @@ def test_missing_flags_are_named():
 
 def test_an_unknown_config_lists_the_shipped_ones():
     line = fails([sys.executable, "-m", "docjax.main", "--config=graph_robert:small"])
-    assert "config 'graph_robert' is no Python file" in line
+    assert "config 'graph_robert' is neither a Python file" in line
     assert "colde, deca, deca_bert, dense_retrieval, docsplit, graph_roberta" in line
 
 

@@ -1,7 +1,7 @@
-"""Attention of the tokens of a segment to each other, and the choice of its kernel.
+"""Self-attention over the tokens of a segment, and the choice of its kernel.
 
-Rows are padded at the end, and no token attends to padding. The transformer that calls
-this is in `transformer.py`.
+Rows are padded at the end, and no token attends to padding. `transformer.py` calls
+this module.
 """
 
 import functools
@@ -34,15 +34,15 @@ def attention(
 ) -> Float[Array, "n s h k"]:
     """The values of the first `lengths` tokens, weighted by softmax(q k / sqrt(k)).
 
-    A row of length 0 gives a finite answer. With `keys`, weights are dropped at
-    `rate` (see `dropout.py`). "auto" takes cuDNN's kernel in a program for an NVIDIA
-    GPU where cuDNN accepts the arrays and no weight is dropped, and our own elsewhere.
+    A row of length 0 gives a finite answer. `keys` turn on dropout of the weights at
+    `rate` (see `dropout.py`). "auto" uses cuDNN's kernel in a program for an NVIDIA
+    GPU if cuDNN accepts the arrays and no weight is dropped. Otherwise "auto" is "own".
 
     Raises:
       UserError: for an unknown `kernel`.
     """
     if kernel not in KERNELS:
-        raise UserError(f"attention {kernel!r} is none of {', '.join(KERNELS)}")
+        raise UserError(f"attention {kernel!r} is not one of {', '.join(KERNELS)}")
     if keys is not None and dropped(rate) > 0:
         mask = kept(keys, site, (q.shape[2], q.shape[1], k.shape[1]), rate)
         return _own(q, k, v, lengths, mask, rate)
@@ -54,8 +54,8 @@ def attention(
 def _cudnn_accepts(q: Array, k: Array) -> bool:
     """Whether cuDNN computes this attention and its gradient.
 
-    cuDNN's backward pass takes even numbers of queries and keys only, so the single
-    query of a last layer is not for it.
+    cuDNN's backward pass needs even numbers of queries and keys, so it rejects the
+    single query of a last layer.
     """
     even = q.shape[1] % 2 == 0 and k.shape[1] % 2 == 0
     width = q.shape[-1]
@@ -64,7 +64,7 @@ def _cudnn_accepts(q: Array, k: Array) -> bool:
 
 @functools.cache
 def _has_cudnn() -> bool:
-    """Whether JAX finds cuDNN here, without which it refuses even to trace a call."""
+    """Whether JAX finds cuDNN; without cuDNN, JAX cannot even trace a call of it."""
     q = jax.ShapeDtypeStruct((1, 2, 1, 8), jnp.bfloat16)
     lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
     try:
@@ -75,7 +75,7 @@ def _has_cudnn() -> bool:
 
 
 def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
-    # Lengths, not a mask: cuDNN turns a mask into a bias of all pairs of tokens.
+    # Lengths instead of a mask: cuDNN expands a mask to a bias of all token pairs.
     queries = jnp.minimum(lengths, q.shape[1])
     return jax.nn.dot_product_attention(
         q,
@@ -103,17 +103,17 @@ def _weighted(q, k, v, bias, kept, scale):
 
 
 def _in_blocks(q, k, v, bias):
-    """`_block` of BLOCK queries at a time."""
+    """`_block` for BLOCK queries at a time."""
     starts = range(0, q.shape[2], BLOCK)
-    parts = [_block(q[:, :, i : i + BLOCK], k, v, bias) for i in starts]
-    return jnp.concatenate(parts, axis=2)
+    outputs = [_block(q[:, :, i : i + BLOCK], k, v, bias) for i in starts]
+    return jnp.concatenate(outputs, axis=2)
 
 
 def _block(q, k, v, bias, kept=None, scale=1.0):
     weights, total = _weights(q, k, bias)
     if kept is not None:
         weights = jnp.where(kept, weights * scale, 0)
-    # Divided after the product, which is narrower than the weights.
+    # Divide the product, which is narrower than the weights.
     out = _dot("nhst,nhtk->nhsk", weights.astype(v.dtype), v) / total
     return out.astype(v.dtype)
 
@@ -126,7 +126,7 @@ def _forward(q, k, v, bias, kept, scale):
 def _backward(scale, residuals, g):
     q, k, v, bias, kept, out = residuals
     g = row_major(g)
-    # A GPU and a TPU compute the weights again. A CPU is faster to keep them.
+    # A GPU or a TPU computes the weights again. A CPU is faster if it keeps them.
     q, k = by_platform(unchanged, jax.lax.optimization_barrier, (q, k))
     weights, total = _weights(q, k, bias)
     weights = materialize(weights / total)
@@ -137,7 +137,7 @@ def _backward(scale, residuals, g):
         dweights = jnp.where(kept, dweights * scale, 0)
     dscores = materialize((weights * (dweights - mean)).astype(k.dtype))
     dq = _dot("nhst,nhtk->nhsk", dscores, k)
-    # A small transpose here spares the products a large one.
+    # A small transpose here saves a large transpose inside the products.
     dk = _dot("nhks,nhst->nhkt", _flip(q), dscores)
     dv = _dot("nhks,nhst->nhkt", _flip(g), used.astype(g.dtype))
     dk, dv = (materialize(x).swapaxes(2, 3) for x in (dk, dv))

@@ -1,7 +1,7 @@
 """Chunk vectors to one document vector: attention between sections, then a BiLSTM.
 
-CoLDE, section 3.3. In training every view is a section and sees the next one; a whole
-document is read without attention, as one sequence of chunks.
+CoLDE, section 3.3. In training every view is a section and attends to the next section.
+A whole document is encoded without attention, as one sequence of chunks.
 """
 
 import flax.linen as nn
@@ -19,11 +19,11 @@ DROPOUT_SITE = 1
 
 
 class ChunkEncoder(nn.Module):
-    """The direction of the last states of a BiLSTM over a document's chunks.
+    """The last states of a BiLSTM over a document's chunks, projected to length 1.
 
-    attention: of the chunks of a view to those of the next view. "literal" leaves the
-    last view as it is, as the paper prints it; "cyclic" lets it see the first one;
-    "none" leaves the attention out. hidden: of the LSTM, both directions together.
+    attention: how the chunks of a view attend to the next view. "literal" leaves the
+    last view unchanged, as the paper prints it; "cyclic" lets the last view attend to
+    the first; "none" turns attention off. hidden: the size of both states together.
     """
 
     width: int = 256
@@ -38,11 +38,13 @@ class ChunkEncoder(nn.Module):
     def setup(self) -> None:
         if self.attention not in ATTENTIONS:
             raise UserError(
-                f"attention {self.attention!r} is none of {', '.join(ATTENTIONS)}"
+                f"encoder.document.attention {self.attention!r} is not one of "
+                f"{', '.join(ATTENTIONS)}"
             )
         if self.hidden % 2:
             raise UserError(
-                f"hidden {self.hidden} is not even: two directions share it"
+                f"hidden {self.hidden} is not even, but two directions share it: set "
+                f"encoder.document.hidden to {self.hidden + 1}"
             )
         if self.attention != "none":
             self.attend = ChunkAttention(self.heads, name="attend")
@@ -60,7 +62,7 @@ class ChunkEncoder(nn.Module):
         places: Int[Array, "*s p 2"] | None = None,
         graphs: Graphs | None = None,
     ) -> Float[Array, "*s f"]:
-        """Document vectors without attention; segments of length 0 are not there."""
+        """Document vectors without attention; segments of length 0 are ignored."""
         del places, graphs
         return self._aggregated(vectors, lengths > 0, None)
 
@@ -77,15 +79,15 @@ class ChunkEncoder(nn.Module):
         graphs: Graphs,
         keys: Key[Array, " b"] | None = None,
     ) -> Float[Array, "v b f"]:
-        """The vectors of the sections of a document, each with a look at the next."""
+        """The vectors of a document's sections, each after attention to the next."""
         del places, graphs
         real = lengths > 0
         vectors = jnp.where(real[..., None], vectors, 0)
         if self.attention != "none":
-            taken = self.attend(vectors, _next(vectors), _next(real))
+            attended = self.attend(vectors, _next(vectors), _next(real))
             if self.attention == "literal" and len(vectors) > 1:
-                taken = taken.at[-1].set(0)
-            vectors = vectors + taken * (len(vectors) > 1)
+                attended = attended.at[-1].set(0)
+            vectors = vectors + attended * (len(vectors) > 1)
         return self._aggregated(vectors, real, keys)
 
     def _aggregated(
@@ -96,13 +98,13 @@ class ChunkEncoder(nn.Module):
     ) -> Float[Array, "*s f"]:
         shape, (p, d) = vectors.shape[:-2], vectors.shape[-2:]
         rows, counts = vectors.reshape(-1, p, d), real.reshape(-1, p).sum(-1)
-        read = dict(seq_lengths=jnp.maximum(counts, 1))
+        steps = jnp.maximum(counts, 1)
         with jax.default_matmul_precision("highest"):  # the cells take no precision
-            (_, last), _ = self.run_forwards(rows, **read)
-            (_, first), _ = self.run_backwards(rows, **read)
+            (_, last), _ = self.run_forwards(rows, seq_lengths=steps)
+            (_, first), _ = self.run_backwards(rows, seq_lengths=steps)
         states = jnp.concatenate([last, first], axis=-1)
         states = jnp.where(counts[:, None] > 0, states, 0).reshape(*shape, -1)
-        if keys is not None:  # [v b f]: a key is one example's
+        if keys is not None:  # states are [v b f], with one key per example
             by_example = jnp.moveaxis(states, 0, 1)
             by_example = dropout(by_example, keys, DROPOUT_SITE, self.dropout)
             states = jnp.moveaxis(by_example, 1, 0)
@@ -124,7 +126,8 @@ class ChunkAttention(nn.Module):
         d = asking.shape[-1]
         if d % self.heads:
             raise UserError(
-                f"chunks of width {d} do not divide over {self.heads} heads"
+                f"chunks of width {d} do not divide over {self.heads} heads: set "
+                f"encoder.document.heads to a divisor of {d}"
             )
         split = lambda x: x.reshape(*x.shape[:-1], self.heads, d // self.heads)
         dense = lambda name: nn.Dense(d, use_bias=False, precision=EXACT, name=name)
@@ -138,11 +141,11 @@ class ChunkAttention(nn.Module):
         )
         mask = real[:, :, None, None]
         weights = jax.nn.softmax(jnp.where(mask, scores, -1e30), axis=-1)
-        weights = jnp.where(mask, weights, 0)  # of a section without chunks: nothing
+        weights = jnp.where(mask, weights, 0)  # a section without chunks adds zero
         out = jnp.einsum("vbhpq,vbqhk->vbphk", weights, v, precision=EXACT)
         return dense("output")(out.reshape(asking.shape))
 
 
 def _next(views: Array) -> Array:
-    """The next view in each view's place, the first in that of the last."""
+    """Each view replaced by the next view, and the last view by the first."""
     return jnp.roll(views, -1, axis=0)

@@ -14,13 +14,13 @@ from docjax.types import DOCUMENT, QUERY, Graphs
 class DocumentEncoder(nn.Module):
     """A segment encoder and a document encoder, with an optional training head.
 
-    The segment encoder knows nothing of documents, so that it can run in
-    micro-batches. The head (a classifier, say) is used in training and for
-    predictions; embeddings are taken before it.
+    The segment encoder knows nothing of documents, so it can run in micro-batches. The
+    head, such as a classifier, serves training and predictions; embeddings leave the
+    head out.
 
-    frozen: a regular expression; the parameters whose path begins with a match are not
-    trained. "segment/" is the whole segment encoder, which then reads the units of the
-    corpus once.
+    frozen: a regular expression. Parameters whose path begins with a match are not
+    trained. "segment/" freezes the whole segment encoder, which then reads the units of
+    the corpus once.
     """
 
     segment: nn.Module
@@ -44,13 +44,13 @@ class DocumentEncoder(nn.Module):
         return self.document.attends
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
-        """The tower that reads each view; nothing if there is only one."""
+        """The tower that reads each view; () for a segment encoder without towers."""
         if self.segment.has_towers:
             return self.segment.of_views(kinds)
         return ()
 
     def tower(self, kind: str) -> int | None:
-        """The tower that reads documents or queries; None: there is only one."""
+        """The tower that reads documents or queries; None without towers."""
         if self.segment.has_towers:
             return self.segment.of_kind(kind)
         return None
@@ -91,19 +91,19 @@ class DocumentEncoder(nn.Module):
         kinds: tuple[str, ...],
         keys: Key[Array, " b"] | None = None,
     ) -> Float[Array, "v b f"]:
-        """The vectors of all views, each as `kinds` says.
+        """The vectors of all views; `kinds` tells documents from queries.
 
-        The document encoder sees the views that are documents together.
+        The document encoder reads all document views together.
         """
         if QUERY not in kinds:
             return self.document.views(vectors, lengths, places, graphs, keys)
-        read = [v for v, kind in enumerate(kinds) if kind == DOCUMENT]
-        take = lambda array: array[jnp.array(read, int)]
+        numbers = [v for v, kind in enumerate(kinds) if kind == DOCUMENT]
+        take = lambda array: array[jnp.array(numbers, int)]
         part = jax.tree.map(take, (vectors, lengths, places, graphs))
-        documents = iter(self.document.views(*part, keys) if read else ())
+        documents = iter(self.document.views(*part, keys) if numbers else ())
         return jnp.stack(
             [
-                next(documents) if v in read else self.queries(vectors[v, :, 0])
+                next(documents) if v in numbers else self.queries(vectors[v, :, 0])
                 for v in range(len(kinds))
             ]
         )
@@ -111,8 +111,8 @@ class DocumentEncoder(nn.Module):
     def outputs(
         self, documents: Float[Array, "v b d"], key: jax.Array | None = None
     ) -> Float[Array, "_ b f"]:
-        """What the objective reads: the views, through the head if there is one; the
-        head may add what it predicts of them."""
+        """What the objective reads: the views after the head, if there is a head. A
+        head may append its predictions to the views."""
         return documents if self.head is None else self.head(documents, key)
 
     def token_loss(
@@ -124,9 +124,10 @@ class DocumentEncoder(nn.Module):
         answers: Int[Array, "n a"],
         keys: jax.Array | None = None,
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The sum of the losses of masked tokens, and how many are predicted right."""
-        read = tokens, lengths, places, positions, answers, keys
-        return self.segment.token_loss(*read)
+        """The summed loss of masked tokens, and the number of right predictions."""
+        return self.segment.token_loss(
+            tokens, lengths, places, positions, answers, keys
+        )
 
     def attention(
         self, vectors, lengths, graphs: Graphs
@@ -141,7 +142,7 @@ class DocumentEncoder(nn.Module):
     def __call__(
         self, tokens: Int[Array, "n t"], lengths: Int[Array, " n"]
     ) -> Float[Array, "_ b f"]:
-        """Touches every parameter once, for initialisation: one document."""
+        """Encodes one document; initialisation thereby reaches every parameter."""
         places = jnp.zeros((len(lengths), 2), jnp.int32)
         vectors = self.segments(tokens, lengths, places)[None, None]
         nodes = vectors.shape[2] + 1

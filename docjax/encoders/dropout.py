@@ -1,8 +1,8 @@
-"""Dropout whose mask of a row follows from the row's key alone.
+"""Dropout: the key of a row alone determines the mask of the row.
 
-A row is a segment. Its mask does not depend on the rows beside it, on the length it
-is padded to, or on the device it lies on; so a gradient taken in micro-batches of any
-size, on any number of devices, sees the masks of the whole batch.
+A row is a segment. Its mask does not depend on the neighbouring rows, the padded length
+or the device. So micro-batches of any size on any number of devices see the same masks
+as the whole batch.
 """
 
 import jax
@@ -19,9 +19,9 @@ def dropout(
 ) -> Float[Array, "n ..."]:
     """`x` with elements zeroed at `rate` and the rest scaled up; `x` without keys.
 
-    `rate` is rounded to the nearest 1/256, and the scale is the exact inverse of the
-    resulting share of kept elements, so the expectation is exactly `x`. `site` tells
-    apart the places of a network that share a key.
+    `rate` is rounded to the nearest 1/256. The scale is the exact inverse of the share
+    of kept elements, so the expectation is exactly `x`. `site` numbers the dropout
+    layers of a network that share a key.
     """
     if keys is None or dropped(rate) == 0:
         return x
@@ -40,17 +40,17 @@ def kept(
 
 
 def dropped(rate: float) -> int:
-    """How many of 256 byte values drop an element."""
+    """The number of byte values, of 256, that drop an element."""
     return round(rate * LEVELS)
 
 
 def scale(rate: float) -> float:
-    """What kept elements are multiplied with."""
+    """The factor that multiplies kept elements."""
     return LEVELS / (LEVELS - dropped(rate))
 
 
 def _words(keys: Key[Array, " n"]) -> UInt32[Array, " n"]:
-    """One word of each key, in which both of its words count."""
+    """Both words of each key, mixed into one word."""
     high, low = jnp.moveaxis(jax.random.key_data(keys), -1, 0)
     return _mix(high) ^ low
 

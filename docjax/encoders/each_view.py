@@ -1,4 +1,4 @@
-"""Document encoders that read every view of an example by itself."""
+"""The base of document encoders that encode each view of an example separately."""
 
 import flax.linen as nn
 from jaxtyping import Array, Float, Int, Key
@@ -7,7 +7,7 @@ from docjax.types import Graphs
 
 
 class EachViewAlone(nn.Module):
-    """What `docjax.types.DocumentEncoder` asks for, but the encoding of one view."""
+    """A `docjax.types.DocumentEncoder`; subclasses add the encoding of one view."""
 
     sparse = False
     attends = False
@@ -20,6 +20,6 @@ class EachViewAlone(nn.Module):
         graphs: Graphs,
         keys: Key[Array, " b"] | None = None,
     ) -> Float[Array, "v b f"]:
-        """The vector of every view; without dropout, `keys` are not used."""
+        """The vector of every view; there is no dropout, so `keys` are not used."""
         del keys
         return self(vectors, lengths, places, graphs)

@@ -1,4 +1,4 @@
-"""Which parameters are trained: a regular expression on their paths says which are not."""
+"""A regular expression on parameter paths chooses the parameters that stay frozen."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ Params = Any
 
 
 def divided(params: Params, frozen: str) -> tuple[Params, Params]:
-    """The parameters that are trained, and those whose path begins with a match.
+    """The trained parameters, and the frozen ones: their path begins with a match.
 
     A path is "segment/layer_0/attention/query/kernel"; "" matches nothing here.
     """
@@ -23,12 +23,12 @@ def divided(params: Params, frozen: str) -> tuple[Params, Params]:
 
 
 def check(params: Params, frozen: str) -> None:
-    """Raises UserError for an expression that is not regular, or matches none or all."""
+    """Raises UserError if `frozen` is no regular expression or matches none or all."""
     try:
         trained, rest = divided(params, frozen)
     except re.error as error:
         raise UserError(
-            f"encoder.frozen {frozen!r} is no regular expression: {error}"
+            f"encoder.frozen {frozen!r} is not a regular expression: {error}"
         ) from None
     if frozen and not (trained and rest):
         what = "all parameters" if rest else "no parameter"
@@ -40,6 +40,6 @@ def check(params: Params, frozen: str) -> None:
 
 
 def joined(trained: Params, frozen: Params) -> Params:
-    """All parameters again."""
+    """All parameters: the inverse of `divided`."""
     flat = flatten_dict(trained, sep="/") | flatten_dict(frozen, sep="/")
     return unflatten_dict(flat, sep="/")

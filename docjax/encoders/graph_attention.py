@@ -1,8 +1,8 @@
 """Graph attention over a document node and its segments (graph-roberta, Eq. 1-3).
 
-Dense and masked for graphs of up to a few hundred nodes, by edges and segment sums
-for larger sparse ones; both give the same vectors. The graphs come from
-`docjax.data.graphs`.
+Graphs of up to a few hundred nodes use dense, masked attention. Larger sparse graphs
+use edges and segment sums. Both give the same vectors. `docjax.data.graphs` builds the
+graphs.
 """
 
 import flax.linen as nn
@@ -20,13 +20,13 @@ from docjax.types import Graphs
 class GraphAttention(EachViewAlone):
     """Segment vectors and a graph to one document vector.
 
-    Nodes are tanh(W s + b) of the segments and their mean for the document (Eq. 1, 2);
-    `layers` graph attention layers follow (Eq. 3), ELU between them. A query is the
-    node of a single segment without attention.
+    A segment's node is tanh(W s + b); the document's node is the mean of the segment
+    nodes (Eq. 1, 2). `layers` graph attention layers follow (Eq. 3), with ELU between
+    layers. A query is the node of one segment without attention.
 
-    merge: "concat" gives each head width / heads, "mean" gives each the whole width.
+    merge: "concat" gives each head width / heads, "mean" gives each head `width`.
     residual: "identity" or "linear" skip connection.
-    sparse: graphs are read as edges, for large ones.
+    sparse: reads graphs as edges; for large graphs.
     """
 
     attends = True
@@ -60,7 +60,7 @@ class GraphAttention(EachViewAlone):
         places: Int[Array, "*s p 2"] | None = None,
         graphs: Graphs | None = None,
     ) -> Float[Array, "*s f"]:
-        """Document vectors; segments of length 0 are not there."""
+        """Document vectors; segments of length 0 are ignored."""
         del places
         return self.nodes(vectors, lengths, graphs or Graphs())[0][..., 0, :]
 
@@ -72,7 +72,7 @@ class GraphAttention(EachViewAlone):
     ) -> tuple[Float[Array, "*s i f"], list[Array | None]]:
         """Vectors of all nodes, and each layer's attention [... h receiver sender].
 
-        Attention is None where graphs are read as edges.
+        Attention is None if graphs are read as edges.
         """
         adjacency, edges = graphs
         if adjacency is None and edges is None:
@@ -101,10 +101,14 @@ class GraphAttention(EachViewAlone):
             (self.residual, "residual", ("identity", "linear")),
         ):
             if value not in valid:
-                raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
+                raise UserError(
+                    f"encoder.document.{name} {value!r} is not one of "
+                    f"{', '.join(valid)}"
+                )
         if self.merge == "concat" and self.width % self.heads:
             raise UserError(
-                f"width {self.width} is not a multiple of heads {self.heads}"
+                f"width {self.width} is not a multiple of heads {self.heads}: change "
+                "encoder.document.heads"
             )
 
 
@@ -124,10 +128,10 @@ class GraphAttentionLayer(nn.Module):
     @nn.compact
     def __call__(self, nodes, adjacency, edges):
         k = self.width // self.heads if self.merge == "concat" else self.width
-        # Xavier with gain sqrt(2), as the reference layer has it.
+        # Xavier with gain sqrt(2), as in the reference layer.
         init = nn.initializers.variance_scaling(2.0, "fan_avg", "normal")
         kernel = self.param("kernel", init, (nodes.shape[-1], self.heads * k))
-        # The same for a tensor of shape (1, heads, k).
+        # The same initialisation for a tensor of shape (1, heads, k).
         spread = nn.initializers.normal(2.0 / (k * (self.heads + 1)) ** 0.5)
         sender = self.param("sender", spread, (self.heads, k))
         receiver = self.param("receiver", spread, (self.heads, k))
@@ -163,13 +167,13 @@ def _dense(sent, from_sender, to_receiver, adjacency):
 
 
 def _sparse(sent, from_sender, to_receiver, edges):
-    """The same over edges (sender, receiver); edges of -1 are not there."""
+    """The same attention over edges (sender, receiver); edges of -1 are ignored."""
     if sent.ndim > 3:
         return jax.vmap(_sparse)(sent, from_sender, to_receiver, edges)
     nodes = len(sent)
     senders, receivers = edges[:, 0], edges[:, 1]
     real = senders >= 0
-    receivers = jnp.where(real, receivers, nodes)  # unused edges end outside
+    receivers = jnp.where(real, receivers, nodes)  # ignored edges end at an extra node
     scores = nn.leaky_relu(
         from_sender[senders] + to_receiver[jnp.minimum(receivers, nodes - 1)], 0.2
     )

@@ -1,4 +1,4 @@
-"""Segment vectors to one document vector without parameters, and training heads."""
+"""A document encoder without parameters (the mean), and training heads."""
 
 import flax.linen as nn
 import jax
@@ -11,9 +11,10 @@ from docjax.types import Graphs
 
 
 class Mean(EachViewAlone):
-    """The mean of the segment vectors, weighted by their tokens.
+    """The mean of the segment vectors, weighted by their numbers of tokens.
 
-    One segment gives its own vector. `normalize` scales the mean to length 1.
+    A document of one segment gets the segment's vector. `normalize` scales the mean to
+    length 1.
     """
 
     normalize: bool = False
@@ -33,7 +34,7 @@ class Mean(EachViewAlone):
         )
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
-        """Query vectors: one segment's own."""
+        """Query vectors: the vector of the query's one segment."""
         return unit(vectors) if self.normalize else vectors
 
 
@@ -53,7 +54,7 @@ class Classifier(nn.Module):
 
 
 class TrainingHead(nn.Module):
-    """A dense layer with tanh that objectives see and embeddings leave out (SimCSE)."""
+    """A dense layer with tanh between embeddings and the objective (SimCSE)."""
 
     classifies = False
 
@@ -68,11 +69,11 @@ class TrainingHead(nn.Module):
 
 
 class Predictor(nn.Module):
-    """The views' vectors, and after them what a small network predicts from each.
+    """The views' vectors, followed by a small network's prediction from each vector.
 
-    Dropout, linear without bias, batch normalisation over the documents of a view,
-    ReLU, linear (SimSiam; DECA has 64 `hidden` and dropout 0.3). The statistics are the
-    batch's own: there are no running ones, since predictions are for training only.
+    The network: dropout, linear without bias, batch normalisation over the documents of
+    a view, ReLU, linear (SimSiam; DECA has `hidden` 64 and dropout 0.3). Only training
+    uses predictions, so there are batch statistics and no running statistics.
     """
 
     classifies = False
@@ -83,15 +84,15 @@ class Predictor(nn.Module):
     def __call__(
         self, vectors: Float[Array, "v b d"], key: jax.Array | None = None
     ) -> Float[Array, "_ b d"]:
-        read = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
+        inputs = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
         inner = nn.Dense(self.hidden, use_bias=False, precision=EXACT, name="inner")(
-            read
+            inputs
         )
         mean, square = inner.mean(1, keepdims=True), inner.var(1, keepdims=True)
         scale = self.param("scale", nn.initializers.ones, (self.hidden,))
         shift = self.param("shift", nn.initializers.zeros, (self.hidden,))
         inner = (inner - mean) * jax.lax.rsqrt(square + 1e-5) * scale + shift
-        said = nn.Dense(vectors.shape[-1], precision=EXACT, name="outer")(
+        predictions = nn.Dense(vectors.shape[-1], precision=EXACT, name="outer")(
             nn.relu(inner)
         )
-        return jnp.concatenate([vectors, said])
+        return jnp.concatenate([vectors, predictions])

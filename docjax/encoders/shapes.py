@@ -1,4 +1,4 @@
-"""The parameters of an encoder as shapes, and sizes that no encoder has."""
+"""The shapes of an encoder's parameters, and the check of an encoder's sizes."""
 
 from pathlib import Path
 from typing import Any
@@ -12,28 +12,27 @@ from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
 from docjax.types import DocumentEncoder as OfDocuments
 
-LAYERS = 1000  # no encoder has more, and each layer takes time to build
+LAYERS = 1000  # no real encoder has more layers, and each layer takes time to build
 
 
 def check_sizes(node: Any, source: Path) -> None:
-    """Raises UserError for sizes that no encoder has, before anything is built."""
+    """Raises UserError for impossible sizes, before anything is built."""
     if not isinstance(node, dict):
-        raise UserError(f"{source}: encoder {node!r} is no DocumentEncoder")
+        raise UserError(f"{source}: encoder {node!r} is not a DocumentEncoder")
     for name, value in flatten_dict(node, sep="/").items():
         most = LAYERS if name.endswith("layers") else LARGEST
         if isinstance(value, (int, float)) and not 0 <= value <= most:
             path = name.replace("/", ".")
             raise UserError(
-                f"{source}: encoder.{path} is {value}, not from 0 to {most}"
+                f"{source}: encoder.{path} is {value}, not a number from 0 to {most}"
             )
 
 
 def shapes(encoder: Any, source: Path) -> Any:
-    """The parameters of an encoder, nested, as shapes and types without numbers.
+    """The shapes and types of an encoder's parameters, as a nested dict.
 
     Raises:
-      UserError: if such an encoder cannot be made; `source` names the file that asks
-        for it.
+      UserError: if the encoder cannot be built; `source` is the file that describes it.
     """
     _check_kind(encoder, source)
     try:
@@ -42,11 +41,11 @@ def shapes(encoder: Any, source: Path) -> Any:
         raise
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
-        raise UserError(f"{source}: no such encoder ({reason})") from None
+        raise UserError(f"{source}: the encoder cannot be built: {reason}") from None
 
 
 def segment_is_frozen(encoder: DocumentEncoder) -> bool:
-    """Whether `frozen` names all parameters of the segment encoder."""
+    """Whether `frozen` matches all parameters of the segment encoder."""
     if not encoder.frozen:
         return False
     params = jax.eval_shape(lambda: fresh_params(encoder, 0))
@@ -56,7 +55,7 @@ def segment_is_frozen(encoder: DocumentEncoder) -> bool:
 def _check_kind(encoder: Any, source: Path) -> None:
     if not isinstance(encoder, DocumentEncoder):
         raise UserError(
-            f"{source}: encoder is no DocumentEncoder: its fn must be "
+            f"{source}: encoder is not a DocumentEncoder: set encoder.fn to "
             "docjax.encoders.document.DocumentEncoder"
         )
     if not isinstance(encoder.document, OfDocuments):

@@ -1,4 +1,4 @@
-"""Several copies of a segment encoder, each with parameters of its own."""
+"""Two copies of a segment encoder, each with its own parameters."""
 
 import flax.linen as nn
 import jax
@@ -11,27 +11,27 @@ NAMES = {"kind": ("query", "document"), "view": ("view_0", "view_1")}
 
 
 class Towers(nn.Module):
-    """Two segment encoders of one form; their parameters lie under their names.
+    """Two segment encoders of the same architecture, each with its own parameters.
 
-    by: "kind" reads queries with one and documents with the other; "view" reads the
-    first view with one and the second with the other (Contrastive Tension), and
-    everything else with the second.
+    by: "kind" has one tower for queries and one for documents. "view" has the first
+    tower for the first view, and the second tower for everything else (Contrastive
+    Tension).
     """
 
     has_towers = True
-    masked_lm = False  # neither predicts tokens
+    masked_lm = False  # no tower predicts tokens
     encoder: nn.Module
     by: str = "kind"
 
     def setup(self) -> None:
         if self.by not in NAMES:
-            raise UserError(f"towers.by {self.by!r} is none of {', '.join(NAMES)}")
+            raise UserError(f"towers.by {self.by!r} is not one of {', '.join(NAMES)}")
         for name in self.names:
             setattr(self, name, self.encoder.clone(parent=None))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the towers, in order: the keys of the parameters."""
+        """The names of the towers, in order; they are keys of the parameters."""
         return NAMES[self.by]
 
     @property
@@ -56,9 +56,9 @@ class Towers(nn.Module):
         keys: jax.Array | None = None,
         tower: int = 0,
     ) -> Float[Array, "n d"]:
-        """Segment vectors, by the tower of that number."""
-        read = [getattr(self, name) for name in self.names]
+        """Segment vectors, from tower number `tower`."""
+        encoders = [getattr(self, name) for name in self.names]
         if self.is_initializing():
-            for other in read:
-                other(tokens, lengths, places, keys)
-        return read[tower](tokens, lengths, places, keys)
+            for encoder in encoders:
+                encoder(tokens, lengths, places, keys)
+        return encoders[tower](tokens, lengths, places, keys)

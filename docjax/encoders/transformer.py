@@ -1,7 +1,7 @@
 """The segment encoder: RoBERTa and BERT, tokens of one segment -> one vector.
 
-Post-LayerNorm as published (Devlin et al. 2019, Liu et al. 2019) and exact to the
-weights and results of Hugging Face's models. Attention is in `attention.py`, dropout in
+Post-LayerNorm as published (Devlin et al. 2019, Liu et al. 2019). Weights and results
+equal those of Hugging Face's models. Attention is in `attention.py`, dropout in
 `dropout.py`, the names of Hugging Face's weights in `huggingface/names.py`.
 """
 
@@ -20,7 +20,7 @@ from docjax.kernels import materialize, product, unit
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """x times the normal distribution function of x (Hendrycks and Gimpel, 2016)."""
-    # jax.nn.gelu takes erfc, exact for large negative x too, at three times the cost.
+    # jax.nn.gelu uses erfc: exact for large negative x too, but three times as slow.
     return 0.5 * x * (1 + jax.lax.erf(x * 0.5**0.5))
 
 
@@ -30,7 +30,7 @@ ACTIVATIONS = {
 }
 POOLINGS = ("first", "mean")
 DTYPES = ("float32", "bfloat16")
-SITES = 3  # dropout sites of a layer: attention weights, attention, feed-forward
+SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
 normal = nn.initializers.normal(0.02)
 
 
@@ -102,9 +102,9 @@ class Embeddings(nn.Module):
 
 
 class MaskedTokens(nn.Module):
-    """The states of some tokens as scores of all tokens of the vocabulary.
+    """The head of masked language modelling: states to scores of the vocabulary.
 
-    Dense, GELU, LayerNorm, and the word embeddings once more (Devlin et al. 2019).
+    Dense, GELU, LayerNorm, and the tied word embeddings (Devlin et al. 2019).
     """
 
     vocabulary: int
@@ -162,7 +162,7 @@ class FeedForward(nn.Module):
     @nn.compact
     def __call__(self, x, keys):
         flat = x.reshape(-1, x.shape[-1])
-        # Recomputed in the backward pass: cheaper than what autodiff would keep.
+        # Recomputing in the backward pass is cheaper than what autodiff would keep.
         act = jax.checkpoint(ACTIVATIONS[self.activation])
         out = Dense(self.hidden, name="inner")(flat)
         out = materialize(act(out.astype(jnp.float32)).astype(x.dtype))
@@ -205,15 +205,15 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Segments as vectors, by RoBERTa's or BERT's encoder.
+    """RoBERTa's or BERT's encoder: segments to vectors.
 
-    RoBERTa counts positions from 2, BERT from 0 (`position_offset`). `pooling` makes a
-    segment's vector: its first token, or the mean over its real tokens; `normalize`
-    scales it to length 1, as many sentence encoders are trained. `dtype` "bfloat16"
-    multiplies and keeps activations in bfloat16; parameters, softmax,
+    RoBERTa counts positions from 2, BERT from 0 (`position_offset`). A segment's vector
+    is the state of its first token or the mean over its real tokens (`pooling`).
+    `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
+    "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
-    `sections` and `chunks` are rows of tables that tell segments of a document apart by
-    their place; a number beyond a table takes its last row, 0 leaves the table out.
+    `sections` and `chunks` are the rows of two tables that embed a segment's place in
+    its document: a place beyond a table takes the last row, 0 leaves the table out.
     `masked_lm` adds the layers that predict masked tokens.
     """
 
@@ -271,17 +271,17 @@ class Transformer(nn.Module):
         places: Int[Array, "n 2"] | None = None,
         keys: Key[Array, " n"] | None = None,
     ) -> Float[Array, "n d"]:
-        """One float32 vector a row; exactly zero where the length is 0.
+        """One float32 vector per row; exactly zero where the length is 0.
 
-        `lengths` counts each row's real tokens, padding lies behind them. `keys`, one
-        a row, turn dropout on.
+        `lengths` counts each row's real tokens; padding follows them. `keys`, one per
+        row, turn dropout on.
 
         Raises:
           UserError: if rows are longer than the position table.
         """
         if self.masked_lm and self.is_initializing():
-            nothing = jnp.zeros((len(tokens), 1), jnp.int32)
-            self.token_loss(tokens, lengths, places, nothing, nothing)
+            zeros = jnp.zeros((len(tokens), 1), jnp.int32)
+            self.token_loss(tokens, lengths, places, zeros, zeros)
         if self.pooling == "first":
             x = self._states(tokens, lengths, places, keys, first=True)[:, 0]
             x = jnp.where(lengths[:, None] > 0, x.astype(jnp.float32), 0)
@@ -311,14 +311,14 @@ class Transformer(nn.Module):
         answers: Int[Array, "n a"],
         keys: Key[Array, " n"] | None = None,
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The sum of the cross-entropies of some tokens, and how many are right.
+        """The summed cross-entropy of masked tokens, and the number of right ones.
 
-        positions: of the tokens to predict in each row; answers: their ids, -1 for none.
+        positions: where each row's masked tokens are; answers: their ids, -1 if unused.
         """
         states = self.hidden_states(tokens, lengths, places, keys)
-        asked = jnp.take_along_axis(states, positions[..., None], axis=1)
+        masked = jnp.take_along_axis(states, positions[..., None], axis=1)
         words = self.variables["params"]["embeddings"]["tokens"]["embedding"]
-        scores = self.predict(asked.reshape(-1, self.width), jnp.asarray(words))
+        scores = self.predict(masked.reshape(-1, self.width), jnp.asarray(words))
         answers = answers.reshape(-1)
         real, target = answers >= 0, jnp.maximum(answers, 0)
         picked = jnp.take_along_axis(scores, target[:, None], axis=1)[:, 0]
@@ -330,8 +330,8 @@ class Transformer(nn.Module):
         t = tokens.shape[1]
         if t > self.positions - self.position_offset:
             raise UserError(
-                f"segments of {t} tokens, but the position table has room for "
-                f"{self.positions - self.position_offset}: cut segments shorter"
+                f"segments have {t} tokens, but the position table has room for "
+                f"{self.positions - self.position_offset}: lower limits.segment_tokens"
             )
         x = dropout(self.embeddings(tokens, places), keys, 0, self.dropout)
         x = x.astype(self.dtype)
@@ -346,10 +346,11 @@ class Transformer(nn.Module):
             (self.dtype, "dtype", DTYPES),
         ):
             if value not in valid:
-                raise UserError(f"{name} {value!r} is none of {', '.join(valid)}")
+                raise UserError(f"{name} {value!r} is not one of {', '.join(valid)}")
         if not 0 <= self.dropout < 0.99:
             raise UserError(f"dropout {self.dropout} is not in [0, 0.99)")
         if self.width % self.heads:
             raise UserError(
-                f"width {self.width} is not a multiple of heads {self.heads}"
+                f"width {self.width} is not a multiple of heads {self.heads}: "
+                "set heads to a divisor of width"
             )

@@ -1,6 +1,7 @@
-"""A segment is the mean of its word vectors (Doc2vecC; DECA, Eq. 1).
+"""The vector of a segment is the mean of its word vectors (Doc2vecC; DECA, Eq. 1).
 
-Words are not read in order; what trains them does (`objectives/negative_sampling.py`).
+The encoder ignores the order of words; training uses the order
+(`objectives/negative_sampling.py`).
 """
 
 import flax.linen as nn
@@ -13,10 +14,10 @@ from docjax.kernels import EXACT
 
 
 class WordAverage(nn.Module):
-    """The mean of the word vectors of a segment; without words, zero.
+    """The mean of the word vectors of a segment; zero for a segment without words.
 
-    Token 0 is padding. `words` are the vectors U, `targets` the vectors V of words to
-    be predicted, which only training reads: it works without.
+    Token 0 is padding. `words` are the vectors U. `targets` are the vectors V of
+    predicted words; only training reads them, so encoding works without them.
     """
 
     has_towers = masked_lm = False
@@ -26,7 +27,7 @@ class WordAverage(nn.Module):
     def setup(self) -> None:
         if self.width < 1:
             raise UserError(
-                f"encoder.segment.width {self.width}: give one of at least 1"
+                f"encoder.segment.width {self.width} is below 1: set it to 1 or more"
             )
         shape = (self.vocabulary, self.width)
         self.words = self.param("words", _uniform, shape)
@@ -40,7 +41,7 @@ class WordAverage(nn.Module):
         places: Int[Array, "n 2"] | None = None,
         keys: jax.Array | None = None,
     ) -> Float[Array, "n d"]:
-        """Segment vectors; without dropout, and wherever a segment lies."""
+        """Segment vectors; there is no dropout, and places do not matter."""
         del places, keys
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         weights = real / jnp.maximum(lengths, 1)[:, None]
@@ -48,6 +49,6 @@ class WordAverage(nn.Module):
 
 
 def _uniform(key: jax.Array, shape: tuple[int, int]) -> Float[Array, "w d"]:
-    """Between -0.5 / d and 0.5 / d; zero for the padding."""
-    found = jax.random.uniform(key, shape, minval=-0.5, maxval=0.5) / shape[1]
-    return found.at[0].set(0.0)
+    """Uniform numbers from -0.5 / d to 0.5 / d; zero for the padding."""
+    table = jax.random.uniform(key, shape, minval=-0.5, maxval=0.5) / shape[1]
+    return table.at[0].set(0.0)

@@ -1,1 +1,1 @@
-"""Vectors of the views (and labels) to a loss, one a file."""
+"""Vectors of the views (and labels) to a loss; one loss per file."""

@@ -13,7 +13,7 @@ def cross_entropy(
     """Mean cross-entropy over the labelled documents, and the batch's `accuracy`.
 
     Args:
-      vectors: logits of the head, one row a document, views as further rows.
+      vectors: the head's logits of each document in each view.
       targets: the labels are class numbers, -1 for a document without label.
     """
     labels = targets.labels

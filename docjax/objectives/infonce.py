@@ -1,7 +1,7 @@
-"""InfoNCE: tell the other view of a document from those of all other documents.
+"""InfoNCE: tell a document's other view from the views of all other documents.
 
-The vectors are those of the whole batch: under a device mesh the compiler gathers
-them from all devices, and the gradient flows back to all.
+The loss reads the vectors of the whole batch. Under a device mesh the compiler gathers
+the vectors from all devices, and the gradient flows back to all devices.
 """
 
 import jax
@@ -27,21 +27,21 @@ def infonce(
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss of view 0 against view 1, and metrics.
 
-    Row i scores all b candidates of view 1, of which candidate i is its positive
-    (graph-roberta, Eq. 5 and 6); further views are extra negatives shared by all
-    rows. A candidate that `targets.related` names for a row is no negative of it.
+    Row i scores all b candidates of view 1, and candidate i is its positive
+    (graph-roberta, Eq. 5 and 6). All rows share the further views as extra negatives. A
+    candidate that `targets.related` marks for a row is not a negative of the row.
 
     Args:
       vectors: the views' document vectors.
       similarity: "dot" or "cosine".
       temperature: divides the similarities.
-      symmetric: also scores view 0 by view 1, and takes the mean of both directions.
-      include_positive: False leaves it out of the denominator (DECA, Eq. 4 as printed).
+      symmetric: takes the mean with the reverse direction, view 1 against view 0.
+      include_positive: False keeps it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
 
     Returns:
       The loss, and `in_batch_accuracy` (share of rows whose positive scores highest),
-      `negatives` (mean number for a row) and `mean_logit` (mean absolute similarity).
+      `negatives` (mean number per row) and `mean_logit` (mean absolute logit).
     """
     _check(len(vectors), similarity, temperature, reduction)
     logits = _similarities(vectors.astype(jnp.float32), similarity) / temperature
@@ -60,7 +60,7 @@ def infonce(
 def _similarities(
     vectors: Float[Array, "v b d"], similarity: str
 ) -> Float[Array, "b m"]:
-    """Of view 0 to all documents of the other views."""
+    """The similarities of view 0 to all documents of the other views."""
     if similarity == "cosine":
         vectors = unit(vectors)
     rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
@@ -68,42 +68,42 @@ def _similarities(
 
 
 def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
-    """The candidates that count for each row: its own, and those not related to it.
+    """The candidates that count for each row: its positive and all unrelated ones.
 
     Raises:
       UserError: for a relation mask of another shape.
     """
-    own = jnp.eye(b, m, dtype=bool)
+    positive = jnp.eye(b, m, dtype=bool)
     if targets.related is None:
         return jnp.ones((b, m), bool)
     shape = tuple(targets.related.shape)
     if shape not in ((b, m), (b, b)):
         raise UserError(
-            f"targets.related has shape {list(shape)}: {b} examples with {m} candidates "
-            f"need [{b}, {m}], or [{b}, {b}] for relations of documents"
+            f"targets.related has shape {list(shape)}: {b} examples with {m} "
+            f"candidates need [{b}, {m}], or [{b}, {b}] for relations of documents"
         )
-    return ~jnp.tile(targets.related, (1, m // shape[1])) | own
+    return ~jnp.tile(targets.related, (1, m // shape[1])) | positive
 
 
 def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:
     if similarity not in SIMILARITIES or reduction not in ("mean", "sum"):
         raise UserError(
-            f"infonce has similarity 'dot' or 'cosine', not {similarity!r}, and "
+            f"infonce takes similarity 'dot' or 'cosine', not {similarity!r}, and "
             f"reduction 'mean' or 'sum', not {reduction!r}"
         )
     if temperature <= 0:
-        raise UserError(f"infonce has temperature {temperature}: give one above 0")
+        raise UserError(f"infonce has temperature {temperature}: give a number above 0")
     if views < 2:
         raise UserError(
             f"infonce compares 2 views of a document, not {views}: use "
-            "docjax.views.halves.Halves or others that give 2"
+            "docjax.views.halves.Halves or another part that gives 2 views"
         )
 
 
 def _turned(
     logits: Float[Array, "b m"], counted: Bool[Array, "b m"]
 ) -> tuple[Float[Array, "b b"], Bool[Array, "b b"]]:
-    """View 1 in the place of view 0; the further views are left out."""
+    """The logits and mask of view 1 against view 0, without the further views."""
     b = len(logits)
     return logits[:, :b].T, counted[:, :b].T
 
@@ -118,9 +118,10 @@ def _direction(
     b, m = logits.shape
     positive = jnp.eye(b, m, dtype=bool)
     kept = counted if include_positive else counted & ~positive
-    some = kept.any(-1)
-    total = jax.nn.logsumexp(logits, axis=-1, where=kept | ~some[:, None])
-    losses = jnp.where(some, total - jnp.diagonal(logits), 0)
+    has_candidates = kept.any(-1)
+    where = kept | ~has_candidates[:, None]
+    total = jax.nn.logsumexp(logits, axis=-1, where=where)
+    losses = jnp.where(has_candidates, total - jnp.diagonal(logits), 0)
     best = jnp.where(counted, logits, -jnp.inf).argmax(-1)
     accuracy = (best == jnp.arange(b)).mean()
     return losses, accuracy, (counted & ~positive).sum(-1).mean()

@@ -1,8 +1,7 @@
 """Masked language modelling: predict tokens that were hidden from the encoder.
 
-Devlin et al. 2019, section 3.1; SimLTE and DocSplit add it to a contrastive loss. Which
-tokens are hidden is drawn in `data/masking.py`; their loss is taken by the segment
-encoder itself.
+Devlin et al. 2019, section 3.1; SimLTE and DocSplit add this loss to a contrastive
+loss. `data/masking.py` draws the hidden tokens; the segment encoder computes the loss.
 """
 
 import dataclasses
@@ -13,12 +12,12 @@ from docjax.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class MaskedLM:
-    """The mean cross-entropy of hidden tokens, beside a loss of the views' vectors.
+    """The mean cross-entropy of hidden tokens, added to a loss of the views' vectors.
 
     Attributes:
-      contrastive: `infonce` or another loss of vectors, or nothing: masked language
+      contrastive: `infonce` or another loss of vectors; None for masked language
         modelling alone.
-      weight: of the loss of tokens; that of vectors has weight 1.
+      weight: of the token loss; the loss of vectors has weight 1.
       rate: the share of a segment's tokens that are predicted.
     """
 
@@ -29,8 +28,8 @@ class MaskedLM:
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1 or self.weight < 0:
             raise UserError(
-                f"masked_lm has rate {self.rate} and weight {self.weight}: the rate is a "
-                "share above 0 and below 1, the weight at least 0"
+                f"masked_lm has rate {self.rate} and weight {self.weight}: set a rate "
+                "above 0 and below 1, and a weight of at least 0"
             )
         if self.contrastive is None and self.weight == 0:
             raise UserError(

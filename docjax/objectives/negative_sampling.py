@@ -1,7 +1,7 @@
-"""Doc2vecC: predict a word from those around it and from words of its document.
+"""Doc2vecC: predict a word from the words around it and from words of its document.
 
 Chen, "Efficient Vector Representation for Documents through Corruption", 2017; DECA,
-Eq. 1 to 3 and 6. How rows of the tables are updated is in `training/rows.py`.
+Eq. 1 to 3 and 6. `training/rows.py` updates the rows of the tables.
 """
 
 import dataclasses
@@ -22,52 +22,52 @@ DRAWS = 4
 
 
 class Rows(NamedTuple):
-    """Rows of the two tables that one block reads.
+    """The rows of the two tables U and V that one block reads.
 
-    A block lies in columns: its word t is at place t % i of column t // i. So a shift
-    by one word is a shift of whole rows of memory.
+    Columns hold the words of a block: word t is at place t % i of column t // i. So a
+    shift by one word moves whole rows of memory.
     """
 
-    words: Float[Array, "i n d"]  # of U, zero for padding
-    drawn: Float[Array, "p s d"]  # of U
-    targets: Float[Array, "i n d"]  # of V
-    noise: Float[Array, "i k d"]  # of V
+    words: Float[Array, "i n d"]  # from U, zero for padding
+    drawn: Float[Array, "p s d"]  # from U
+    targets: Float[Array, "i n d"]  # from V
+    noise: Float[Array, "i k d"]  # from V
 
 
 @dataclasses.dataclass(frozen=True)
 class NegativeSampling:
     """The loss of a word: -log s(v . u) - sum over k noise words of log s(-v_n . u).
 
-    u is made of the vectors of the word's context and of the mean of `sample` words of
-    its document: an unbiased estimate of the mean over the kept words (corruption).
-    Noise words are drawn from the word counts to the power 0.75. `data/word_blocks.py`
-    makes all draws.
+    u combines the vectors of the word's context with the mean of `sample` words of the
+    document: an unbiased estimate of the mean over the kept words (corruption). Noise
+    words are drawn in proportion to the word counts to the power 0.75.
+    `data/word_blocks.py` makes all draws.
 
     Attributes:
       window: words on one side.
-      negatives: k; those of a word are shared by the words at the same place of the
-        other columns, which are far from it.
-      sample: words of the document in one estimate. DRAWS times as many are drawn from
-        a document for each block; `sample` of them in a circle are one estimate, and
-        every word takes one at random: close to a draw for every word. They are drawn
-        from the words that `subsample` leaves in.
+      negatives: k. Words at the same place of different columns share their noise
+        words; these words are far apart in the text.
+      sample: words of the document in one estimate. Each block draws DRAWS * `sample`
+        words from a document, among the words that `subsample` keeps, and lays them in
+        a circle. `sample` neighbours in the circle are one estimate. Every word takes a
+        random estimate, which comes close to a draw for every word.
       context: "full": all words within the window; "shrunk": within a window drawn
-        from 1..window, as in Word2Vec; "left": as the authors' code has it, the words
-        from t - window + b to t - b with b drawn from 0..window - 1, so that some words
-        are predicted from their document alone. The draw is one for a block.
+        from 1..window, as in Word2Vec; "left": as in the authors' code, the words from
+        t - window + b to t - b with b drawn from 0..window - 1, so that some words are
+        predicted from their document alone. Each block draws once.
       combine: "mean" of the context's words and the estimate, or "sum" as in Eq. 2.
-      subsample: t of Word2Vec. A word that is the share f of all words is read, each
-        time, with probability sqrt(t / f) + t / f; otherwise the document is trained on
-        as if it were not there. Frequent words stay shorter vectors for it, and weigh
-        less in a document. The contrastive loss reads all words. 0 leaves none out.
+      subsample: t of Word2Vec. An occurrence of a word with share f of all words is
+        kept with probability sqrt(t / f) + t / f; training ignores other occurrences.
+        So frequent words get shorter vectors and weigh less in a document. The
+        contrastive loss reads all words. 0 keeps all words.
       contrastive: `infonce` or `simsiam` over the vectors of the documents and of
-        their paraphrases, or nothing; the views give the paraphrases.
+        their paraphrases, or None; the views give the paraphrases.
       weight: lambda, of the contrastive loss; 0 is Doc2vecC.
       head_learning_rate: of Adam, for a predictor.
-      replicas: of the tables. Each reads its part of the documents of a step, those of
-        different devices (GPUs, or cores of a CPU) at the same time; then their changes
-        are added up. What is learnt depends on their number, not on that of the devices,
-        which must divide it; 8 with 512 documents each do not learn.
+      replicas: copies of the tables. Each copy reads a part of a step's documents;
+        devices (GPUs, or cores of a CPU) work at the same time, then all changes are
+        added up. The result depends on `replicas`, not on the number of devices, which
+        must divide `replicas`. 8 replicas with 512 documents each do not learn.
     """
 
     window: int = 5
@@ -84,30 +84,32 @@ class NegativeSampling:
     def __post_init__(self) -> None:
         if self.context not in CONTEXTS or self.combine not in ("mean", "sum"):
             raise UserError(
-                f"negative_sampling has context {', '.join(map(repr, CONTEXTS))}, not "
-                f"{self.context!r}, and combine 'mean' or 'sum', not {self.combine!r}"
+                "negative_sampling takes context "
+                f"{', '.join(map(repr, CONTEXTS))}, not {self.context!r}, and combine "
+                f"'mean' or 'sum', not {self.combine!r}"
             )
-        counts = ("window", "negatives", "sample", "replicas")
-        sizes = {name: getattr(self, name) for name in counts}
+        names = ("window", "negatives", "sample", "replicas")
+        sizes = {name: getattr(self, name) for name in names}
         whole = all(isinstance(size, int) and size > 0 for size in sizes.values())
         if not whole or min(self.weight, self.subsample) < 0:
             raise UserError(
                 f"negative_sampling has {sizes}, weight {self.weight} and subsample "
-                f"{self.subsample}: counts must be at least 1 and whole, the others at least 0"
+                f"{self.subsample}: counts must be at least 1 and whole; weight and "
+                "subsample must be at least 0"
             )
         if self.head_learning_rate <= 0:
             raise UserError(
                 f"negative_sampling has head_learning_rate {self.head_learning_rate}: "
-                "give one above 0"
+                "give a number above 0"
             )
 
     @property
     def drawn(self) -> int:
-        """Words drawn from each document of a block."""
+        """The number of words drawn from each document of a block."""
         return DRAWS * self.sample
 
     def chances(self, counts: Int[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
-        """Of each word to be read, 1 at most, by its occurrences."""
+        """The probability that an occurrence of each word is kept, from the counts."""
         ratio = self.subsample * counts.sum() / np.maximum(counts, 1)
         return np.minimum(np.sqrt(ratio) + ratio, 1.0)
 
@@ -119,13 +121,13 @@ class NegativeSampling:
         noise: Int[Array, "i k"],
         window: Int[Array, ""],
     ) -> tuple[Float[Array, ""], Rows]:
-        """The sum of the losses of a block's words, and its gradient.
+        """The summed loss of a block's words, and its gradient.
 
-        Written out: what jax.grad makes of the windows and draws takes far longer.
+        The gradient is written by hand: jax.grad of windows and draws is far slower.
 
-        words: ids, 0 for padding; estimates: which of the p * s that `drawn` gives each
-        word takes; noise: ids of the noise words, which are no noise for themselves;
-        window: number of one of `windows`.
+        words: ids, 0 for padding; estimates: for each word, the number of its estimate
+        among the p * s estimates of `drawn`; noise: ids of the noise words, which do
+        not count as noise for themselves; window: an index into `windows`.
         """
         real = (words > 0).astype(jnp.float32)
         context, counts = self._context(rows.words, real, window)
@@ -135,23 +137,23 @@ class NegativeSampling:
 
         weights = (words[:, None] != noise[..., None]) * real[:, None]
         loss, of_right, of_wrong = _scores(u, rows, real, weights)
-        # The factors of both products lie as they are multiplied fastest.
+        # This layout of the factors makes both products fastest.
         turned = materialize(of_wrong.swapaxes(1, 2))
         of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise, precision=EXACT)
         of_u = materialize(
             (of_u + of_right[..., None] * rows.targets) * share[..., None]
         )
-        found = Rows(
+        gradient = Rows(
             words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, estimates, rows.drawn.shape),
             targets=of_right[..., None] * u,
             noise=jnp.einsum("ikn,ind->ikd", of_wrong, u, precision=EXACT),
         )
-        return loss, found
+        return loss, gradient
 
     @property
     def windows(self) -> list[tuple[int, int]]:
-        """First and last place of each window that is drawn, counted from the word."""
+        """First and last place of each possible window, relative to the word."""
         w = self.window
         if self.context == "full":
             return [(-w, w)]
@@ -165,9 +167,9 @@ class NegativeSampling:
         real: Float[Array, "i n"],
         window: Int[Array, ""],
     ) -> tuple[Float[Array, "i n d"], Float[Array, "i n"]]:
-        """The sum of the vectors in each word's window, and how many they are."""
+        """The sum of the vectors in each word's window, and the number of vectors."""
         sums = [
-            lambda pair, ends=ends: tuple(_around(one, *ends) for one in pair)
+            lambda pair, ends=ends: tuple(_around(array, *ends) for array in pair)
             for ends in self.windows
         ]
         context, counts = jax.lax.switch(window, sums, (words, real[..., None]))
@@ -176,17 +178,17 @@ class NegativeSampling:
     def _spread(
         self, gradient: Float[Array, "i n d"], window: Int[Array, ""]
     ) -> Float[Array, "i n d"]:
-        """The gradient of the words from that of the contexts they are in."""
+        """The gradient of words from the gradient of the contexts that hold them."""
         sums = [
-            lambda one, first=first, last=last: _around(one, -last, -first)
+            lambda array, first=first, last=last: _around(array, -last, -first)
             for first, last in self.windows
         ]
         return jax.lax.switch(window, sums, gradient)
 
     def _estimates(self, drawn: Float[Array, "p s d"]) -> Float[Array, "_ d"]:
-        """Means of `sample` of the words drawn from a document.
+        """The means of `sample` neighbours in the circle of a document's drawn words.
 
-        One for every place in the circle of its draws: of those from there on.
+        Each place of the circle begins one estimate.
         """
         p, s, d = drawn.shape
         circle = jnp.concatenate([drawn, drawn[:, : self.sample - 1]], axis=1)
@@ -198,7 +200,7 @@ class NegativeSampling:
         estimates: Int[Array, "i n"],
         shape: tuple[int, int, int],
     ) -> Float[Array, "p s d"]:
-        """The gradient of the words drawn from that of the estimates."""
+        """The gradient of the drawn words from the gradient of the estimates."""
         p, s, d = shape
         flat = gradient.reshape(-1, d)
         sums = jax.ops.segment_sum(flat, estimates.ravel(), p * s).reshape(shape)
@@ -206,7 +208,7 @@ class NegativeSampling:
         return self._sums(circle, s) / self.sample
 
     def _sums(self, circle: Float[Array, "p l d"], s: int) -> Float[Array, "p {s} d"]:
-        """Of `sample` rows from each of the first `s` on."""
+        """The sums of `sample` consecutive rows, from each of the first `s` rows."""
         return sum(circle[:, k : k + s] for k in range(self.sample))
 
 
@@ -216,7 +218,7 @@ def _scores(
     real: Float[Array, "i n"],
     weights: Float[Array, "i k n"],
 ) -> tuple[Float[Array, ""], Float[Array, "i n"], Float[Array, "i k n"]]:
-    """The loss, and its gradient of the products of u with targets and with noise."""
+    """The loss, and its gradients for the products of u with targets and noise."""
     right = row_sums(u * rows.targets)
     wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u, precision=EXACT)
     loss = (jax.nn.softplus(-right) * real).sum()
@@ -227,15 +229,15 @@ def _scores(
 def _around(
     vectors: Float[Array, "i n d"], first: int, last: int
 ) -> Float[Array, "i n d"]:
-    """For each word the sum of those from `first` to `last` around it, but itself."""
+    """For each word, the sum of the words at `first` to `last` without the word."""
     if last < first:
         return jnp.zeros_like(vectors)
     i, n, d = vectors.shape
     before, after = max(-first, 0), max(last, 0)
-    # Every column with the words around it; a block's end is padding, so that its
-    # first word may have it before.
+    # Each column gets the words around it. The places wrap around: the block ends with
+    # padding, so the first word sees padding before it.
     places = np.arange(-before, i + after)[:, None] + i * np.arange(n)
     places = places % (i * n)
     wide = vectors.reshape(i * n, d)[places % i * n + places // i]
-    parts = [wide[before + place :][:i] for place in range(first, last + 1) if place]
-    return functools.reduce(jnp.add, parts)
+    shifted = [wide[before + place :][:i] for place in range(first, last + 1) if place]
+    return functools.reduce(jnp.add, shifted)

@@ -1,4 +1,4 @@
-"""InfoNCE with the documents of earlier batches as further negatives."""
+"""InfoNCE that uses the documents of earlier batches as extra negatives."""
 
 import dataclasses
 from typing import NamedTuple
@@ -23,17 +23,17 @@ class Memory(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Queue:
-    """`infonce`, whose rows are also told from view 1 of the last `batches` batches.
+    """`infonce` with view 1 of the last `batches` batches as extra negatives.
 
     Cross-batch memory (Wang et al., 2020, section 3.2; the queue of He et al., 2020,
-    without a momentum encoder): the earlier vectors are those of the parameters of
-    their time, and no gradient flows to them. They cost no memory of activations, so
-    that a single device trains with the negatives of many.
+    without a momentum encoder): the parameters of earlier steps made the earlier
+    vectors, and no gradient flows to them. Earlier vectors need no activations, so a
+    single device trains with the negatives of many devices.
 
     Attributes:
-      batches: how many earlier batches are remembered.
+      batches: the number of earlier batches in the queue.
       similarity, temperature, symmetric: of `infonce`. In the direction from view 1 to
-        view 0 the batch's own documents are the only candidates.
+        view 0 the documents of the current batch are the only candidates.
     """
 
     batches: int = 8
@@ -44,12 +44,12 @@ class Queue:
     def __post_init__(self) -> None:
         if self.batches < 1:
             raise UserError(
-                f"queue has batches {self.batches}: give at least 1, or take "
+                f"queue has batches {self.batches}: give at least 1, or use "
                 "docjax.objectives.infonce.infonce"
             )
 
     def begin(self, examples: int, width: int) -> Memory:
-        """An empty memory for batches of so many examples."""
+        """An empty memory for batches of `examples` vectors of `width` numbers."""
         vectors = jnp.zeros((self.batches, examples, width))
         return Memory(vectors, jnp.zeros([], jnp.int32))
 
@@ -61,26 +61,27 @@ class Queue:
         Raises:
           UserError: as `infonce`.
         """
-        everything = jnp.concatenate([vectors.astype(jnp.float32), memory.vectors])
+        all_views = jnp.concatenate([vectors.astype(jnp.float32), memory.vectors])
         loss, metrics = infonce(
-            everything,
+            all_views,
             targets._replace(related=_left_out(len(vectors), targets, memory)),
             similarity=self.similarity,
             temperature=self.temperature,
             symmetric=self.symmetric,
         )
-        newest = jax.lax.stop_gradient(everything[1:2])
+        newest = jax.lax.stop_gradient(all_views[1:2])
         kept = jnp.concatenate([newest, memory.vectors])[: self.batches]
         filled = jnp.minimum(memory.filled + 1, self.batches)
         return loss, metrics, Memory(kept, filled)
 
 
 def _left_out(views: int, targets: Targets, memory: Memory) -> jax.Array:
-    """The relation mask [b m] with the batches that are not there yet."""
+    """The relation mask [b m]; it also marks batches that are not remembered yet."""
     batches, b, _ = memory.vectors.shape
     related = targets.related
     if related is None:
         related = jnp.zeros((b, b), bool)
-    own = jnp.tile(related, (1, (views - 1) * b // related.shape[1]))
+    current = jnp.tile(related, (1, (views - 1) * b // related.shape[1]))
     missing = jnp.repeat(jnp.arange(batches) >= memory.filled, b)
-    return jnp.concatenate([own, jnp.broadcast_to(missing, (b, batches * b))], axis=1)
+    missing = jnp.broadcast_to(missing, (b, batches * b))
+    return jnp.concatenate([current, missing], axis=1)

@@ -9,14 +9,16 @@ from docjax.parts import named
 
 
 def similarity_of(objective: Any) -> str:
-    """The `similarity` of an objective, or of the contrastive one that it holds."""
+    """The `similarity` of an objective's config node, or of its contrastive loss."""
     if not isinstance(objective, Mapping):
         return "cosine"
     if objective.get("contrastive"):
         return similarity_of(objective["contrastive"])
     try:
         fn = named.resolve(objective.get("fn"), ("docjax.objectives.",))
-    except UserError:  # a user's own, which encoding does without
+    except UserError:  # a user's function, which encoding does not import
         return "cosine"
-    asked = inspect.signature(fn).parameters.get("similarity")
-    return objective.get("similarity", asked.default) if asked else "cosine"
+    parameter = inspect.signature(fn).parameters.get("similarity")
+    if parameter is None:
+        return "cosine"
+    return objective.get("similarity", parameter.default)

@@ -21,30 +21,30 @@ def simsiam(
     """The mean negative cosine of each view's prediction and the other view.
 
     Args:
-      vectors: the two views, then their predictions, as the head
-        `docjax.encoders.pooling.Predictor` gives them: v = 4.
+      vectors: the two views, then their predictions, from the head
+        `docjax.encoders.pooling.Predictor`: v = 4.
       targets: not used.
-      literal: stops the gradient of the predictions, as DECA's Eq. 5 has it: then the
-        predictor is never trained. Otherwise of the vectors, as SimSiam has it.
+      literal: True stops the gradient at the predictions, as in DECA's Eq. 5, so the
+        predictor is never trained. False stops the gradient at the vectors (SimSiam).
 
     Returns:
       The loss, in [-1, 1], and `spread`: the mean standard deviation of the vectors,
-      scaled to length 1, times the root of d; near 1 for vectors in all directions, 0
-      when they have collapsed to one.
+      scaled to length 1, times the root of d. `spread` is near 1 for vectors in all
+      directions and 0 if all vectors have collapsed to the same vector.
     """
     del targets
     if len(vectors) != 4:
         raise UserError(
             f"simsiam reads 2 views and their predictions, not {len(vectors)} arrays: "
-            "set encoder.head to docjax.encoders.pooling.Predictor, and views that "
-            "give 2"
+            "set encoder.head to docjax.encoders.pooling.Predictor, and views to a "
+            "part that gives 2"
         )
-    left, right, left_said, right_said = vectors.astype(jnp.float32)
+    left, right, from_left, from_right = vectors.astype(jnp.float32)
     stop = jax.lax.stop_gradient
     if literal:
-        pairs = (left, stop(right_said)), (right, stop(left_said))
+        pairs = (left, stop(from_right)), (right, stop(from_left))
     else:
-        pairs = (left_said, stop(right)), (right_said, stop(left))
+        pairs = (from_left, stop(right)), (from_right, stop(left))
     loss = -sum(_cosine(*pair).mean() for pair in pairs) / 2
     spread = unit(left).std(axis=0).mean() * jnp.sqrt(left.shape[-1])
     return loss, {"spread": spread}

@@ -1,4 +1,4 @@
-"""Supervised contrastive loss: views of the same or of related documents lie together.
+"""Supervised contrastive loss: pulls views of the same or related documents together.
 
 Khosla et al., "Supervised Contrastive Learning", 2020, Eq. 2; CoLDE, section 3.4.
 """
@@ -19,16 +19,16 @@ def supervised_contrastive(
     temperature: float = 0.5,
     by: str = "document",
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """The mean loss of all v b views, each an anchor against all others, by cosine.
+    """The mean loss of all v b views: each view is an anchor against all other views.
 
-    The positives of a view are the other views of its document, those of related
-    documents (`targets.related`) and, with `by` "label", those of documents with the
-    same label. Their log shares of the softmax over all other views are averaged. A
-    view without positives is left out of the mean.
+    The positives of a view are the other views of its document, the views of related
+    documents (`targets.related`) and, with `by` "label", the views of documents with
+    the same label. The loss of a view is minus the mean log-softmax of its positives
+    over all other views, by cosine. The mean leaves out views without positives.
 
     Returns:
-      The loss, and `positives` (mean number of an anchor) and `anchors` (the share of
-      views that have any).
+      The loss, and `positives` (mean number per view) and `anchors` (the share of views
+      that have positives).
 
     Raises:
       UserError: for an unknown `by`, a temperature that is not above 0, or a relation
@@ -38,9 +38,9 @@ def supervised_contrastive(
     v, b, d = vectors.shape
     flat = unit(vectors.astype(jnp.float32)).reshape(v * b, d)
     logits = jnp.matmul(flat, flat.T, precision=EXACT) / temperature
-    others = ~jnp.eye(v * b, dtype=bool)
-    positive = jnp.tile(_related(targets, b, by), (v, v)) & others
-    shares = logits - jax.nn.logsumexp(logits, -1, where=others, keepdims=True)
+    not_self = ~jnp.eye(v * b, dtype=bool)
+    positive = jnp.tile(_related(targets, b, by), (v, v)) & not_self
+    shares = logits - jax.nn.logsumexp(logits, -1, where=not_self, keepdims=True)
     counts = positive.sum(-1)
     losses = -jnp.where(positive, shares, 0).sum(-1) / jnp.maximum(counts, 1)
     anchors = (counts > 0).sum()
@@ -51,7 +51,7 @@ def supervised_contrastive(
 
 
 def _related(targets: Targets, b: int, by: str) -> Bool[Array, "{b} {b}"]:
-    """Which documents belong together, each with itself."""
+    """Which documents are related; every document is related to itself."""
     related = jnp.eye(b, dtype=bool)
     if targets.related is not None:
         if tuple(targets.related.shape) != (b, b):
@@ -69,9 +69,10 @@ def _related(targets: Targets, b: int, by: str) -> Bool[Array, "{b} {b}"]:
 def _check(temperature: float, by: str) -> None:
     if temperature <= 0:
         raise UserError(
-            f"supervised_contrastive has temperature {temperature}: give one above 0"
+            f"supervised_contrastive has temperature {temperature}: give a number "
+            "above 0"
         )
     if by not in ("document", "label"):
         raise UserError(
-            f"supervised_contrastive has by 'document' or 'label', not {by!r}"
+            f"supervised_contrastive takes by 'document' or 'label', not {by!r}"
         )

@@ -1,1 +1,1 @@
-"""Parts of a config by name: how a node becomes an object, and back."""
+"""Parts of a config: how a config node becomes an object, and the reverse."""

@@ -1,4 +1,4 @@
-"""Does a value fit the annotation of a field or keyword? And what does one ask for?"""
+"""Whether a value fits an annotation, and an annotation in the words of a message."""
 
 import collections.abc
 import inspect
@@ -6,8 +6,8 @@ import types
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-LARGEST = 2**31 - 1  # of a whole number: arrays hold 32 bits
-HIGHEST = 3e38  # of a number: above it float32 is infinite
+LARGEST = 2**31 - 1  # the largest whole number: arrays hold 32 bits
+HIGHEST = 3e38  # the largest number: float32 is infinite above it
 JSON = (type(None), bool, int, float, str, tuple, list, dict)
 LISTS = (tuple, list, collections.abc.Iterable, collections.abc.Collection, Sequence)
 WORDS = {
@@ -19,17 +19,17 @@ WORDS = {
 
 
 def fits(value: Any, annotation: Any) -> bool:
-    """Whether a built value may be given where `annotation` is asked for.
+    """Whether a built value fits `annotation`.
 
     A whole number must be at least 0, or at least n for `Annotated[int, n]`; a whole
-    number fits where a float is asked for. NaN and infinities are no numbers. A list
-    or tuple fits every kind of sequence, a text fits none.
+    number also fits a float. NaN and infinities fit nothing. A list or tuple fits every
+    kind of sequence; a text fits no sequence.
     """
     kind, inner = get_origin(annotation) or annotation, get_args(annotation)
     if kind in (Union, types.UnionType):
         return any(fits(value, choice) for choice in inner)
     if kind is Literal:
-        return any(type(value) is type(x) and value == x for x in inner)
+        return any(type(value) is type(item) and value == item for item in inner)
     if kind is Annotated:
         return fits(value, inner[0]) and value >= inner[1]
     if kind is int:
@@ -48,7 +48,7 @@ def fits(value: Any, annotation: Any) -> bool:
 
 
 def words(annotation: Any) -> str:
-    """What an annotation asks for, as a message says it."""
+    """An annotation in the words of an error message."""
     kind, inner = get_origin(annotation) or annotation, get_args(annotation)
     if kind in (Union, types.UnionType):
         return " or ".join(map(words, inner))
@@ -58,8 +58,8 @@ def words(annotation: Any) -> str:
         least = inner[1] if inner else 0
         return f"a whole number from {least} to 2**31 - 1"
     if kind in LISTS:
-        some = [x for x in inner if x is not Ellipsis]
-        return "a list" + (f", each {words(some[0])}" if some else "")
+        items = [item for item in inner if item is not Ellipsis]
+        return "a list" + (f", each {words(items[0])}" if items else "")
     if kind in WORDS:
         return WORDS[kind]
     if isinstance(kind, type) and issubclass(kind, JSON):
@@ -68,7 +68,7 @@ def words(annotation: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: not longer than a line."""
+    """A value in an error message, shortened to one line of 80 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -1,8 +1,8 @@
 """Parts of a config: dotted names and keyword arguments become functions and modules.
 
 A part is `dict(fn="docjax.objectives.infonce.infonce", temperature=1.0)`: the dotted
-name of a function or class and its keyword arguments. Which part may stand in which
-field of a config is in `docjax/run/places.py`.
+name of a function or class and its keyword arguments. `docjax/run/places.py` says which
+parts fit which field of a config.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ def resolve(
 ) -> Callable[..., Any]:
     """The function or class called `name`.
 
-    A module's own functions and classes are accepted, not those that it imports.
+    `resolve` accepts functions and classes that the module defines, not its imports.
     `path` is the field of the config that holds the name, for messages.
 
     Raises:
@@ -46,8 +46,8 @@ def resolve(
     field = _join(path, "fn")
     if not isinstance(name, str) or not name.startswith(tuple(allow)):
         raise UserError(
-            f"{field} {shown(name)} is not under {', '.join(allow)}: only those are "
-            "imported; allow another prefix by name if you trust it"
+            f"{field} {shown(name)} is not under {', '.join(allow)}: only names under "
+            "these prefixes are imported; allow another prefix if you trust its code"
         )
     module_name, _, attribute = name.rpartition(".")
     module = _imported(module_name, f"{field} {name!r}")
@@ -57,8 +57,8 @@ def resolve(
     if inspect.ismodule(value):
         raise UserError(f"{field} {name!r} is a module; it has {_public(value)}")
     home = f"{getattr(value, '__module__', None)}."
-    own = home.startswith(tuple(allow)) and not attribute.startswith("_")
-    if not callable(value) or not own:
+    allowed = home.startswith(tuple(allow)) and not attribute.startswith("_")
+    if not callable(value) or not allowed:
         raise UserError(
             f"{field} {name!r}: {module_name} has no {attribute!r}; "
             f"it has {_public(module)}"
@@ -69,14 +69,14 @@ def resolve(
 def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any:
     """Builds a config node: `{"fn": name, **keywords}` -> an instance or a partial.
 
-    A class is called with its keywords. A function becomes a partial; the remaining
+    `build` calls a class with its keywords. A function becomes a partial; the remaining
     arguments arrive at call time. Inner nodes are built first. A node without `fn`
-    stays as it is, with lists as tuples. `path` is the field of the config that holds
+    stays a dict, and lists become tuples. `path` is the field of the config that holds
     the node, for messages.
 
     Raises:
       UserError: for an unknown name or keyword, a value that does not fit the
-        annotation of its keyword, or keywords that a class refuses.
+        annotation of its keyword, or keywords that a class rejects.
     """
     node = plain(node)
     if isinstance(node, list):
@@ -106,9 +106,9 @@ def node(built: Any) -> Any:
         keywords = {key: node(value) for key, value in built.keywords.items()}
         return {"fn": _name(built.func)} | keywords
     if dataclasses.is_dataclass(built) and not inspect.isclass(built):
-        names = [field.name for field in dataclasses.fields(built) if field.init]
-        given = [name for name in names if name not in ("parent", "name")]
-        keywords = {name: node(getattr(built, name)) for name in given}
+        fields = [field.name for field in dataclasses.fields(built) if field.init]
+        names = [name for name in fields if name not in ("parent", "name")]
+        keywords = {name: node(getattr(built, name)) for name in names}
         return {"fn": _name(type(built))} | keywords
     if callable(built):
         return {"fn": _name(built)}
@@ -118,7 +118,7 @@ def node(built: Any) -> Any:
 def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None:
     """Raises UserError if `fn` does not take `keywords`; lists the valid keywords.
 
-    A class needs all keywords without default. The missing arguments of a function
+    A class needs every keyword that has no default. The missing arguments of a function
     arrive at call time.
     """
     parameters = _parameters(fn)
@@ -137,10 +137,11 @@ def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None
 
 
 def _imported(name: str, field: str) -> types.ModuleType:
-    """The module `name`. Hidden modules, such as `__main__`, are not imported.
+    """The module `name`, imported.
 
     Raises:
-      UserError: if there is no such module, or its import fails.
+      UserError: for a hidden module such as `__main__`, a module that does not exist,
+        or one whose import fails.
     """
     parts = name.split(".")
     if not all(part.isidentifier() and not part.startswith("_") for part in parts):
@@ -148,7 +149,7 @@ def _imported(name: str, field: str) -> types.ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:  # noqa: BLE001 a module may raise anything
-        raise UserError(f"{field}: {name} is not imported: {_line(error)}") from None
+        raise UserError(f"{field}: {name} cannot be imported: {_line(error)}") from None
 
 
 def _is_module(package: types.ModuleType, name: str) -> bool:
@@ -168,7 +169,7 @@ def _parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of `fn` that a config may set, by name."""
     try:
         parameters = inspect.signature(fn).parameters
-    except (TypeError, ValueError):  # some classes written in C
+    except (TypeError, ValueError):  # classes written in C may have no signature
         return {}
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return {
@@ -188,15 +189,13 @@ def _check_values(
         if fits(value, parameter.annotation):
             continue
         default = parameter.default
-        asked = isinstance(default, JSON) and f": the default is {default!r}"
-        raise UserError(
-            f"{path}.{key} {shown(node[key])} is not {words(parameter.annotation)}"
-            f"{asked or ''}"
-        )
+        hint = f": the default is {default!r}" if isinstance(default, JSON) else ""
+        expected = words(parameter.annotation)
+        raise UserError(f"{path}.{key} {shown(node[key])} is not {expected}{hint}")
 
 
 def _instance(cls: type, keywords: Mapping, path: str) -> Any:
-    """An instance of a class. Raises UserError for keywords that the class refuses."""
+    """An instance of a class. Raises UserError for keywords that the class rejects."""
     try:
         return cls(**keywords)
     except UserError:
@@ -231,7 +230,7 @@ def _public(module: Any) -> str:
 
 
 def _line(error: Exception) -> str:
-    """The first line of an error's text, with its kind where the text says little."""
+    """The first line of an error's text; some kinds of error add their name."""
     text = next(iter(str(error).strip().splitlines()), "")
     if text and isinstance(error, (ImportError, TypeError, ValueError)):
         return text

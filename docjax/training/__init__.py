@@ -1,1 +1,1 @@
-"""The trainer: loop, step, gradient cache, optimizer, sharding, metrics."""
+"""The trainer: loop, step, gradient cache, optimizers, sharding, memory."""

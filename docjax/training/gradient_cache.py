@@ -1,14 +1,14 @@
 """The exact gradient of a large batch in the memory of one micro-batch.
 
-The loss depends on the segment encoder only through the segment vectors. So all
-micro-batches are encoded without keeping activations; the document encoder and the
-objective give the loss and its gradient with respect to the segment vectors; and
-each micro-batch is encoded again to pull that gradient back (Gao et al., 2021). Copies
-with masked tokens have a loss of their own, whose gradient is taken in this last pass.
+The loss depends on the segment encoder only through the segment vectors. So there are
+three passes (Gao et al., 2021). The first encodes all micro-batches and keeps no
+activations. The second runs the document encoder and the objective, and gives the loss
+and its gradient with respect to the segment vectors. The third encodes each micro-batch
+again, pulls that gradient back, and adds the gradient of the masked tokens' loss.
 
-Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the
-batch, or, of several towers, among the rows of its tower. Both encodings, every
-micro-batch size and every device layout see the same masks.
+Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the batch,
+or, with several towers, among the rows of its tower. Both encodings, every micro-batch
+size and every device layout see the same masks.
 """
 
 import collections
@@ -28,13 +28,13 @@ from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder
 from docjax.types import Batch, Masked, Microbatch
 
-BLOCK = 64  # examples of a device that the light pass reads at once, at least
+BLOCK = 64  # the light pass reads at least BLOCK examples per device at once
 Params = Any
 Metrics = dict[str, jax.Array]
 
 
 class Keys(NamedTuple):
-    """Of the dropout of segments, of documents and of segments with masked tokens."""
+    """Dropout keys of segments, of documents and of segments with masked tokens."""
 
     segments: jax.Array | None
     documents: jax.Array | None
@@ -42,7 +42,7 @@ class Keys(NamedTuple):
 
     @classmethod
     def of(cls, key: jax.Array | None) -> "Keys":
-        """Three keys made of one; None for None."""
+        """Three keys from one key; without a key, None three times."""
         if key is None:
             return cls(None, None, None)
         return cls(*(jax.random.fold_in(key, number) for number in range(3)))
@@ -53,9 +53,9 @@ class GradientCache:
     """`gradient(params, batch, key)` of an objective over an encoder on a mesh.
 
     Attributes:
-      objective: the loss of the views' vectors; None: there is none.
-      kinds: of the views, see `docjax.types.Views`.
-      token_weight: of the mean loss of masked tokens.
+      objective: the loss of the views' vectors, or None for the token loss alone.
+      kinds: the kinds of the views, see `docjax.types.Views`.
+      token_weight: the weight of the mean loss of masked tokens.
     """
 
     encoder: DocumentEncoder
@@ -67,12 +67,12 @@ class GradientCache:
     def gradient(
         self, params: Params, batch: Batch, key: jax.Array | None, memory: Any = ()
     ) -> tuple[Params, Metrics, Any]:
-        """The gradient of the parameters that are trained, metrics with the loss, and
-        what the objective remembers for the next batch.
+        """The gradient of the trained parameters, metrics with the loss, and the
+        objective's memory for the next batch.
 
         Args:
           key: None turns dropout off.
-          memory: what it remembers of earlier batches; () for an objective without.
+          memory: the objective's memory of earlier batches; () without a memory.
         """
         trained, frozen = freezing.divided(params, self.encoder.frozen)
         keys = Keys.of(key)
@@ -89,8 +89,9 @@ class GradientCache:
                 microbatches=(), towers=(), masked=(), vectors=None, cut=None
             )
             light_pass = self._both if segment[0] else self._documents
-            found = light_pass(rest, vectors, light, keys.documents, memory)
-            gradients, cotangents, metrics, memory = found
+            gradients, cotangents, metrics, memory = light_pass(
+                rest, vectors, light, keys.documents, memory
+            )
         if segment[0]:
             of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
             gradients = gradients | {"segment": of_segment}
@@ -101,8 +102,8 @@ class GradientCache:
         """All segment vectors, [micro-batches n d]."""
         buffer = None
         for i, (microbatch, number, tower) in enumerate(self._read(batch)):
-            own = (self._of_tower(part, tower) for part in segment)
-            vectors = self._encode(*own, microbatch, jnp.int32(number), key, tower)
+            params = (self._of_tower(part, tower) for part in segment)
+            vectors = self._encode(*params, microbatch, jnp.int32(number), key, tower)
             if buffer is None:
                 shape = (round_up(len(batch.microbatches)), *vectors.shape)
                 buffer = _zeros(shape, NamedSharding(self.mesh, P(None, "data")))
@@ -110,8 +111,8 @@ class GradientCache:
         return buffer
 
     def _read(self, batch: Batch) -> Iterator[tuple[Microbatch, int, int | None]]:
-        """Each micro-batch with its number among those of its tower, and the tower;
-        None: there is only one."""
+        """Each micro-batch, its number among its tower's micro-batches, and the tower
+        (None without towers)."""
         towers = batch.towers if self.encoder.towers(self.kinds) else ()
         numbers: collections.Counter = collections.Counter()
         for microbatch, tower in itertools.zip_longest(batch.microbatches, towers):
@@ -131,18 +132,18 @@ class GradientCache:
         total = self._zeros(trained)
         if cotangents is not None:
             for i, (microbatch, number, tower) in enumerate(self._read(batch)):
-                own = (self._of_tower(part, tower) for part in (total, *segment))
-                read = _take(cotangents, i), microbatch, jnp.int32(number)
-                total = total | self._pull_back(*own, *read, keys.segments, tower)
+                trees = (self._of_tower(part, tower) for part in (total, *segment))
+                inputs = _take(cotangents, i), microbatch, jnp.int32(number)
+                total = total | self._pull_back(*trees, *inputs, keys.segments, tower)
         sums = self._zeros(jnp.zeros(3))
         scale = self.token_weight / jnp.maximum(batch.answers, 1.0)
         for i, masked in enumerate(batch.masked):
-            read = masked, jnp.int32(i), keys.tokens, scale
-            total, sums = self._pull_tokens(total, sums, trained, frozen, *read)
+            inputs = masked, jnp.int32(i), keys.tokens, scale
+            total, sums = self._pull_tokens(total, sums, trained, frozen, *inputs)
         return self._sum((total, sums if batch.masked else None))
 
     def _with_tokens(self, metrics: Metrics, sums: jax.Array | None) -> Metrics:
-        """The metrics with those of masked tokens: `sums` of loss, right and all."""
+        """The metrics with the token metrics; `sums`: loss, right answers, answers."""
         if sums is None:
             return metrics
         loss, right, count = sums
@@ -157,15 +158,15 @@ class GradientCache:
         """Vectors of a micro-batch whose first row is row `row` of its tower."""
         keys = _row_keys(key, row, microbatch, tower)
         params = {"params": {"segment": segment}}
-        read = *microbatch, keys, tower
-        return self.encoder.apply(params, *read, method="segments")
+        inputs = *microbatch, keys, tower
+        return self.encoder.apply(params, *inputs, method="segments")
 
     def _tokens(self, segment, masked: Masked, row, key):
-        """Loss, right answers and number of a micro-batch's masked tokens, summed."""
+        """The token loss of a micro-batch, and [loss, right answers, answers]."""
         keys = _row_keys(key, row, masked.microbatch)
         params = {"params": {"segment": segment}}
-        read = *masked.microbatch, masked.positions, masked.answers, keys
-        loss, right = self.encoder.apply(params, *read, method="token_loss")
+        inputs = *masked.microbatch, masked.positions, masked.answers, keys
+        loss, right = self.encoder.apply(params, *inputs, method="token_loss")
         count = (masked.answers >= 0).sum().astype(jnp.float32)
         return loss, jnp.stack([loss, right, count])
 
@@ -186,14 +187,14 @@ class GradientCache:
 
     @functools.partial(jax.jit, static_argnums=0)
     def _documents(self, rest, vectors, batch, key, memory):
-        """The light part alone, for a segment encoder that is not trained."""
+        """The second pass for a segment encoder that is not trained."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         (_, aux), gradients = gradient(*rest, vectors, batch, key, memory)
         return gradients, None, *self._on_every_device(aux)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
     def _both(self, rest, vectors, batch, key, memory):
-        """The light part: gradients of its parameters and of the segment vectors."""
+        """The second pass: gradients of its parameters and of the segment vectors."""
         gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
         (_, aux), (gradients, cotangents) = gradient(*rest, vectors, batch, key, memory)
         cotangents = jax.lax.with_sharding_constraint(
@@ -209,9 +210,9 @@ class GradientCache:
         return metrics, jax.tree.map(put, memory)
 
     def loss(self, trained, frozen, vectors, batch: Batch, key, memory=()):
-        """The objective from segment vectors [micro-batches n d].
+        """The objective's loss for segment vectors [micro-batches n d].
 
-        Returns the loss, and the metrics with the memory for the next batch.
+        Also returns the metrics, and the memory for the next batch.
         """
         params = freezing.joined(trained, frozen)
         examples = batch.rows.shape[1]
@@ -225,7 +226,7 @@ class GradientCache:
         )
         light = batch.lengths, batch.places, batch.graphs, _example_keys(key, examples)
         light = jax.tree.map(to_blocks, light)
-        # One block's activations at a time, in the backward pass too.
+        # Keep the activations of one block at a time, in the backward pass too.
         views = jax.checkpoint(
             functools.partial(self._views, params), prevent_cse=False
         )
@@ -233,9 +234,9 @@ class GradientCache:
         return self._loss(params, _from_blocks(documents), batch.targets, key, memory)
 
     def _views(self, params, vectors, lengths, places, graphs, keys):
-        read = vectors, lengths, places, graphs, self.kinds
+        inputs = vectors, lengths, places, graphs, self.kinds
         keys = None if keys is None else keys[0]
-        return self.encoder.apply({"params": params}, *read, keys, method="views")
+        return self.encoder.apply({"params": params}, *inputs, keys, method="views")
 
     def _loss(self, params, documents, targets, key, memory):
         outputs = self.encoder.apply(
@@ -251,7 +252,7 @@ class GradientCache:
     def _pull_back(
         self, total, trained, frozen, cotangent, microbatch, index, key, tower
     ):
-        """Adds one micro-batch's gradient to each device's own sum."""
+        """Adds the gradient of one micro-batch to the sum of each device."""
         data, whole = P("data"), P()
 
         @self._per_device(data, whole, whole, data, data, whole, whole, out=data)
@@ -269,7 +270,7 @@ class GradientCache:
     def _pull_tokens(
         self, total, sums, trained, frozen, masked: Masked, index, key, scale
     ):
-        """Adds the gradient of one micro-batch's masked tokens, and their sums."""
+        """Adds the gradient and the sums of one micro-batch's masked tokens."""
         data, whole = P("data"), P()
 
         @self._per_device(
@@ -280,16 +281,16 @@ class GradientCache:
             loss = lambda trained: self._tokens(
                 freezing.joined(trained, frozen), masked, row, key
             )
-            _, vjp, own = jax.vjp(loss, trained, has_aux=True)
+            _, vjp, added = jax.vjp(loss, trained, has_aux=True)
             gradient = vjp(scale)[0]
             add = lambda t, g: t + g[None]
-            return jax.tree.map(add, total, gradient), sums + own[None]
+            return jax.tree.map(add, total, gradient), sums + added[None]
 
         return pull(total, sums, trained, frozen, masked, index, key, scale)
 
     @functools.partial(jax.jit, static_argnums=0)
     def _sum(self, total):
-        """One sum over the devices, at the end."""
+        """The total over the devices, once at the end of a step."""
         return jax.tree.map(
             lambda array: jax.lax.with_sharding_constraint(
                 array.sum(0), NamedSharding(self.mesh, P())
@@ -306,7 +307,7 @@ class GradientCache:
         )
 
     def _per_device(self, *inputs, out):
-        # No check of what varies by device: erf has no rule for it in jax 0.12.
+        # check_vma is off: erf has no rule for this check in jax 0.12.
         return lambda function: jax.shard_map(
             function, mesh=self.mesh, in_specs=inputs, out_specs=out, check_vma=False
         )
@@ -319,7 +320,7 @@ def plain_gradient(
     key: jax.Array | None,
     memory: Any = (),
 ) -> tuple[Params, Metrics]:
-    """The same gradient with all activations kept: what the cache must equal."""
+    """The reference: the gradient of one pass that keeps all activations."""
     keys = Keys.of(key)
     trained, frozen = freezing.divided(params, cache.encoder.frozen)
 
@@ -330,8 +331,8 @@ def plain_gradient(
             total, (metrics, _) = _plain_loss(cache, params, batch, keys, memory)
         sums, row = jnp.zeros(3), 0
         for masked in batch.masked:
-            _, own = cache._tokens(params["segment"], masked, row, keys.tokens)
-            sums, row = sums + own, row + len(masked.positions)
+            _, added = cache._tokens(params["segment"], masked, row, keys.tokens)
+            sums, row = sums + added, row + len(masked.positions)
         metrics = metrics | {"loss": total}
         metrics = cache._with_tokens(metrics, sums if batch.masked else None)
         return metrics["loss"], metrics
@@ -344,8 +345,8 @@ def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys, 
     vectors = []
     for microbatch, number, tower in cache._read(batch):
         row = number * len(microbatch.lengths)
-        read = microbatch, row, keys.segments, tower
-        vectors.append(cache._segments(params["segment"], *read))
+        inputs = microbatch, row, keys.segments, tower
+        vectors.append(cache._segments(params["segment"], *inputs))
     gathered = jnp.concatenate(vectors)[batch.rows]
     per_example = _example_keys(keys.documents, batch.rows.shape[1])
     light = batch.lengths, batch.places, batch.graphs, per_example
@@ -372,16 +373,16 @@ def _example_keys(key, examples: int):
 
 
 def _blocks(examples: int, devices: int) -> int:
-    """The number of blocks that the light pass takes the examples of a batch in."""
+    """The number of blocks into which the light pass cuts the examples of a batch."""
     local = examples // devices
     most = max(local // BLOCK, 1)
     return max(count for count in range(1, most + 1) if local % count == 0)
 
 
 def _to_blocks(array, blocks):
-    """[v b ...] to [blocks v b/blocks ...], dealt out in turn.
+    """[v b ...] to [blocks v b/blocks ...]; the blocks take examples in turn.
 
-    So every block has some examples of each device.
+    So every block has examples of each device.
     """
     shape = (len(array), -1, blocks, *array.shape[2:])
     return jnp.moveaxis(array.reshape(shape), 2, 0)
@@ -393,8 +394,8 @@ def _from_blocks(array):
     return jnp.moveaxis(array, 0, 2).reshape(v, -1, *rest)
 
 
-# Apart from the encoder, so that it is compiled for the widths of micro-batches and
-# not once more for every number of them.
+# A program of its own: the encoder is compiled once per width of micro-batches, and not
+# again for every number of micro-batches.
 @functools.partial(jax.jit, donate_argnums=0)
 def _write(buffer, vectors, index):
     return jax.lax.dynamic_update_index_in_dim(buffer, vectors, index, 0)

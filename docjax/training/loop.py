@@ -1,4 +1,4 @@
-"""The training run, top to bottom: prepare, restore, steps, save."""
+"""The training run, top to bottom: restore, steps, save."""
 
 import collections
 import dataclasses
@@ -27,12 +27,12 @@ from docjax.types import State, Trainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
 READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
-AHEAD = 2  # steps that are handed to the device before one is waited for
-STOP_EVERY = 8  # steps after which several processes ask each other for a stop
+AHEAD = 2  # steps that may wait on the device before the loop waits for the oldest
+STOP_EVERY = 8  # steps between two exchanges of the stop signal among processes
 
 
 class Stopped(Exception):
-    """SIGTERM came; everything is saved and the same command goes on."""
+    """SIGTERM came; everything is saved and the same command continues the run."""
 
 
 class NotFinite(Exception):
@@ -42,14 +42,15 @@ class NotFinite(Exception):
 def train(
     prepared: Prepared, trainer: Trainer, mesh: jax.sharding.Mesh, evaluate: Evaluate
 ) -> State:
-    """Trains to the end, from the newest good checkpoint if there is one.
+    """Trains to the last step and returns the last state.
 
+    Training continues from the newest good checkpoint if there is one.
     `evaluate(params, part)` gives the metrics of the tasks.
 
     Raises:
       UserError: for a config that does not fit the data or the devices.
       Stopped: after SIGTERM, when the state is saved.
-      NotFinite: with the step and the documents.
+      NotFinite: if the loss or the gradient is not finite; names step and documents.
     """
     config, run = prepared.config, prepared.run
     data = iter(trainer.dataset.to_iter_dataset(READ))
@@ -60,13 +61,13 @@ def train(
         state = trainer.begin(initial_params(config, prepared.encoder))
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
-    begun, steps = int(state.step), trainer.steps
-    log = metrics_lib.Metrics(run, begun, steps, config.tensorboard)
+    done, steps = int(state.step), trainer.steps
+    log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, best)
-    if begun == 0:
+    if done == 0:
         loop.evaluate(0, state)
     key = jax.random.key(config.seed)
-    for step in range(begun + 1, steps + 1):
+    for step in range(done + 1, steps + 1):
         batch, rows = next(data)
         counts = trainer.measure(batch) | {"documents": len(rows)}
         with memory.out_of_memory_as_user_error():
@@ -80,9 +81,9 @@ def train(
 class _Finite:
     """Watches for a loss that is not finite, without waiting for the device.
 
-    The number of the first bad step is kept on the device. At most AHEAD steps are
-    handed to the device before one of them is waited for: a CPU of several devices can
-    hang where more calls are under way, and memory holds the batches of all of them.
+    The device keeps the number of the first bad step. At most AHEAD steps wait on the
+    device: a CPU of several devices can hang if more calls wait, and memory holds the
+    batches of all waiting steps.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ class _Finite:
         self._under_way: collections.deque[jax.Array] = collections.deque()
 
     def add(self, step: int, metrics: dict[str, jax.Array]) -> None:
-        """Notes the metrics of a step that was handed to the device."""
+        """Notes the metrics of a step that the device computes."""
         values = metrics["loss"], metrics["grad_norm"]
         self._first = _first_bad(self._first, jnp.int32(step), *values)
         self._under_way.append(self._first)
@@ -98,7 +99,7 @@ class _Finite:
             self._under_way.popleft().block_until_ready()
 
     def bad_step(self) -> int:
-        """The first step whose loss or gradient was not finite; 0: none so far."""
+        """The first step whose loss or gradient was not finite; 0 if there is none."""
         return int(self._first)
 
 
@@ -127,9 +128,9 @@ class _Loop:
     def after(
         self, step: int, state: State, metrics: dict, counts: dict[str, int]
     ) -> None:
-        """Looks at a step that was handed to the device; `counts` are of its batch.
+        """Handles a step that the device computes; `counts` belong to its batch.
 
-        The device is waited for only where something is logged, evaluated or saved.
+        Only a step that is logged, evaluated or saved waits for the device.
         """
         self.finite.add(step, metrics)
         self.sums.update(counts, steps=1)
@@ -151,14 +152,14 @@ class _Loop:
             self.checkpointer.close()
             self.log.close()
             raise Stopped(
-                f"stopped at step {step} of {self.trainer.steps}, saved in "
-                f"{self.prepared.run}"
+                f"stopped at step {step} of {self.trainer.steps} and saved in "
+                f"{self.prepared.run}: the same command continues"
             )
 
     def _due(self, name: str, step: int) -> bool:
         """Whether `step` is a multiple of the config's field `name`.
 
-        None means once an epoch, 0 means never.
+        A field of None means once per epoch, 0 means never.
         """
         every = getattr(self.prepared.config, name)
         every = self.trainer.epoch_steps if every is None else every
@@ -181,9 +182,9 @@ class _Loop:
         if f"validation/{name}" not in scores:
             names = ", ".join(k.removeprefix("validation/") for k in scores)
             raise UserError(
-                f"select {name!r} is no validation metric; those of this run are "
-                f"{names or 'none'}: --config.splits.validation names their documents, "
-                "which need labels for most tasks"
+                f"select {name!r} is not a validation metric; this run has "
+                f"{names or 'none'}: --config.splits.validation names the validation "
+                "documents, and most tasks need their labels"
             )
         value = scores[f"validation/{name}"]
         if value > self.best:
@@ -198,7 +199,7 @@ class _Loop:
         self.checkpointer.save(int(state.step), state.params, rest, progress)
 
     def finish(self, state: State) -> None:
-        """The tasks on the test documents, with the selected parameters."""
+        """Runs the tasks on the test documents, with the selected parameters."""
         self.checkpointer.wait()
         params, steps = state.params, self.trainer.steps
         if self.prepared.config.select:
@@ -211,7 +212,7 @@ class _Loop:
         self.log.close()
 
     def _check(self, metrics: dict[str, jax.Array]) -> None:
-        """Raises NotFinite if a step so far was not finite."""
+        """Raises NotFinite if the loss or gradient of a step was not finite."""
         step = self.finite.bad_step()
         if not step:
             return
@@ -220,12 +221,12 @@ class _Loop:
         raise NotFinite(
             f"step {step}: the loss or its gradient is not finite (now loss "
             f"{float(metrics['loss'])}, gradient norm {float(metrics['grad_norm'])}); "
-            f"lower optimizer.learning_rate; the last checkpoint is kept; the step's "
-            f"{len(ids)} documents: {', '.join(ids)}"
+            f"lower optimizer.learning_rate; the last checkpoint is kept; the step "
+            f"read {len(ids)} documents: {', '.join(ids)}"
         )
 
     def _line(self, metrics: dict[str, Any]) -> dict[str, float]:
-        """The metrics of this step, and rates since the last line."""
+        """The metrics of this step, and the rates since the last logged step."""
         seconds = time.perf_counter() - self.clock
         sums, self.sums = self.sums, collections.Counter()
         self.clock = time.perf_counter()
@@ -235,7 +236,7 @@ class _Loop:
         }
         if sums["cut"]:
             line["data/cut"] = sums["cut"] / (sums["cut"] + sums["tokens"])
-        if not sums["computed"]:  # the segment encoder is not trained: none are read
+        if not sums["computed"]:  # a frozen segment encoder reads no tokens
             return line
         return line | {
             "data/padding": 1 - sums["real"] / sums["computed"],
@@ -244,16 +245,16 @@ class _Loop:
 
 
 class _Stop:
-    """Whether SIGTERM came, to any process, while steps are taken."""
+    """Whether SIGTERM reached any process during training."""
 
     def __init__(self) -> None:
         self._came = False
         self._main = threading.current_thread() is threading.main_thread()
-        if self._main:  # no other thread may handle signals
+        if self._main:  # only the main thread may handle signals
             self._before = signal.signal(signal.SIGTERM, self._handle)
 
     def restore(self) -> None:
-        """From here on SIGTERM does what it did before: all is saved."""
+        """Restores the earlier handler of SIGTERM, once everything is saved."""
         if self._main:
             signal.signal(signal.SIGTERM, self._before)
 
@@ -261,7 +262,7 @@ class _Stop:
         self._came = True
 
     def asked(self, step: int) -> bool:
-        """Several processes ask each other every STOP_EVERY steps alone."""
+        """Whether to stop; several processes agree on this every STOP_EVERY steps."""
         if jax.process_count() == 1:
             return self._came
         if step % STOP_EVERY:
@@ -270,7 +271,7 @@ class _Stop:
 
 
 def _rest(state: State) -> dict[str, Any]:
-    """What a checkpoint holds beside the parameters."""
+    """The parts of the state that a checkpoint holds beside the parameters."""
     rest = {"step": state.step, "optimizer": state.optimizer}
     return rest | ({"memory": state.memory} if state.memory else {})
 
@@ -280,7 +281,7 @@ def _restore(
 ) -> tuple[State, float] | None:
     """The newest good checkpoint's state, shaped `like`, and the best metric so far.
 
-    The data goes on where it was.
+    `data` continues where the checkpoint left off.
     """
     everywhere = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)
     restored = checkpointer.restore(everywhere(like.params), everywhere(_rest(like)))

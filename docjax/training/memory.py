@@ -1,4 +1,4 @@
-"""Memory: whether a step fits in it, and what a CPU does with freed memory."""
+"""Memory: whether a step fits, and whether a CPU process keeps freed memory."""
 
 import contextlib
 import ctypes
@@ -17,7 +17,7 @@ from docjax.training.gradient_cache import GradientCache
 from docjax.types import Microbatch, State
 
 LOWER = "lower --config.microbatch"
-TOKENS = 2**31  # of a micro-batch on one device, one too many
+TOKENS = 2**31  # a micro-batch on one device must have fewer tokens
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8  # names in glibc's malloc.h
 
 
@@ -34,17 +34,17 @@ def check(
     The first step calls the compiled programs and does not compile them again.
 
     Args:
-      state: of training, as shapes.
-      segments: of a batch, in all its micro-batches.
-      answers: masked tokens of a segment of `width` tokens; None: none are predicted.
+      state: the training state as shapes.
+      segments: the number of segments in all micro-batches of a batch.
+      answers: masked tokens per segment of `width` tokens; None without masking.
 
     Raises:
       UserError: if a device has less memory than a step needs.
     """
-    if microbatch * width // cache.mesh.size >= TOKENS:  # no program counts so far
+    if microbatch * width // cache.mesh.size >= TOKENS:  # more than a program can index
         raise UserError(
-            f"a step does not fit in memory: a micro-batch of {microbatch:,} segments x "
-            f"{width} tokens has 2^31 tokens a device or more: {LOWER}"
+            f"a step does not fit in memory: a micro-batch of {microbatch:,} segments "
+            f"x {width} tokens has 2^31 tokens per device or more: {LOWER}"
         )
     shape = programs.microbatch_shape(microbatch, width)
     traced = []
@@ -57,9 +57,9 @@ def check(
     limit = available(cache.mesh)
     if passes + kept > limit:
         raise UserError(
-            f"a step does not fit in memory ({_gib(limit)} a device): a micro-batch of "
-            f"{microbatch:,} segments x {width} tokens needs {_gib(passes)}, parameters, "
-            f"the optimizer and segment vectors {_gib(kept)}: {_mend(kept, limit)}"
+            f"a step does not fit in memory ({_gib(limit)} per device): {_gib(passes)} "
+            f"for a micro-batch of {microbatch:,} segments x {width} tokens, "
+            f"{_gib(kept)} for parameters, optimizer and segment vectors: {_mend(kept, limit)}"
         )
 
 
@@ -68,27 +68,27 @@ def kept_bytes(
 ) -> int:
     """Bytes that a device holds beside the arrays of the backward pass.
 
-    They are the optimizer's state, what the objective remembers before and after the
-    step, the parameters of the document encoder and of other
-    towers with their gradient, and the vectors of `segments` segments with theirs. The
-    parameters of the segment encoder and their gradient belong to the backward pass.
+    The bytes hold the optimizer's state, the objective's memory before and after the
+    step, the parameters of the document encoder and of other towers with their
+    gradient, and the vectors of `segments` segments with their gradient. The parameters
+    of the segment encoder and their gradient belong to the backward pass.
     """
-    read = programs.segment_params(cache, state.params)
-    rest = tree_bytes(state.params) - tree_bytes(read)
+    segment = programs.segment_params(cache, state.params)
+    rest = tree_bytes(state.params) - tree_bytes(segment)
     vectors = programs.vector_shape(cache, state.params, microbatch)
     row = tree_bytes(vectors) // len(microbatch.lengths)
-    own = -(-segments // cache.mesh.size)
+    per_device = -(-segments // cache.mesh.size)
     state_bytes = tree_bytes(state.optimizer) + 2 * tree_bytes(state.memory)
-    return state_bytes + 2 * rest + 2 * own * row
+    return state_bytes + 2 * rest + 2 * per_device * row
 
 
 def tree_bytes(tree: Any) -> int:
-    """Bytes of all arrays of a tree, or of their shapes."""
+    """The bytes of all arrays, or of all array shapes, in a tree."""
     return sum(math.prod(a.shape) * a.dtype.itemsize for a in jax.tree.leaves(tree))
 
 
 def program_bytes(compiled: jax.stages.Compiled) -> int:
-    """Bytes of a device that a program takes: arguments, results and temporaries."""
+    """The bytes that a program takes on a device: arguments, results, temporaries."""
     stats = compiled.memory_analysis()
     whole = stats.argument_size_in_bytes + stats.output_size_in_bytes
     return whole + stats.temp_size_in_bytes - stats.alias_size_in_bytes
@@ -96,7 +96,7 @@ def program_bytes(compiled: jax.stages.Compiled) -> int:
 
 @contextlib.contextmanager
 def out_of_memory_as_user_error() -> Iterator[None]:
-    """Turns the runtime's error of a full memory into a UserError."""
+    """Turns the runtime's out-of-memory error into a UserError."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -104,16 +104,16 @@ def out_of_memory_as_user_error() -> Iterator[None]:
             raise
         line = str(error).splitlines()[0]
         raise UserError(
-            f"a step does not fit in memory ({line}): lower --config.microbatch, or "
+            f"a step does not fit in memory ({line}): lower --config.microbatch or "
             "--config.batch"
         ) from None
 
 
 def keep_freed() -> None:
-    """Lets this process keep the memory it frees, if it computes on a Linux CPU.
+    """Makes this process keep the memory it frees, if it computes on a Linux CPU.
 
-    XLA allocates the temporary arrays of every call anew. glibc gives them back to the
-    system each time, and asking for them again is a quarter of a step's time.
+    XLA allocates the temporary arrays anew in every call, and glibc returns the freed
+    memory to the system each time. Allocating it again takes a quarter of a step.
     """
     if jax.default_backend() == "cpu" and platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt
@@ -123,7 +123,7 @@ def keep_freed() -> None:
 
 
 def available(mesh: jax.sharding.Mesh) -> int:
-    """Bytes of memory that one device may take."""
+    """The bytes of memory that one device may use."""
     device = mesh.local_devices[0]
     stats = device.memory_stats() or {}
     if "bytes_limit" in stats:
@@ -132,7 +132,7 @@ def available(mesh: jax.sharding.Mesh) -> int:
 
 
 def host_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory that this process may take: of the machine, or its container."""
+    """The bytes of memory that the machine or its container lets this process use."""
     host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, and 1
         with contextlib.suppress(OSError, ValueError):  # "max" is no limit
@@ -146,5 +146,5 @@ def _gib(size: int) -> str:
 
 def _mend(kept: int, limit: int) -> str:
     if kept > limit:
-        return "train a smaller encoder, or take devices with more memory"
+        return "train a smaller encoder, or use devices with more memory"
     return LOWER

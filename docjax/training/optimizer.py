@@ -17,17 +17,17 @@ def adamw(
     clip: float = 1.0,
     decay: bool = True,
 ) -> optax.GradientTransformation:
-    """AdamW over `steps`, of which the share `warmup` climbs and the rest decays to 0.
+    """AdamW whose learning rate rises over the share `warmup` of `steps`, then falls.
 
-    `decay` False keeps the learning rate after the warm-up.
-
-    Gradients are clipped to the global norm `clip`; biases and layer norms do not
-    decay.
+    The learning rate falls to 0 at the last step; `decay` False keeps it constant after
+    the warm-up. Gradients are clipped to the global norm `clip`. Biases and layer norms
+    have no weight decay.
     """
     if not 0 <= warmup < 1 or learning_rate <= 0 or clip <= 0:
         raise UserError(
-            f"adamw has learning_rate {learning_rate} (> 0), warmup {warmup} "
-            f"(0 <= warmup < 1) and clip {clip} (> 0): mend --config.optimizer"
+            f"adamw has learning_rate {learning_rate} (must be > 0), warmup {warmup} "
+            f"(must be >= 0 and < 1) and clip {clip} (must be > 0): "
+            "mend --config.optimizer"
         )
     rise, last = round(warmup * steps), 0.0 if decay else learning_rate
     schedule = optax.join_schedules(

@@ -1,9 +1,8 @@
 """The programs of a training step, traced from the shapes of their arguments alone.
 
-A trace can be lowered and compiled for any platform: to ask how much memory a step
-takes before it runs, and to look at a program for a pod on a machine without a chip.
-The arguments lie where those of a real step do, so a real step calls the program that
-was compiled for its trace and compiles none.
+A trace can be lowered and compiled for any platform. So docjax knows the memory of a
+step before it runs, and shows a pod's program on a machine without accelerators. The
+arguments have the sharding of a real step, so a real step reuses the compiled program.
 """
 
 from typing import Any
@@ -37,7 +36,7 @@ def vector_shape(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Sh
 
 
 def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
-    """What the objective compares, [v b d], for a batch as the host packs it."""
+    """The shape [v b d] of the objective's input, for a batch from the host."""
     segment = vector_shape(cache, params, microbatch_shape(1, 1))
     size = *batch.rows.shape, segment.shape[-1]
 
@@ -113,7 +112,7 @@ def pull_back(
 def pull_tokens(
     cache: GradientCache, params: Shapes, microbatch: Shapes, answers: int
 ) -> Traced:
-    """The third pass of `answers` masked tokens a segment."""
+    """The third pass for masked tokens, `answers` per segment."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     trained, frozen = segment_params(cache, params)
     predicted = jax.ShapeDtypeStruct((len(microbatch.lengths), answers), jnp.int32)
@@ -137,9 +136,9 @@ def add_up(cache: GradientCache, params: Shapes) -> Traced:
 
 
 def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
-    """The segment encoder's parameters that are trained, and the others.
+    """The trained and the frozen parameters of the segment encoder.
 
-    Of several towers those that read documents.
+    Of two towers, the parameters are those of the document tower.
     """
     parts = freezing.divided(params, cache.encoder.frozen)
     tower = cache.encoder.tower(DOCUMENT)
@@ -150,7 +149,7 @@ def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes
 
 
 def _totals(cache: GradientCache, segment: Shapes) -> Shapes:
-    """A gradient of the segment encoder for each device."""
+    """The shapes of one gradient sum of the segment encoder per device."""
     rows = abstract(cache.mesh, "data")
     each = lambda a: rows(jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype))
     return jax.tree.map(each, segment)

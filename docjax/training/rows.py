@@ -1,7 +1,7 @@
-"""Optimizers of tables that touch only the rows in use, and sums over groups of rows.
+"""Optimizers that touch only the used rows of a table, and sums over groups of rows.
 
-Gradients are lists of rows and what belongs to each; a row may come several times.
-Dense optimizers would read and write the whole table for every block of words.
+A gradient lists row numbers and the values of each row; a row may occur several times.
+A dense optimizer would read and write the whole table for every block of words.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ Table = Float[Array, "n d"]
 
 
 class Gradient(NamedTuple):
-    """Of a loss, with respect to rows of a table."""
+    """The gradient of a loss with respect to rows of a table."""
 
-    rows: Int[Array, "*e"]  # a number beyond the table names no row
+    rows: Int[Array, "*e"]  # a number beyond the table is ignored
     values: Float[Array, "*e d"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Adagrad:
-    """Adagrad with one statistic for each row.
+    """Adagrad with one statistic per row.
 
-    The sum, over all gradients so far, of their mean square over the row. Those of a row
-    that come several times in one block count one by one: the squares are summed, not
-    the square of the sum.
+    The statistic is the sum over all earlier gradients of their mean square over the
+    row. If a row occurs several times in a block, each gradient counts separately: the
+    squares are summed, not the gradients.
     """
 
     learning_rate: float = 0.1
@@ -65,14 +65,14 @@ class Adagrad:
 class Moments(NamedTuple):
     mean: Table
     square: Table
-    counts: Float[Array, " n"]  # updates of a row
+    counts: Float[Array, " n"]  # the number of updates of each row
 
 
 @dataclasses.dataclass(frozen=True)
 class Adam:
-    """Adam whose moments and counts are those of a row's own updates.
+    """Adam whose moments and counts follow the updates of each row.
 
-    A row that is not in use keeps its moments.
+    A row that is not used keeps its moments.
     """
 
     learning_rate: float = 1e-3
@@ -111,10 +111,10 @@ class Adam:
 
 
 def merged(gradients: Sequence[Gradient], size: int) -> Gradient:
-    """Each row once, with the sum of its values.
+    """The gradient with each row once, and the sum of the row's values.
 
-    Unused places at the end name row `size`, which is beyond the table: write with
-    mode="drop".
+    Unused places at the end hold row `size`, which is beyond the table: write the
+    result with mode="drop".
     """
     flat = [(g.rows.ravel(), g.values.reshape(g.rows.size, -1)) for g in gradients]
     rows, values = map(jnp.concatenate, zip(*flat, strict=True))
@@ -129,27 +129,29 @@ def merged(gradients: Sequence[Gradient], size: int) -> Gradient:
 def group_sums(table: Table, views: Groups) -> Float[Array, "v b d"]:
     """The sum of the vectors of each document's words."""
 
-    def read(i, sums):
-        # Sums of a group first: they are many times faster than those of rows.
+    def add(i, sums):
+        # Sum each group first: this is many times faster than adding single rows.
         of_groups = sum(table[words] for words in views.words[i].T)
         return sums.at[views.owners[i]].add(of_groups)
 
     sums = jnp.zeros((views.lengths.size + 1, table.shape[1]))
-    sums = jax.lax.fori_loop(0, views.used, read, sums)
+    sums = jax.lax.fori_loop(0, views.used, add, sums)
     return sums[:-1].reshape(*views.lengths.shape, table.shape[1])
 
 
-def group_gradient(found: Float[Array, "v b d"], views: Groups, size: int) -> Gradient:
-    """The gradient of a table of `size` rows from that of the sums, each row once.
+def group_gradient(
+    of_sums: Float[Array, "v b d"], views: Groups, size: int
+) -> Gradient:
+    """The gradient of a table of `size` rows from the gradient of the group sums.
 
-    It is summed in an array as large as the table: for once in a step.
+    Each row occurs once. The sum fills an array as large as the table, once per step.
     """
-    of_word = jnp.pad(found.reshape(-1, found.shape[-1]), ((0, 1), (0, 0)))
+    of_word = jnp.pad(of_sums.reshape(-1, of_sums.shape[-1]), ((0, 1), (0, 0)))
 
     def add(i, total):
         return total.at[views.words[i]].add(of_word[views.owners[i]][:, None])
 
-    total = jnp.zeros((size, found.shape[-1]), found.dtype)
+    total = jnp.zeros((size, of_sums.shape[-1]), of_sums.dtype)
     total = jax.lax.fori_loop(0, views.used, add, total)
     in_use = jnp.zeros(size, bool).at[views.words].set(True)
     return Gradient(jnp.where(in_use, jnp.arange(size), size), total)
@@ -157,4 +159,6 @@ def group_gradient(found: Float[Array, "v b d"], views: Groups, size: int) -> Gr
 
 def _check(name: str, learning_rate: float) -> None:
     if learning_rate <= 0:
-        raise UserError(f"{name} has learning_rate {learning_rate}: give one above 0")
+        raise UserError(
+            f"{name} has learning_rate {learning_rate}: give a number above 0"
+        )

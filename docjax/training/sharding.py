@@ -1,4 +1,4 @@
-"""Where arrays live: one mesh with the axis `data`, batches cut on it."""
+"""Where arrays live: one mesh with the axis `data`, which batches are split over."""
 
 import os
 from collections.abc import Callable
@@ -20,14 +20,14 @@ def mesh() -> Mesh:
 
 
 def use_cores(replicas: Any) -> None:
-    """Makes the CPU as many devices as divide `replicas`, a core each at most.
+    """Splits the CPU into devices, as many as divide `replicas` and have a core each.
 
-    Call it before JAX is used. A number that is set already stays. The objective
-    reports an invalid `replicas`.
+    Call `use_cores` before JAX is used. A user's own number of devices stays.
+    The objective reports an invalid `replicas`.
     """
-    given = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    is_set = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     several = isinstance(replicas, int) and replicas > 1
-    if not several or given or jax.config.jax_num_cpu_devices > 0:
+    if not several or is_set or jax.config.jax_num_cpu_devices > 0:
         return
     number = max(n for n in range(1, _cores() + 1) if replicas % n == 0)
     logging.info("objective.replicas %d: the CPU is %d devices", replicas, number)
@@ -52,7 +52,7 @@ def check_divides(mesh: Mesh, batch: int, microbatch: int) -> None:
 
 
 def check_replicas(mesh: Mesh, replicas: int) -> None:
-    """Raises UserError if the devices cannot share them; warns if there is one for all."""
+    """Raises UserError if the devices cannot share the replicas; warns of 1 replica."""
     if replicas > 1 and replicas % mesh.size:
         raise UserError(
             f"objective.replicas {replicas} does not divide over {mesh.size} devices: "
@@ -60,8 +60,8 @@ def check_replicas(mesh: Mesh, replicas: int) -> None:
         )
     if replicas == 1 and mesh.size > 1:
         logging.warning(
-            "objective.replicas is 1: all %d devices do the same work; a multiple of %d "
-            "shares it",
+            "objective.replicas is 1: all %d devices do the same work; a multiple of "
+            "%d shares the work",
             mesh.size,
             mesh.size,
         )
@@ -73,22 +73,25 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
 
 
 def cut(tree: Any, mesh: Mesh) -> Any:
-    """Arrays with their first axis cut over `data`."""
+    """Arrays whose first axis is split over `data`."""
     return jax.tree.map(lambda array: _put(array, mesh, P("data")), tree)
 
 
 def abstract(
     mesh: Mesh, *axes: str | None
 ) -> Callable[[jax.Array], jax.ShapeDtypeStruct]:
-    """From an array to its shape, cut by `axes` of the mesh; without: on every device."""
+    """A function from an array to its shape with a sharding.
+
+    The sharding splits the array over `axes`; without axes every device has a copy.
+    """
     sharding = NamedSharding(mesh, P(*axes))
     return lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding)
 
 
 def put_batch(batch: Batch, mesh: Mesh) -> Batch:
-    """A batch on the devices: segments and documents cut over `data`.
+    """A batch on the devices: segments and documents split over `data`.
 
-    Every process holds the whole batch in memory and puts its own part.
+    Every process holds the whole batch in memory and transfers its own part.
     """
     rows, columns = P("data"), P(None, "data")
     put = lambda tree, spec: jax.tree.map(lambda array: _put(array, mesh, spec), tree)

@@ -43,8 +43,9 @@ def make_step(
 
     def step(state: State, batch: Batch, key: jax.Array) -> tuple[State, Metrics]:
         key = jax.random.fold_in(key, state.step)
-        found = cache.gradient(state.params, batch, key, state.memory)
-        gradients, metrics, memory = found
+        gradients, metrics, memory = cache.gradient(
+            state.params, batch, key, state.memory
+        )
         state, norm = update(state._replace(memory=()), gradients, memory)
         return state, metrics | {"grad_norm": norm}
 

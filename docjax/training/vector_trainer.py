@@ -1,6 +1,6 @@
-"""Trains encoders by what an objective says of the views' vectors, and of their tokens.
+"""Trains encoders with a loss of the views' vectors, of masked tokens, or of both.
 
-The gradient is exact for the whole batch: `gradient_cache.py`.
+`gradient_cache.py` computes the exact gradient of the whole batch.
 """
 
 from typing import Any
@@ -69,8 +69,8 @@ class VectorTrainer:
         return sharding.put_batch(batch, self.mesh)
 
     def measure(self, batch: Batch) -> dict[str, int]:
-        """Tokens that are read, the positions that are computed for them, and the tokens
-        that `limits.training_segments` leaves out."""
+        """The tokens read, the positions computed for them, and the tokens cut off by
+        `limits.training_segments`."""
         computed, real = padding(batch)
         tokens = int(batch.lengths.sum())
         counts = {"computed": computed, "real": real, "tokens": tokens}
@@ -81,10 +81,10 @@ class VectorTrainer:
         _, rows = self.dataset[step - 1]
         corpora = self.batches.reader.corpora
         slots = zip(self.batches.examples.kinds, rows.T, strict=True)
-        return [corpora[kind].ids[row] for kind, some in slots for row in some]
+        return [corpora[kind].ids[row] for kind, column in slots for row in column]
 
     def _check_memory(self) -> None:
-        """Raises UserError if a micro-batch does not fit, or nothing is trained."""
+        """Raises UserError if a micro-batch does not fit or `frozen` is invalid."""
         shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
         freezing.check(shapes, self.prepared.encoder.frozen)
         trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
@@ -97,7 +97,7 @@ class VectorTrainer:
 
 
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
-    """The batches of the training examples; says which cannot be used."""
+    """The batches of the training examples; warns of examples that are left out."""
     config, encoder = prepared.config, prepared.encoder
     limits, views = config.limits, prepared.views
     corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
@@ -127,55 +127,57 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
 
 
 def _usable(prepared: Prepared, reader: Reader) -> Examples:
-    """The examples with a label if one is needed, and with enough units."""
+    """The examples with enough units and, for a classifier, with a label."""
     examples, least = prepared.examples, reader.views.least_units
     if prepared.encoder.classifies:
         examples = _kept(examples, examples.labels >= 0, "have no label")
     counts = prepared.corpus.counts
-    read = np.minimum(counts, reader.units or counts)
+    units = np.minimum(counts, reader.units or counts)
     slots = [s for s, kind in enumerate(examples.kinds) if kind == DOCUMENT]
-    enough = (read[examples.rows[:, slots]] >= least).all(axis=1)
+    enough = (units[examples.rows[:, slots]] >= least).all(axis=1)
     log_cut(counts[np.unique(examples.rows[:, slots])], reader.units)
     examples = _kept(examples, enough, f"have fewer than {least} units")
     if not len(examples):
         raise UserError(
-            f"no training example has documents of {least} units or more: is the split "
-            "of the documents the one of --config.splits.train?"
+            f"no training example has documents of {least} units or more: check the "
+            "documents, and that --config.splits.train names their split"
         )
     return examples
 
 
 def _kept(examples: Examples, kept: np.ndarray, why: str) -> Examples:
     if not kept.all():
-        left, total = int((~kept).sum()), len(kept)
-        logging.warning("%d of %d training examples %s: not used", left, total, why)
+        unused, total = int((~kept).sum()), len(kept)
+        logging.warning("%d of %d training examples %s: not used", unused, total, why)
     return examples.where(kept)
 
 
 def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
-    """How tokens are masked.
+    """The masking of tokens for the objective `masked`.
 
     Raises:
-      UserError: for a tokenizer without mask token, or a segment encoder that is not
-        trained or cannot predict.
+      UserError: for a tokenizer without mask token, or a segment encoder that is frozen
+        or cannot predict tokens.
     """
     segment, tokenizer = prepared.encoder.segment, prepared.tokenizer
     if segment_is_frozen(prepared.encoder):
         raise UserError(
-            f"objective masked_lm trains the segment encoder, and encoder.frozen "
-            f"{prepared.encoder.frozen!r} freezes it: leave one of them out"
+            f"objective masked_lm trains the segment encoder, but encoder.frozen "
+            f"{prepared.encoder.frozen!r} freezes it: leave out masked_lm or "
+            "encoder.frozen"
         )
     if not segment.masked_lm:
         raise UserError(
-            "objective masked_lm predicts tokens: set --config.encoder.segment.masked_lm "
-            "to True, of one docjax.encoders.transformer.Transformer"
+            "objective masked_lm needs an encoder that predicts tokens: give "
+            "docjax.encoders.transformer.Transformer, and set "
+            "--config.encoder.segment.masked_lm to True"
         )
-    known = tokenizer.backend.get_vocab(with_added_tokens=True)
-    mask = next((known[name] for name in MASK_TOKENS if name in known), None)
+    ids = tokenizer.backend.get_vocab(with_added_tokens=True)
+    mask = next((ids[name] for name in MASK_TOKENS if name in ids), None)
     if mask is None:
         raise UserError(
             f"objective masked_lm needs a mask token: the tokenizer has none of "
-            f"{', '.join(MASK_TOKENS)}; train another one, or leave masked_lm out"
+            f"{', '.join(MASK_TOKENS)}; train another tokenizer, or leave out masked_lm"
         )
     frame = tokenizer.frame(prepared.config.limits.segment_tokens)
     return Masking(masked.rate, mask, tokenizer.vocabulary, frame)
@@ -185,7 +187,7 @@ def _optimizer(config: RunConfig, steps: int) -> Any:
     make = config.optimizer.build()
     if not callable(make):
         raise UserError(
-            f"optimizer {config.optimizer.fn} is one for tables of words; take "
-            "docjax.training.optimizer.adamw"
+            f"optimizer {config.optimizer.fn} updates tables of words, not encoders: "
+            "set --config.optimizer.fn to docjax.training.optimizer.adamw"
         )
     return make(steps)

@@ -1,9 +1,9 @@
 """Trains word tables by predicting words (`objectives/negative_sampling.py`).
 
-A step reads the documents of a batch: block after block, each with an update of the
-rows it has read; then, if paraphrases are asked for, one update by the contrastive loss
-of all documents of the batch. With several replicas each reads a part of the documents,
-all at the same time, and their changes to the tables are added up.
+A step reads the documents of a batch in blocks. Each block updates the table rows that
+it read. With paraphrases, one update by the batch's contrastive loss follows. Several
+replicas of the tables each read a part of the documents at the same time; then their
+changes to the tables are added up.
 """
 
 import functools
@@ -32,11 +32,11 @@ from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
 from docjax.types import State, Targets, Views
 
-POWER = 0.75  # of the word counts, for noise words
+POWER = 0.75  # noise words are drawn in proportion to count**POWER
 
 
 class Statistics(NamedTuple):
-    """Of the optimizers."""
+    """The states of the optimizers."""
 
     words: Any
     targets: Any
@@ -56,14 +56,14 @@ class WordTrainer:
         self.head_optimizer = optax.adam(objective.head_learning_rate)
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
-        # The learning rate falls over all steps.
+        # The learning rate falls until the last step.
         self.steps = prepared.config.steps or (
             prepared.config.epochs * self.batches.epoch_steps
         )
         self.dataset = self.batches.dataset(self.steps)
         options, platform = {}, mesh.devices.flat[0].platform
         if mesh.size > 1 and platform == "cpu":
-            # Operations of one device side by side would take the cores of the others.
+            # Parallel operations of one device would take the cores of other devices.
             options["xla_cpu_scheduler_type"] = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
         self.step = jax.jit(self._step, donate_argnums=0, compiler_options=options)
 
@@ -77,7 +77,7 @@ class WordTrainer:
         return [self.prepared.corpus.ids[row] for row in rows]
 
     def put(self, batch: WordBatch) -> WordBatch:
-        """The batch on the devices: replicas on theirs, the rest on all of them."""
+        """The batch on the devices: several replicas split the blocks only."""
         if self.mesh.size == 1:  # faster
             return jax.device_put(batch)
         place = sharding.replicate if self.objective.replicas == 1 else sharding.cut
@@ -94,7 +94,7 @@ class WordTrainer:
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
     def measure(self, batch: WordBatch) -> dict[str, int]:
-        """Words, and the places of blocks that are computed for them."""
+        """The number of words, and of the places computed for them."""
         words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
         computed = blocks * batch.blocks.words[0, 0].size
         return {"computed": computed, "real": words, "tokens": words}
@@ -102,39 +102,39 @@ class WordTrainer:
     def _step(
         self, state: State, batch: WordBatch, key: jax.Array
     ) -> tuple[State, dict[str, Float[Array, ""]]]:
-        """All blocks of the batch, then its contrastive loss."""
+        """One update per block of the batch, then one by the contrastive loss."""
         decay = jnp.maximum(1 - state.step / self.steps, 1e-4)
         if self.objective.replicas == 1:
             blocks = jax.tree.map(lambda array: array[0], batch.blocks)
             state, (loss, square, words) = self._read(state, blocks, decay)
         else:
             state, (loss, square, words) = self._replicas(state, batch.blocks, decay)
-        # The norm is that of all parts of the rows' gradients, before they are summed.
+        # The norm covers all parts of the rows' gradients, before the parts are summed.
         metrics = {"loss": loss / words, "grad_norm": jnp.sqrt(square)}
         if self.contrastive is not None:
-            key = jax.random.fold_in(key, state.step)  # blocks come with their draws
-            state, loss, found = self._contrast(state, batch.views, words, decay, key)
-            metrics |= found | {"words_loss": metrics["loss"], "contrastive_loss": loss}
+            key = jax.random.fold_in(key, state.step)  # the host made the blocks' draws
+            state, loss, aux = self._contrast(state, batch.views, words, decay, key)
+            metrics |= aux | {"words_loss": metrics["loss"], "contrastive_loss": loss}
             metrics["loss"] += self.objective.weight * loss
         return state._replace(step=state.step + 1), metrics
 
     def _replicas(self, state: State, blocks: Blocks, decay):
-        """Every replica begins with the same tables; then all changes are added up.
+        """The blocks of all replicas: same tables at first, then the sum of changes.
 
-        Those of one device read one after the other.
+        The replicas of one device run one after the other.
         """
 
         def local(state, blocks, decay):
             before = _changed(state)
 
-            def replica(found, blocks):
+            def replica(total, blocks):
                 after, sums = self._read(state, blocks, decay)
                 change = jax.tree.map(jnp.subtract, _changed(after), before)
-                return jax.tree.map(jnp.add, found, (change, sums)), None
+                return jax.tree.map(jnp.add, total, (change, sums)), None
 
-            begun = jax.tree.map(jnp.zeros_like, before), jnp.zeros(3)
-            found, _ = jax.lax.scan(replica, begun, blocks)
-            change, sums = jax.lax.psum(found, "data")
+            zeros = jax.tree.map(jnp.zeros_like, before), jnp.zeros(3)
+            total, _ = jax.lax.scan(replica, zeros, blocks)
+            change, sums = jax.lax.psum(total, "data")
             return jax.tree.map(jnp.add, before, change), sums
 
         whole, parts = P(), P("data")
@@ -150,49 +150,52 @@ class WordTrainer:
         return state._replace(params=params, optimizer=statistics), sums
 
     def _read(self, state: State, blocks: Blocks, decay):
-        """Block after block; also their loss, squared gradients and words."""
+        """The state after all blocks, and their loss, squared gradients and words."""
 
         def block(i, carry):
             state, sums = carry
             state, of_block = self._block(state, blocks, i, decay)
             return state, sums + of_block
 
-        begun = state, jnp.zeros(2)
-        state, sums = jax.lax.fori_loop(0, blocks.used, block, begun)
+        initial = state, jnp.zeros(2)
+        state, sums = jax.lax.fori_loop(0, blocks.used, block, initial)
         return state, jnp.append(sums, blocks.total)
 
     def _block(self, state: State, blocks: Blocks, i, decay):
-        """One block: the gradient of its rows, and their update."""
+        """The state after block `i`, and the block's loss and squared gradient."""
         words, drawn, noise = blocks.words[i], blocks.drawn[i], blocks.noise[i]
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
-        loss, found = self.objective.gradient(
+        loss, gradient = self.objective.gradient(
             rows, words, blocks.estimates[i], noise, blocks.windows[i]
         )
-        of_words = Gradient(words, found.words), Gradient(drawn, found.drawn)
-        of_targets = Gradient(words, found.targets), Gradient(noise, found.noise)
-        # Adagrad has these sums, too: they are computed once.
-        square = sum(row_sums(one**2).sum() for one in found)
+        of_words = Gradient(words, gradient.words), Gradient(drawn, gradient.drawn)
+        of_targets = (
+            Gradient(words, gradient.targets),
+            Gradient(noise, gradient.noise),
+        )
+        # Adagrad needs these sums too: the compiler computes them once.
+        square = sum(row_sums(array**2).sum() for array in gradient)
         state = self._update(state, of_words, of_targets, decay)
         return state, jnp.stack([loss, square])
 
     def _update(self, state: State, of_words, of_targets, decay) -> State:
         tables, statistics = dict(state.params["segment"]), state.optimizer
-        found = {}
+        changed = {}
         for name, gradients in (("words", of_words), ("targets", of_targets)):
-            found[name] = getattr(statistics, name)
+            changed[name] = getattr(statistics, name)
             if gradients:
-                tables[name], found[name] = self.optimizer.update(
-                    tables[name], found[name], gradients, decay
+                tables[name], changed[name] = self.optimizer.update(
+                    tables[name], changed[name], gradients, decay
                 )
         tables["words"] = tables["words"].at[PAD].set(0.0)
         params = state.params | {"segment": tables}
-        return state._replace(params=params, optimizer=statistics._replace(**found))
+        return state._replace(params=params, optimizer=statistics._replace(**changed))
 
     def _contrast(self, state: State, views: Groups, words, decay, key):
-        """One update by the contrastive loss, weighted as the words are.
+        """One update by the contrastive loss, scaled to the sum of the words' losses.
 
-        key: of the dropout of a predictor; None for none.
+        key: of a predictor's dropout; None turns dropout off.
         """
         table, head = state.params["segment"]["words"], state.params.get("head", {})
         lengths = jnp.maximum(views.lengths, 1)[..., None]
@@ -201,14 +204,14 @@ class WordTrainer:
         def loss_fn(vectors, head):
             params = {"params": {"head": head} if head else {}}
             apply = functools.partial(self.prepared.encoder.apply, params)
-            none = Targets(jnp.full(vectors.shape[1], -1))
-            return self.contrastive(apply(vectors, key, method="outputs"), none)
+            unlabelled = Targets(jnp.full(vectors.shape[1], -1))
+            return self.contrastive(apply(vectors, key, method="outputs"), unlabelled)
 
-        (loss, metrics), (found, of_head) = jax.value_and_grad(
+        (loss, metrics), (of_vectors, of_head) = jax.value_and_grad(
             loss_fn, (0, 1), has_aux=True
         )(vectors, head)
-        found = found * self.objective.weight * words / lengths
-        of_words = group_gradient(found, views, len(table))
+        of_sums = of_vectors * self.objective.weight * words / lengths
+        of_words = group_gradient(of_sums, views, len(table))
         state = self._update(state, [of_words], (), decay)
         if head:
             statistics = state.optimizer
@@ -221,27 +224,27 @@ class WordTrainer:
 
 
 def _changed(state: State) -> tuple[Any, ...]:
-    """What blocks of words change: the tables and their statistics."""
+    """The parts of the state that blocks change: the tables and their statistics."""
     return state.params["segment"], state.optimizer.words, state.optimizer.targets
 
 
 def _batches(
     prepared: Prepared, objective: NegativeSampling, paraphrases: bool
 ) -> WordBatches:
-    """The documents that are trained on; says which have no words."""
+    """The batches of the training documents that have words."""
     corpus, limit = prepared.corpus, prepared.config.limits.training_units
     usable, lengths = _usable(prepared)
     batch = min(prepared.config.batch, len(usable))
     counts = corpus.word_counts(prepared.tokenizer.vocabulary, usable, limit)
     counts[PAD] = 0
     chances = objective.chances(counts) if objective.subsample else None
-    read = counts if chances is None else counts * chances
+    kept = counts if chances is None else counts * chances
     layout = Layout.of(
         lengths,
         batch,
         prepared.config.microbatch,
         replicas=objective.replicas,
-        share=read.sum() / counts.sum(),
+        share=kept.sum() / counts.sum(),
         window=objective.window,
         drawn=objective.drawn,
         negatives=objective.negatives,
@@ -263,27 +266,33 @@ def _batches(
 
 
 def _paraphrases(prepared: Prepared) -> Views:
-    """The views that give the documents and their paraphrases, a batch in one piece."""
+    """The views, which give a whole batch of documents and paraphrases in one call."""
     views = prepared.views
     if not views.many_documents:
         raise UserError(
-            "objective negative_sampling reads views of docjax.views.replaced or rewritten, "
-            f"not {type(views).__name__}"
+            "objective negative_sampling reads views of docjax.views.replaced or "
+            f"docjax.views.rewritten, not {type(views).__name__}: change --config.views"
         )
     return views
 
 
 def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, " u"]]:
-    """The documents that have words, by number, and the words of each."""
+    """The numbers of the documents that have words, and their numbers of words.
+
+    Warns of documents without words.
+    """
     limit, rows = prepared.config.limits.training_units, prepared.trained_on
     lengths = prepared.corpus.sizes(rows, limit)
     usable = rows[lengths > 0]
     if not len(usable):
-        raise UserError("no training document has a word of the vocabulary")
+        raise UserError(
+            "no training document has a word of the vocabulary: check "
+            "--config.tokenizer"
+        )
     if len(usable) < len(rows):
         logging.warning(
-            "%d of %d training documents have no word of the vocabulary: not trained "
-            "on, their vectors are zero",
+            "%d of %d training documents have no word of the vocabulary: they are not "
+            "trained on, and their vectors are zero",
             len(rows) - len(usable),
             len(rows),
         )
@@ -292,36 +301,38 @@ def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, 
 
 
 def _optimizer(config: RunConfig, replicas: int) -> Adagrad | Adam:
-    found = config.optimizer.build()
-    if not isinstance(found, (Adagrad, Adam)):
+    optimizer = config.optimizer.build()
+    if not isinstance(optimizer, (Adagrad, Adam)):
         raise UserError(
-            f"optimizer {config.optimizer.fn} updates whole tables: words are "
-            "trained with docjax.training.rows.Adagrad or Adam"
+            f"optimizer {config.optimizer.fn} updates whole tables, not single rows: "
+            "set --config.optimizer.fn to docjax.training.rows.Adagrad or Adam"
         )
-    if replicas > 1 and isinstance(found, Adam):
+    if replicas > 1 and isinstance(optimizer, Adam):
         raise UserError(
-            f"objective.replicas {replicas}: what replicas change is added up, which the "
-            "moments of Adam do not allow; set it to 1 or train with "
-            "docjax.training.rows.Adagrad"
+            f"objective.replicas {replicas}: the changes of replicas are added up, but "
+            "the moments of Adam cannot be added; set --config.objective.replicas to "
+            "1, or train with docjax.training.rows.Adagrad"
         )
-    return found
+    return optimizer
 
 
 def _check(encoder: DocumentEncoder, most: int | None) -> None:
     if not isinstance(encoder.segment, WordAverage):
         raise UserError(
             "objective negative_sampling trains encoder.segment "
-            f"docjax.encoders.word_average.WordAverage, not {type(encoder.segment).__name__}"
+            "docjax.encoders.word_average.WordAverage, not "
+            f"{type(encoder.segment).__name__}: change --config.encoder.segment.fn"
         )
     if encoder.frozen or not isinstance(encoder.document, Mean):
         raise UserError(
-            "objective negative_sampling trains the segment encoder alone, documents are "
-            f"means of its vectors: encoder.frozen is {encoder.frozen!r} and encoder.document "
-            f"{type(encoder.document).__name__}, which need '' and "
+            "objective negative_sampling trains the segment encoder alone, and "
+            "documents are means of its vectors: encoder.frozen is "
+            f"{encoder.frozen!r} and encoder.document "
+            f"{type(encoder.document).__name__}; set them to '' and "
             "docjax.encoders.pooling.Mean"
         )
     if most is not None:
         raise UserError(
             f"limits.training_segments {most}: words are read in blocks, not in "
-            "segments; take limits.training_units, or leave it out"
+            "segments; set --config.limits.training_units instead, or no limit"
         )

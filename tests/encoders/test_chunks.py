@@ -202,7 +202,7 @@ def test_dropout_is_of_an_example_and_follows_its_key():
 @pytest.mark.parametrize(
     "keywords, message",
     [
-        (dict(attention="next"), "attention 'next' is none of literal, cyclic, none"),
+        (dict(attention="next"), "attention 'next' is not one of literal, cyclic"),
         (dict(hidden=7), "hidden 7 is not even"),
         (dict(heads=3), "width 8 do not divide over 3 heads"),
     ],

@@ -47,7 +47,7 @@ def test_patterns_that_match_a_part_or_are_empty_are_accepted():
 @pytest.mark.parametrize(
     "frozen, message",
     [
-        ("segment/(", "frozen 'segment/\\(' is no regular expression"),
+        ("segment/(", "frozen 'segment/\\(' is not a regular expression"),
         ("nothing", "matches no parameter; their paths are document/segment/kernel"),
         (".*", "matches all parameters"),
     ],

@@ -334,8 +334,8 @@ def test_first_weights_are_spread_as_in_the_reference_layer():
 @pytest.mark.parametrize(
     "keywords, message",
     [
-        (dict(merge="sum"), "merge 'sum' is none of concat, mean"),
-        (dict(residual="none"), "residual 'none' is none of identity, linear"),
+        (dict(merge="sum"), "merge 'sum' is not one of concat, mean"),
+        (dict(residual="none"), "residual 'none' is not one of identity, linear"),
         (dict(heads=5), "width 12 is not a multiple of heads 5"),
     ],
 )

@@ -69,5 +69,5 @@ def test_a_single_segment_encoder_has_no_towers():
 
 
 def test_an_unknown_division_is_said_with_the_valid_ones():
-    with pytest.raises(UserError, match="towers.by 'author' is none of kind, view"):
+    with pytest.raises(UserError, match="towers.by 'author' is not one of kind, view"):
         Towers(SEGMENT, "author").init(jax.random.key(0), *READ)

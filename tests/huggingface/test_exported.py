@@ -197,7 +197,7 @@ EXPORTED = {
     ),
     "an encoder that is none": (
         change("docjax.json", "encoder", to={"fn": "docjax.encoders.pooling.Mean"}),
-        "no DocumentEncoder",
+        "not a DocumentEncoder",
     ),
     "huge segments": (
         change("docjax.json", "limits", "segment_tokens", to=2**40),

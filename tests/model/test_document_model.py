@@ -245,7 +245,7 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "encoder.segment.vocabulary": (2**30, "parameters of another encoder"),
     "encoder.segment.layers": (10**9, "encoder.segment.layers is 1000000000, not"),
     "encoder.document": ("none", "document 'none' is not a part"),
-    "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "no DocumentEncoder"),
+    "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "not a DocumentEncoder"),
     "graph": (dict(fn="docjax.config.load"), "is not under docjax.data.graphs."),
     "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
     "units.words": ("100", "words '100' is not a whole number"),

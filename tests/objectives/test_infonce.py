@@ -196,7 +196,7 @@ def test_half_precision_vectors_are_compared_in_single_precision():
     [
         (dict(similarity="euclid"), "'dot' or 'cosine', not 'euclid'"),
         (dict(reduction="max"), "'mean' or 'sum', not 'max'"),
-        (dict(temperature=0.0), "temperature 0.0: give one above 0"),
+        (dict(temperature=0.0), "temperature 0.0: give a number above 0"),
     ],
 )
 def test_a_wrong_value_is_said_with_the_valid_ones(keywords, message):

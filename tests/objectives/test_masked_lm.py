@@ -15,7 +15,7 @@ def test_it_stands_alone_or_beside_another_loss():
 @pytest.mark.parametrize(
     "keywords, message",
     [
-        (dict(rate=0.0), "rate 0.0 and weight 1.0: the rate is a share above 0"),
+        (dict(rate=0.0), "rate 0.0 and weight 1.0: set a rate above 0"),
         (dict(rate=1.0), "rate 1.0 .* below 1"),
         (dict(weight=-0.5), "weight -0.5.*at least 0"),
         (dict(weight=0.0), "nothing would be trained; set objective.weight above 0"),

@@ -163,7 +163,7 @@ def test_frequent_words_are_read_with_the_chance_of_word2vec():
         ({"window": 0}, "counts must be at least 1"),
         ({"sample": 0}, "'sample': 0"),
         ({"weight": -1.0}, "weight -1.0"),
-        ({"head_learning_rate": 0.0}, "head_learning_rate 0.0: give one above 0"),
+        ({"head_learning_rate": 0.0}, "head_learning_rate 0.0: give a number above 0"),
         ({"subsample": -1.0}, "subsample -1.0"),
     ],
 )

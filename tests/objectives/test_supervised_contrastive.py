@@ -118,7 +118,7 @@ def test_zero_vectors_have_a_finite_loss_and_gradient():
 @pytest.mark.parametrize(
     "keywords, message",
     [
-        (dict(temperature=0.0), "temperature 0.0: give one above 0"),
+        (dict(temperature=0.0), "temperature 0.0: give a number above 0"),
         (dict(by="author"), "'document' or 'label', not 'author'"),
     ],
 )

@@ -410,14 +410,14 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
             {"limits.training_segments": 2},
             "training_segments 2: words .* limits.training_units",
         ),
-        ({"encoder.frozen": "head/"}, "encoder.frozen is 'head/' .* need ''"),
+        ({"encoder.frozen": "head/"}, "encoder.frozen is 'head/' .* to ''"),
         (
             {
                 "encoder.document": {
                     "fn": "docjax.encoders.graph_attention.GraphAttention"
                 }
             },
-            "encoder.document GraphAttention, which need .*pooling.Mean",
+            "encoder.document GraphAttention; set .*pooling.Mean",
         ),
     ],
 )
