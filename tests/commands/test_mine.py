@@ -125,7 +125,7 @@ def test_mistakes_are_one_line(capsys, folder, run, tiny, tmp_path, begun):
         (("bm25", "--data", tmp_path), "0 files are called queries.jsonl"),
         (("no", "--data", folder), "no"),
         (("bm25", "--data", folder, "--top", 0), "--top 0: at least 1"),
-        ((bare,), 'none of its training documents has a "query"'),
+        ((bare,), 'no training document has a "query"'),
     ):
         code, out, err = mine(capsys, tmp_path / "out.jsonl", *arguments)
         assert (code, out) == (2, "") and not (tmp_path / "out.jsonl").exists()

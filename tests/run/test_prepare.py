@@ -210,7 +210,7 @@ def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path)
     assert own == (run / "tokenizer.json").read_bytes()
     assert initial_params(prepared.config, prepared.encoder)["segment"]
     begun.tokenizer.path = str(minilm)
-    with pytest.raises(UserError, match="is not that of init"):
+    with pytest.raises(UserError, match="is not the tokenizer of init"):
         prepare(begun, tmp_path / "another")
 
 
