@@ -42,7 +42,7 @@ def trained_on(config: RunConfig) -> Iterator[Document]:
 def tokenizer(
     config: RunConfig, run: Path, of_weights: Callable[[str], Tokenizer]
 ) -> Tokenizer:
-    """The tokenizer in RUN/tokenizer.json; makes the file if the config asks for another.
+    """The tokenizer in RUN/tokenizer.json; made first if it is not this config's.
 
     `of_weights` gives the tokenizer of a Hugging Face folder or name, for `init`.
     """

@@ -205,8 +205,8 @@ def _check_parts(config: RunConfig) -> None:
     if isinstance(head, Predictor) and getattr(contrastive, "func", None) is infonce:
         raise UserError(
             "encoder.head docjax.encoders.pooling.Predictor is for simsiam, but the "
-            "objective infonce would read its predictions as other documents; leave the "
-            "head out"
+            "objective infonce would read its predictions as other documents; leave "
+            "the head out"
         )
 
 

@@ -238,7 +238,7 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
 
 
 def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):
-    with pytest.raises(UserError, match="--workdir .*: File exists"):
+    with pytest.raises(UserError, match="--workdir .*cannot be made .File exists"):
         prepare(config(corpus), corpus)
 
 
