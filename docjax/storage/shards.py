@@ -89,7 +89,7 @@ class Shards:
         if facts is None:
             raise UserError(
                 f"{self.output} is there already, but {self.facts.name}, which says "
-                "what it was made from, is not; name another --output, or delete the file"
+                "what it was made from, is not; name another --output, or delete it"
             )
         self._check(facts, self.output)
         if not self._whole(facts["counts"]):

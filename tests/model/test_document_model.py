@@ -254,7 +254,7 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
         dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
         "similarity 'euclid' is none of cosine, dot",
     ),
-    "limits": (None, "limits.segment_tokens 0 is no number"),
+    "limits": (None, "limits.segment_tokens 0 is not a whole number"),
 }
 
 
