@@ -234,10 +234,10 @@ def _check_names(
     _refuse_names(folder, "unexpected", set(in_file) - expected)
 
 
-def _refuse_names(folder: Path, word: str, wrong: set[str]) -> None:
-    if wrong:
+def _refuse_names(folder: Path, word: str, odd: set[str]) -> None:
+    if odd:
         raise UserError(
-            f"{folder}: {len(wrong)} {word} tensors: {names.some(sorted(wrong))}; {MEND}"
+            f"{folder}: {len(odd)} {word} tensors: {names.some(sorted(odd))}; {MEND}"
         )
 
 
