@@ -9,9 +9,7 @@ EXAMPLE = "docjax augment 'Prices rise' --lexicons nltk_data"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text")
-    parser.add_argument(
-        "--model", type=Path, help="use this run's vocabulary and views"
-    )
+    parser.add_argument("--model", type=Path, help="a run for vocabulary and views")
     parser.add_argument("--lexicons", help="the folder of NLTK's data")
     parser.add_argument("--paraphrases", help="a file of word pairs, such as PPDB's")
     parser.add_argument(

@@ -167,7 +167,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
 
 
 def _samples(run: Path | None) -> list[Document]:
-    """Documents of the run, else docstrings; then a document of LONG words from them."""
+    """Documents of the run, else docstrings; then one document of LONG words."""
     corpus = run / "corpus" if run else None
     documents = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
     documents = documents or list(itertools.islice(pydocs(("optax",)), SAMPLE))

@@ -19,7 +19,7 @@ class Names:
     """The tensors of a family: our parameter path -> their name.
 
     Attributes:
-      once: the tensors outside of the layers. The first one shows the prefix, such as
+      once: the tensors outside of the layers. The first shows the prefix, such as
         "bert.", that a file puts before all names of the encoder.
       layer: the tensors of each layer; "{i}" stands for the number of the layer.
       masked_lm: the tensors of the head that predicts masked tokens, as a file has

@@ -40,9 +40,9 @@ CURVES = (
     *("validation/classification/accuracy", "eval/classification/accuracy"),
     *("eval/clustering/nmi", "eval/clustering/purity"),
 )
-MAP = 1000  # documents of the t-SNE panels
-WIDTH = 256  # of the reduced TF-IDF vectors
-WORDS, NEAREST = 12, 8  # shown with their nearest words
+MAP = 1000  # the most documents in a t-SNE panel
+WIDTH = 256  # numbers in a reduced TF-IDF vector
+WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 NODES = 30  # segments of the document whose attention is shown
 
 

@@ -60,7 +60,7 @@ class Cause(NamedTuple):
 
 
 def cause(error: BaseException | None) -> Cause | None:
-    """The disk's error that an error comes from; None without one."""
+    """The disk's error that an error comes from; None if there is none."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in MENDS:
             return Cause(error.errno, error.filename)
