@@ -501,7 +501,10 @@ def test_small_letters_are_asked_for(tmp_path):
         ("no object", "module no object is not supported"),
         (dict(type="sentence_transformers.models.Pooling", path="../.."), "'../..'"),
         (dict(type="sentence_transformers.models.Pooling", path=7), "path 7"),
-        (dict(type="sentence_transformers.models.Pooling", path="a\0"), "is no folder"),
+        (
+            dict(type="sentence_transformers.models.Pooling", path="a\0"),
+            "is not a folder",
+        ),
         (
             dict(type="sentence_transformers.models.Pooling", path="1_Pooling"),
             r"1_Pooling/config.json: no such file",

@@ -356,7 +356,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
         (("no-model", corpus, "--output", "."), "--output '.': no file"),
         (("no-model", "-", "--output", tmp_path), f"--output '{tmp_path}': no file"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--process", 1), "from 0 to 0"),
-        ((tiny, "-", "--output", tmp_path / "a.npy", "--processes", 2), "are files"),
+        ((tiny, "-", "--output", tmp_path / "a.npy", "--processes", 2), "name files"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--distributed"), "by hand"),
         ((tiny, tmp_path / "pipe", "--output", tmp_path / "a.npy"), "a stream"),
     ]
