@@ -1,4 +1,4 @@
-"""`docjax augment`: a text under each paraphrase, side by side."""
+"""`docjax augment`: the paraphrases of a text, side by side."""
 
 import argparse
 from pathlib import Path
@@ -9,9 +9,9 @@ EXAMPLE = "docjax augment 'Prices rise' --lexicons nltk_data"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text")
-    parser.add_argument("--model", type=Path, help="a run: its vocabulary, its kind")
+    parser.add_argument("--model", type=Path, help="a run for vocabulary and views")
     parser.add_argument("--lexicons", help="the folder of NLTK's data")
-    parser.add_argument("--paraphrases", help="a file of word pairs, as PPDB's")
+    parser.add_argument("--paraphrases", help="a file of word pairs, such as PPDB's")
     parser.add_argument(
         "--rewritten",
         help="JSON lines whose id is a text, with another wording of that text",

@@ -1,8 +1,8 @@
-"""`docjax compare`: how similar two documents are, and which of their passages.
+"""`docjax compare`: how similar two documents are, and which passages match.
 
-A and B are text files, or JSON with title and sections; `-` is standard input. Prints
-as JSON the similarity, the texts, and the strongest links of sections and segments;
-with --html, the similarity alone, and a page shows the rest.
+A and B are text files, or JSON with title and sections; `-` is standard input. The
+command prints the similarity, the texts, and the strongest links of sections and
+segments as JSON. With --html it prints the similarity, and a page shows the rest.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.explain import compare_page
 
     if flags.a == flags.b == "-":
-        raise UserError("A and B are both standard input: give one of them as a file")
+        raise UserError("A and B are both standard input; give A or B as a file")
     a, b = _read(flags.a), _read(flags.b)
     comparison = docjax.load(flags.model).compare(a, b)
     if not flags.html:

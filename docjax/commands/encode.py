@@ -1,10 +1,10 @@
 """`docjax encode`: the vectors of a file of documents, as a NumPy array.
 
 Writes OUT.npy, float32 [documents, width], in the order of the input; OUT.npy.ids.jsonl
-with their ids; and OUT.npy.json. The counts are printed as one line of JSON. After a
-stop the same command continues where it was; several processes with the same OUT.npy
-share the work. "-" as input is standard input; "-" as output prints lines
-{"id": ..., "vector": [...]}; with either, a stop loses everything.
+with the ids; and OUT.npy.json. Prints the counts as one line of JSON. After a stop, the
+same command continues where it stopped; several processes with the same OUT.npy share
+the work. "-" as input is standard input; "-" as output prints lines
+{"id": ..., "vector": [...]}. With either "-", a stop loses everything.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def run(flags: argparse.Namespace) -> None:
     processes, process = flags.processes, flags.process
     once = "-" in (flags.input, flags.output)
     if once and (processes > 1 or flags.distributed):
-        raise UserError("several processes need an input and an output that are files")
+        raise UserError("several processes cannot share a stream (-); name files")
     encode_file.check_output("--output", flags.output)
     if flags.distributed:
         join_cluster()
@@ -89,5 +89,5 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
         print("documents are read once: a stop loses everything", file=sys.stderr)
         encode_file.write_array(pairs, Path(flags.output))
     del report["documents"]
-    to = sys.stderr if flags.output == "-" else sys.stdout
-    print(json.dumps(counts | {"left_out": report}), file=to)
+    stream = sys.stderr if flags.output == "-" else sys.stdout
+    print(json.dumps(counts | {"left_out": report}), file=stream)

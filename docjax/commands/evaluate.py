@@ -1,10 +1,10 @@
 """`docjax evaluate`: any model on your own data, one task at a time.
 
 clustering, classification and few_shot read JSON lines with "label" and "split" (train,
-test); retrieval a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv),
-where BM25 takes English words, stemmed, without stop words; matching a table of split,
-source, target and label, with the documents as JSON lines beside it. The metrics are
-printed as one line of JSON.
+test). retrieval reads a folder in BEIR's layout (corpus.jsonl, queries.jsonl,
+qrels/*.tsv); its BM25 stems English words and drops stop words. matching reads a table
+of split, source, target and label, and the documents as JSON lines. The command prints
+the metrics as one line of JSON.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         help="bad documents that may be left out, as a share of all",
     )
-    parser.add_argument("--shots", type=int, help="few_shot: documents a class")
+    parser.add_argument("--shots", type=int, help="few_shot: documents per class")
     parser.add_argument("--documents", help="matching: the file of the documents")
 
 
@@ -38,7 +38,7 @@ def run(flags: argparse.Namespace) -> None:
     for name, task in (("shots", "few_shot"), ("documents", "matching")):
         if getattr(flags, name) is not None and flags.task != task:
             raise UserError(
-                f"--{name} is an option of {task}: leave it out for {flags.task}"
+                f"--{name} is an option of {task}; leave it out for {flags.task}"
             )
     metrics = evaluate_model(
         docjax.load(flags.model),

@@ -1,4 +1,4 @@
-"""`docjax export`: a model as a folder for transformers, sentence-transformers, docjax."""
+"""`docjax export`: a model as a folder for docjax and other libraries."""
 
 import argparse
 from pathlib import Path

@@ -1,11 +1,12 @@
 """`docjax mine`: hard negatives for training, ranked by a model or by BM25.
 
---data is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv), whose
-judged queries of all splits are read; or a run, whose training documents are read: their
-"query" fields are the queries, and a document answers its own query and those of the
-documents that link to it. What answers a query is never among its negatives. The output
-is JSON lines, {"query": ID, "negatives": [document ids, best first]}, sealed by the last
-line. The counts are printed as one line of JSON.
+--data is a BEIR folder or a run. From a folder in BEIR's layout (corpus.jsonl,
+queries.jsonl, qrels/*.tsv) the command reads the judged queries of all splits. From a
+run it reads the training documents: their "query" fields are the queries, and a
+document answers its own query and the queries of documents that link to it. Documents
+that answer a query are never its negatives. The output is JSON lines, {"query": ID,
+"negatives": [document ids, best first]}, sealed by the last line. The command prints
+the counts as one line of JSON.
 """
 
 import argparse
@@ -26,10 +27,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "model", help=f"a run, a Hugging Face folder or name, or the word {WORDS}"
     )
     parser.add_argument(
-        "--data", help="a BEIR folder or a run; left out, MODEL is a run and gives it"
+        "--data", help="a BEIR folder or a run; without --data, MODEL is the run"
     )
     parser.add_argument("--output", required=True, metavar="NEGATIVES.jsonl")
-    parser.add_argument("--top", type=int, default=100, help="negatives a query")
+    parser.add_argument("--top", type=int, default=100, help="negatives per query")
     parser.add_argument(
         "--max-bad-fraction",
         type=float,
@@ -64,18 +65,18 @@ def run(flags: argparse.Namespace) -> None:
 
 
 def _check(flags: argparse.Namespace) -> None:
-    """Raises UserError for flags that cannot be, before anything is read."""
+    """Raises UserError for impossible flags, before anything is read."""
     from docjax.model.encode_file import check_output
 
     if flags.top < 1:
-        raise UserError(f"--top {flags.top}: at least 1 is needed")
+        raise UserError(f"--top {flags.top} is too small; give at least 1")
     check_output("--output", flags.output)
     if not Path(flags.output).parent.is_dir():
         raise UserError(f"{flags.output}: cannot be written (there is no such folder)")
     if not flags.data and not _is_run(Path(flags.model)):
         raise UserError(
-            f"--data is missing: {flags.model} is no run, so it has no documents of "
-            "its own; give a BEIR folder or a run"
+            f"--data is missing: {flags.model} is not a run, so it has no documents; "
+            "give a BEIR folder or a run"
         )
 
 

@@ -1,7 +1,7 @@
-"""`docjax search`: the documents nearest to each query, exactly, as a TREC run.
+"""`docjax search`: an exact search for the documents nearest to each query.
 
-The corpus is read once, and memory does not grow with it. The counts are printed as one line
-of JSON. "-" is standard input or output.
+Writes a TREC run and prints the counts as one line of JSON. Reads the corpus once, so
+memory does not grow with the corpus. "-" is standard input or output.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", required=True, help="JSON lines")
     parser.add_argument("--run", required=True, metavar="OUT.trec", help="or -")
     parser.add_argument(
-        "--top", type=int, default=1000, help="documents a query (%(default)s)"
+        "--top", type=int, default=1000, help="documents per query (%(default)s)"
     )
     parser.add_argument(
         "--max-bad-fraction",
@@ -46,9 +46,9 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval import trec
 
     if flags.top < 1:
-        raise UserError(f"--top {flags.top}: at least 1 is needed")
+        raise UserError(f"--top {flags.top} is too small; give at least 1")
     if flags.queries == flags.corpus == "-":
-        raise UserError("queries and corpus are both standard input: name a file")
+        raise UserError("queries and corpus are both standard input; name a file")
     check_output("--run", flags.run)
     if flags.run != "-" and not Path(flags.run).parent.is_dir():
         raise UserError(f"{flags.run}: cannot be written (there is no such folder)")
@@ -63,12 +63,12 @@ def run(flags: argparse.Namespace) -> None:
     else:
         trec.write(ranking, Path(flags.run), "docjax")
     del report["documents"]
-    to = sys.stderr if flags.run == "-" else sys.stdout
-    print(json.dumps(counts | {"left_out": report}), file=to)
+    stream = sys.stderr if flags.run == "-" else sys.stdout
+    print(json.dumps(counts | {"left_out": report}), file=stream)
 
 
 def _named(documents: "Iterable[Document]") -> "Iterator[Document]":
-    """The documents; raises UserError at the first id that a TREC run cannot hold."""
+    """Yields the documents. Raises UserError for an id that a TREC run cannot hold."""
     from docjax.retrieval import trec
 
     for document in documents:

@@ -10,11 +10,11 @@ from docjax.export.libraries import has_places
 from docjax.huggingface.families import Family
 
 OWN_CODE = ", trust_remote_code=True"
-SHOWN = (  # of a run's config: what it was trained with, not where
+SHOWN = (  # the fields of a run's config on the card, without the run's source
     *("init", "units", "segments", "limits", "graph", "examples", "views", "encoder"),
     *("objective", "optimizer", "batch", "microbatch", "epochs", "steps", "seed"),
 )
-COUNTS = {  # of a corpus, in the words of its summary
+COUNTS = {  # counts in a corpus's summary -> their names on the card
     "most_units": "most units of a document",
     "longest": "most tokens of a unit",
 }
@@ -82,9 +82,10 @@ def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     width = document.get("width", segment["width"])
     return (
-        f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` and "
-        f"`{_short(facts['segments'])}` cut a document into segments, "
-        f"`{_short(segment)}` makes a vector of each segment, and `{_short(document)}` makes one vector of all segments. docjax "
+        f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` "
+        f"and `{_short(facts['segments'])}` cut a document into segments, "
+        f"`{_short(segment)}` makes a vector of each segment, and "
+        f"`{_short(document)}` makes one vector of all segments. docjax "
         f"{facts['docjax']} exported this model."
     )
 
@@ -118,7 +119,7 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
 
 
 def _code(limits: Mapping[str, Any], stock: bool) -> str:
-    """The code that sentence-transformers runs, and the text that it leaves out."""
+    """Says which code sentence-transformers runs, and which text it does not read."""
     if not stock:
         return (
             "It runs `docjax_module.py` of this folder, which reads whole documents: "
@@ -164,9 +165,9 @@ def _data(run: Mapping[str, Any], base: str | None) -> str:
             rows.append(f"{key} | {value or 'none'}")
         else:
             rows.append(f"{COUNTS.get(key, key)} | {value:,}")
-    read = "all documents" if run["config"].get("transductive") else "the part `train`"
+    part = "all documents" if run["config"].get("transductive") else "the part `train`"
     start = f", starting from the weights of {base}" if base else ""
-    return f"Trained on {read}{start}.\n\n" + _table("what | value", rows)
+    return f"Trained on {part}{start}.\n\n" + _table("what | value", rows)
 
 
 def _source(config: Mapping[str, Any]) -> str:
@@ -185,7 +186,7 @@ def _configuration(facts: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def _public(node: Any) -> Any:
-    """A config whose files and folders have lost what lies above them."""
+    """A config that names files and folders without the folders above them."""
     if not isinstance(node, Mapping):
         return node
     return {

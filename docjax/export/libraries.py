@@ -1,9 +1,9 @@
 """The files of an exported folder that other libraries read.
 
 transformers: config.json, and a tokenizer_config.json that keeps tokenizer.json as is.
-sentence-transformers: modules.json with stock modules where they give the same vectors;
-otherwise with the module in `torch_module.py`, which is copied into the folder. What
-docjax reads back is in `docjax/huggingface/docjax_json.py`.
+sentence-transformers: modules.json with stock modules if they give the same vectors,
+else with the module in `torch_module.py`, which is copied into the folder.
+`docjax/huggingface/docjax_json.py` has what docjax reads back.
 """
 
 import importlib.resources
@@ -18,7 +18,7 @@ from docjax.huggingface.families import Family
 MEAN = "docjax.encoders.pooling.Mean"
 WHOLE = "docjax.data.units.Whole"
 EACH = "docjax.data.segments.OneEach"
-CODE = {  # in the folder -> in docjax, where only it is kept
+CODE = {  # file in the folder -> its source in docjax
     "docjax_module.py": ("docjax.export", "torch_module.py"),
     "docjax_records.py": ("docjax.data", "records.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),
@@ -111,9 +111,9 @@ def is_stock(folder: Path) -> bool:
 
 
 def has_places(segment: Mapping[str, Any]) -> bool:
-    """Whether a segment encoder's keywords ask for tables of places.
+    """Whether a segment encoder embeds the numbers of sections or chunks.
 
-    transformers has no such tables: its vectors are not those of the segments.
+    transformers has no such tables, so its vectors would differ.
     """
     return bool(segment.get("sections") or segment.get("chunks"))
 
@@ -135,7 +135,7 @@ def _stock(
 def _transformer(
     segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
 ) -> dict[str, dict] | None:
-    """Stock transformers read the first segment of a text, wherever it lies."""
+    """Stock modules for a transformer; None unless it reads only the first segment."""
     if limits["inference_segments"] != 1 or has_places(segment):
         return None
     first = segment["pooling"] == "first"
@@ -151,7 +151,7 @@ def _transformer(
 def _static_embedding(
     segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
 ) -> dict[str, dict] | None:
-    """A stock mean of words reads all of a text, and no special tokens."""
+    """Stock modules for word vectors; None for a cap on segments or special tokens."""
     if limits["inference_segments"] or special:
         return None
     return {"StaticEmbedding": {}}

@@ -23,11 +23,11 @@ from docjax.parts import named
 from docjax.types import Document
 
 ROWS = 32  # segments or documents in one call
-QUERIES = (1, 4, 8)  # so many first words of a document make a query
+QUERIES = (1, 4, 8)  # numbers of first words that make a query
 
 
 def check_installed() -> None:
-    """Raises UserError without the libraries that vectors are compared with."""
+    """Raises UserError if sentence-transformers is not installed."""
     try:
         import sentence_transformers  # noqa: F401
     except ImportError:
@@ -45,11 +45,11 @@ def differences(
 ) -> dict[str, float]:
     """The largest difference of any number, by the library that reads `folder`.
 
-    Compared are the vectors of documents and of short queries; for transformers, the
-    vectors of segments, unless they depend on the segments' places.
+    The vectors are those of documents and short queries; for transformers, those of
+    segments, unless they depend on the segments' places.
 
     Args:
-      model, reloaded: what was exported, and what docjax reads back; both float32.
+      model, reloaded: the exported model, and the one that docjax reads back; float32.
 
     Raises:
       UserError: if a library cannot read the folder, or cuts texts into other tokens.
@@ -91,17 +91,17 @@ def _sentence_transformer(folder: Path) -> Any:
 
 
 def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
-    """The first words of some documents that are short enough for queries."""
-    own, most = model.tokenizer, model.limits
-    room = min(most.query_tokens, most.segment_tokens)
-    room -= len(own.prefix) + len(own.suffix)
+    """The first words of some documents, if they are short enough for a query."""
+    tokenizer, limits = model.tokenizer, model.limits
+    room = min(limits.query_tokens, limits.segment_tokens)
+    room -= len(tokenizer.prefix) + len(tokenizer.suffix)
     words = [full_text(document).split() for document in documents[:ROWS]]
     texts = [" ".join(first[:count]) for first in words for count in QUERIES]
-    return [t for t, ids in zip(texts, own.encode(texts)) if len(ids) <= room]
+    return [t for t, ids in zip(texts, tokenizer.encode(texts)) if len(ids) <= room]
 
 
 def _item(document: Document) -> dict[str, Any]:
-    """A document as a dict of a corpus."""
+    """A document as a dict, as in a corpus file."""
     sections = [{"heading": s.heading, "text": s.text} for s in document.sections]
     edges = [list(edge) for edge in document.edges]
     return {"title": document.title, "sections": sections, "edges": edges}
@@ -110,7 +110,7 @@ def _item(document: Document) -> dict[str, Any]:
 def _transformers(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> Float[np.ndarray, "n d"]:
-    """Differences of the vectors of all segments."""
+    """The differences between transformers' segment vectors and the model's."""
     from transformers import AutoModel, AutoTokenizer
 
     with _quiet():
@@ -121,17 +121,17 @@ def _transformers(
     _check_tokens(tokenizer, model, documents)
     limits = model.limits
     cut = model.cut.documents(documents)
-    cut = [one.first(limits.inference_segments) for one in cut]
+    cut = [document.first(limits.inference_segments) for document in cut]
     inference = Inference(model.encoder, None, local_mesh(), limits.segment_tokens)
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
     for start in range(0, len(rows), ROWS):
         ids = [row.tolist() for row in rows[start : start + ROWS]]
-        given = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-        states = encoder(**given).last_hidden_state.numpy()
-        vectors.append(_pooled(states, given["attention_mask"].numpy(), model))
-    own = np.concatenate(inference.segments(model.params, cut))
-    return np.concatenate(vectors) - own
+        batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+        states = encoder(**batch).last_hidden_state.numpy()
+        vectors.append(_pooled(states, batch["attention_mask"].numpy(), model))
+    expected = np.concatenate(inference.segments(model.params, cut))
+    return np.concatenate(vectors) - expected
 
 
 def _pooled(states: np.ndarray, mask: np.ndarray, model: DocumentModel) -> np.ndarray:
@@ -150,13 +150,13 @@ def _check_tokens(
     tokenizer: Any, model: DocumentModel, documents: Sequence[Document]
 ) -> None:
     """Raises UserError if transformers' tokenizer gives other ids than the model's."""
-    own, texts = model.tokenizer, [full_text(document) for document in documents]
-    for text, ids in zip(texts, own.encode(texts), strict=True):
-        expected = [*own.prefix, *ids, *own.suffix]
+    ours, texts = model.tokenizer, [full_text(document) for document in documents]
+    for text, ids in zip(texts, ours.encode(texts), strict=True):
+        expected = [*ours.prefix, *ids, *ours.suffix]
         if tokenizer(text, verbose=False)["input_ids"] != expected:
             raise UserError(
-                f"transformers' tokenizer cuts {text[:40]!r} into other tokens than the "
-                "model's: nothing is exported"
+                f"transformers' tokenizer cuts {text[:40]!r} into other tokens than "
+                "the model's, so nothing is exported; please report this as a bug"
             )
 
 

@@ -5,10 +5,10 @@
 `docjax export` puts this file into the folders it writes; docjax itself never imports
 this file, and the folder works without docjax. A document is a text, or a dict {"text":
 ...} or {"title": ..., "sections": [{"heading": ..., "text": ...}]}. `docjax_records.py`
-cuts a document into units and `docjax_cuts.py` these into segments, a transformer or
-word vectors encode the segments, and graph attention, a BiLSTM or a mean makes one
-vector of them; `docjax.json` names these parts. A
-warning counts the segments that the model does not read.
+cuts a document into units, and `docjax_cuts.py` cuts the units into segments. A
+transformer or word vectors encode the segments; graph attention, a BiLSTM or a mean
+makes one vector of them. `docjax.json` names these parts. A warning counts the segments
+that the model does not read.
 """
 
 import functools
@@ -70,8 +70,8 @@ def section(sections, edges, first_passage_clique=True):
 def user_edges(sections, edges):
     numbers = torch.tensor(sections)
     matrix = section(sections, edges, first_passage_clique=False)
-    for one, other in edges:
-        pair = (numbers == one)[:, None] & (numbers == other)[None, :]
+    for start, end in edges:
+        pair = (numbers == start)[:, None] & (numbers == end)[None, :]
         matrix[1:, 1:] |= pair | pair.T
     return matrix
 
@@ -98,7 +98,7 @@ def built(node, known):
 def lookup(node, known):
     if node["fn"] not in known:
         raise ValueError(
-            f"{node['fn']} has no PyTorch form; there are {', '.join(known)}"
+            f"{node['fn']} has no PyTorch form; supported are {', '.join(known)}"
         )
     return known[node["fn"]]
 
@@ -127,12 +127,12 @@ class Transformer(nn.Module):
         self.first = facts["pooling"] == "first"
         self.normalize = facts["normalize"]
         self.offset = facts["position_offset"]
-        file("model.safetensors")  # the hub puts it beside config.json
+        file("model.safetensors")  # downloads the file beside config.json
         folder = Path(file("config.json")).parent
         self.model = AutoModel.from_pretrained(
             folder, add_pooling_layer=False, **model_kwargs
         )
-        self.params = params  # by docjax's path, those that AutoModel does not have
+        self.params = params  # by docjax's path: the parameters that AutoModel lacks
 
     def forward(self, tokens, lengths, places):
         order = torch.arange(tokens.shape[1], device=tokens.device)
@@ -188,7 +188,7 @@ class GraphAttention(nn.Module):
     def __init__(self, facts, params):
         super().__init__()
         self.facts = facts
-        self.params = params  # by docjax's path, as "document/layer_0/kernel"
+        self.params = params  # by docjax's path, such as "document/layer_0/kernel"
 
     def forward(self, vectors, lengths, graph):
         real = (lengths > 0)[:, None]
@@ -205,20 +205,20 @@ class GraphAttention(nn.Module):
         return torch.tanh(vectors @ kernel + bias)
 
     def layer(self, path, nodes, graph):
-        own = lambda name: self.params[f"{path}/{name}"]
-        sender, receiver = own("sender"), own("receiver")
+        param = lambda name: self.params[f"{path}/{name}"]
+        sender, receiver = param("sender"), param("receiver")
         heads, k = sender.shape
-        sent = (nodes @ own("kernel")).view(-1, heads, k)
-        given = torch.einsum("jhk,hk->hj", sent, sender)
-        taken = torch.einsum("ihk,hk->hi", sent, receiver)
-        scores = F.leaky_relu(given[:, None, :] + taken[:, :, None], 0.2)
+        sent = (nodes @ param("kernel")).view(-1, heads, k)
+        by_sender = torch.einsum("jhk,hk->hj", sent, sender)
+        by_receiver = torch.einsum("ihk,hk->hi", sent, receiver)
+        scores = F.leaky_relu(by_sender[:, None, :] + by_receiver[:, :, None], 0.2)
         least = torch.finfo(scores.dtype).min
         weights = scores.masked_fill(~graph, least).softmax(-1) * graph
         out = torch.einsum("hij,jhk->ihk", weights, sent)
         out = out.mean(1) if self.facts["merge"] == "mean" else out.flatten(1)
         linear = self.facts["residual"] == "linear"
-        out = out + (nodes @ own("skip/kernel") if linear else nodes)
-        return out + own("bias") if self.facts["bias"] else out
+        out = out + (nodes @ param("skip/kernel") if linear else nodes)
+        return out + param("bias") if self.facts["bias"] else out
 
 
 class ChunkEncoder(nn.Module):
@@ -243,14 +243,14 @@ class ChunkEncoder(nn.Module):
         return F.normalize(torch.cat(states) @ kernel + bias, dim=-1)
 
     def lstm(self, name, chunks):
-        """The last hidden state of one direction (gates i, f, g, o, as torch's)."""
-        own = lambda gate, kind: self.params[f"document/{name}/{gate}/{kind}"]
-        inner = torch.cat([own(f"i{gate}", "kernel") for gate in "ifgo"], dim=1)
-        outer = torch.cat([own(f"h{gate}", "kernel") for gate in "ifgo"], dim=1)
-        bias = torch.cat([own(f"h{gate}", "bias") for gate in "ifgo"])
-        asked = chunks @ inner + bias
+        """The last hidden state of one direction (gates i, f, g, o, as in torch)."""
+        param = lambda gate, kind: self.params[f"document/{name}/{gate}/{kind}"]
+        inner = torch.cat([param(f"i{gate}", "kernel") for gate in "ifgo"], dim=1)
+        outer = torch.cat([param(f"h{gate}", "kernel") for gate in "ifgo"], dim=1)
+        bias = torch.cat([param(f"h{gate}", "bias") for gate in "ifgo"])
+        inputs = chunks @ inner + bias
         hidden = cell = torch.zeros(outer.shape[0]).to(chunks)
-        for row in asked:
+        for row in inputs:
             i, f, g, o = (row + hidden @ outer).chunk(4)
             cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
             hidden = o.sigmoid() * cell.tanh()
@@ -297,7 +297,7 @@ class LongDocuments(nn.Module):
         return cls(facts, tokenizer, file, model_kwargs or {})
 
     def save(self, output_path, *args, **kwargs):
-        """Writes the files that `load` reads; docjax itself reads only own exports."""
+        """Writes the files that `load` reads; docjax reads only its own exports."""
         folder = Path(output_path)
         facts = {key: value for key, value in self.facts.items() if key != "measured"}
         (folder / "docjax.json").write_text(json.dumps(facts, indent=2), "utf-8")
@@ -312,103 +312,105 @@ class LongDocuments(nn.Module):
         return parts["document"].get("width", parts["segment"]["width"])
 
     def preprocess(self, inputs, prompt=None, task=None, **kwargs):
-        """Token ids [n t] of all segments, and which document they belong to."""
+        """Token ids [n t] of all segments, and the number of segments per document."""
         if prompt:
-            raise ValueError("this model was trained without prompts: give none")
-        documents, graphs = [read_document(one) for one in inputs], None
+            raise ValueError(
+                f"prompt {prompt!r} is given, but the model has none; leave prompt out"
+            )
+        documents, graphs = [read_document(item) for item in inputs], None
         if task == "query":
-            segments = [self._query(one) for one in documents]
+            segments = [self._query(document) for document in documents]
         else:
-            segments = [self._segments(one, self.units, self.cut) for one in documents]
+            segments = [self._segments(d, self.units, self.cut) for d in documents]
             segments = self._capped(segments)
             if self.graph:
                 pairs = zip(segments, documents)
                 graphs = [self.graph([at[0] for _, at in s], d.edges) for s, d in pairs]
-        ids = [ids for some in segments for ids, _ in some]
-        places = torch.tensor([place for some in segments for _, place in some])
-        lengths = torch.tensor([len(one) for one in ids])
+        ids = [ids for cut in segments for ids, _ in cut]
+        places = torch.tensor([place for cut in segments for _, place in cut])
+        lengths = torch.tensor([len(segment) for segment in ids])
         tokens = torch.zeros(len(ids), max(int(lengths.max()), 1), dtype=torch.long)
-        for row, one in zip(tokens, ids):
-            row[: len(one)] = torch.tensor(one)
+        for row, segment in zip(tokens, ids):
+            row[: len(segment)] = torch.tensor(segment)
         return {
             "input_ids": tokens,
             "lengths": lengths,
             "places": places,
-            "counts": [len(some) for some in segments],
+            "counts": [len(cut) for cut in segments],
             "graphs": graphs,
             "query": task == "query",
         }
 
     def forward(self, features):
-        read = (features[name] for name in ("input_ids", "lengths", "places"))
-        vectors = self._vectors(*read)
+        inputs = (features[name] for name in ("input_ids", "lengths", "places"))
+        vectors = self._vectors(*inputs)
         if features["query"]:
-            found = self.document.query(vectors)
+            embeddings = self.document.query(vectors)
         else:
-            found = torch.stack(self._documents(vectors, features))
-        return features | {"sentence_embedding": found}
+            embeddings = torch.stack(self._documents(vectors, features))
+        return features | {"sentence_embedding": embeddings}
 
     def _documents(self, vectors, features):
         counts = features["counts"]
         parts = vectors.split(counts), features["lengths"].split(counts)
         graphs = [graph.to(vectors.device) for graph in features["graphs"] or []]
         graphs = graphs or [None] * len(counts)
-        return [self.document(*one) for one in zip(*parts, graphs)]
+        return [self.document(*inputs) for inputs in zip(*parts, graphs)]
 
     def _segments(self, document, units, cut):
         """Token ids of each segment, and its place: section, and number inside it."""
         pieces = list(units(document))
         texts = [text for text, _ in pieces]
         encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids = [token for one in encoded for token in one.ids]
+        ids = [token for unit in encoded for token in unit.ids]
         room = self.limits["segment_tokens"] - len(self.prefix) - len(self.suffix)
-        # A unit that would not fit into a segment becomes several.
+        # A unit that does not fit into a segment becomes several units.
         parts = [
-            (min(room, len(one.ids) - start), section)
-            for one, (_, section) in zip(encoded, pieces)
-            for start in range(0, max(len(one.ids), 1), room)
+            (min(room, len(unit.ids) - start), section)
+            for unit, (_, section) in zip(encoded, pieces)
+            for start in range(0, max(len(unit.ids), 1), room)
         ]
-        found, number = [], 0
+        segments, number = [], 0
         for start, end, section in cut(*zip(*parts), room):
-            number = number + 1 if found and found[-1][1][0] == section else 0
+            number = number + 1 if segments and segments[-1][1][0] == section else 0
             piece = self.prefix + ids[start:end] + self.suffix
-            found.append((piece, (section, number)))
-        return found
+            segments.append((piece, (section, number)))
+        return segments
 
     def _query(self, document):
         most = self.limits["query_tokens"]
-        found = self._segments(document, whole, one_each)
-        tokens = sum(len(ids) for ids, _ in found)
-        if len(found) > 1 or tokens > most:
+        segments = self._segments(document, whole, one_each)
+        tokens = sum(len(ids) for ids, _ in segments)
+        if len(segments) > 1 or tokens > most:
             raise ValueError(
-                f"query {full_text(document)[:40]!r} has {tokens} tokens, the model reads "
-                f"{most}: shorten it, or encode it as a document"
+                f"query {full_text(document)[:40]!r} has {tokens} tokens, the model "
+                f"reads {most}: shorten it, or encode it as a document"
             )
-        return found
+        return segments
 
     def _capped(self, segments):
         """The segments that the model reads of each document; warns about the rest."""
         most = self.limits["inference_segments"]
-        cut = [some[most:] for some in segments if most and len(some) > most]
+        cut = [d[most:] for d in segments if most and len(d) > most]
         if cut:
             logger.warning(
                 "the model reads the first %d segments of a document: %d segments "
                 "(%d tokens) are not read",
                 most,
                 sum(map(len, cut)),
-                sum(len(ids) for some in cut for ids, _ in some),
+                sum(len(ids) for rest in cut for ids, _ in rest),
             )
-        return [some[:most] for some in segments]
+        return [document[:most] for document in segments]
 
     def _vectors(self, tokens, lengths, places):
         """Segment vectors, read in order of length so that little is padding."""
         order = lengths.argsort(descending=True)
-        found = []
+        vectors = []
         for rows in order.split(ROWS):
             longest = max(int(lengths[rows].max()), 1)
-            read = tokens[rows, :longest], lengths[rows], places[rows]
-            found.append(self.segment(*read))
-        return torch.cat(found)[order.argsort()]
+            inputs = tokens[rows, :longest], lengths[rows], places[rows]
+            vectors.append(self.segment(*inputs))
+        return torch.cat(vectors)[order.argsort()]
 
 
 def _special(tokenizer):

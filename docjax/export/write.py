@@ -34,8 +34,8 @@ from docjax.run import metrics
 from docjax.storage import atomic, json_file, manifest
 from docjax.types import Document, Section
 
-MOST = 1e-4  # the largest difference of a number that an export may have
-SAMPLE = 8  # documents whose vectors are compared, beside one of LONG words
+MOST = 1e-4  # the largest difference that a number of an export may have
+SAMPLE = 8  # documents to compare vectors of, besides one of LONG words
 LONG = 2000
 COMMIT = r"[^@]+@[0-9a-f]{40}"  # a hub name pinned to a commit
 
@@ -48,13 +48,13 @@ def export(
     """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
 
     Args:
-      documents: the libraries must give the same vectors for these; None takes some
-        documents of the run's corpus, or docstrings without a run.
+      documents: the libraries must give the same vectors for these; None: some
+        documents of the run's corpus, or docstrings if there is no run.
 
     Raises:
       UserError: if `out` exists or cannot be written, if a number of a vector differs
-        by more than 1e-4, or if sentence-transformers is not installed. Nothing is
-        left behind.
+        by more than 1e-4, or if sentence-transformers is not installed. Then no
+        folder is left.
     """
     out = Path(out)
     if out.exists():
@@ -82,18 +82,18 @@ def _holds(out: Path, model: DocumentModel) -> bool:
     """Whether an intact export of the model lies in `out`."""
     try:
         return docjax_json.read(out).get("fingerprint") == model.fingerprint()
-    except UserError:  # missing, damaged or of another docjax: written anew
+    except UserError:  # missing, damaged or of another docjax: to be written again
         return False
 
 
 @contextlib.contextmanager
 def _beside(out: Path) -> Iterator[Path]:
-    """A new folder beside `out`; at the end it is removed unless it was renamed."""
+    """Yields a new folder beside `out`; removes it at the end unless it was renamed."""
     partial = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        partial.chmod(0o755)  # mkdtemp lets the owner alone read it
+        partial.chmod(0o755)  # mkdtemp lets only the owner read it
         yield partial
     except (OSError, SafetensorError) as error:
         raise UserError(f"{out}: cannot be written ({error})") from None
@@ -108,7 +108,7 @@ def _fill(
     model: DocumentModel | str | Path,
     documents: Sequence[Document] | None,
 ) -> None:
-    """Writes the files of an export that gets the name `name`; see `export`."""
+    """Writes the files of the export called `name`; see `export`."""
     parity.check_installed()
     run, base = _run(model), _base(model)
     model = model if isinstance(model, DocumentModel) else load(model)
@@ -130,7 +130,7 @@ def _run(model: Any) -> Path | None:
 
 
 def _base(model: DocumentModel | str | Path) -> str | None:
-    """The hub's weights that training started from, or the model's own: NAME@COMMIT."""
+    """NAME@COMMIT of the hub weights that training started from, or of the model."""
     if isinstance(model, DocumentModel):
         return None
     start = model
@@ -167,13 +167,13 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
 
 
 def _samples(run: Path | None) -> list[Document]:
-    """Documents of the run, else docstrings; then a long one of all their words."""
+    """Documents of the run, else docstrings; then one document of LONG words."""
     corpus = run / "corpus" if run else None
     documents = list(_read_back(corpus)) if corpus and corpus.is_dir() else []
     documents = documents or list(itertools.islice(pydocs(("optax",)), SAMPLE))
     words = " ".join(full_text(document) for document in documents).split()
-    long = " ".join((words * (LONG // len(words) + 1))[:LONG])
-    return [*documents, Document("long", (Section("", long),))]
+    repeated = " ".join((words * (LONG // len(words) + 1))[:LONG])
+    return [*documents, Document("long", (Section("", repeated),))]
 
 
 def _read_back(folder: Path) -> Iterator[Document]:
@@ -213,8 +213,8 @@ def _measured(
     )
     if not all(value <= MOST for value in differences.values()):
         raise UserError(
-            f"the exported vectors differ from the model's by {differences}, at most "
-            f"{MOST} is allowed: nothing is exported; please report this as a bug"
+            f"the exported vectors differ from the model's by {differences}, but at "
+            f"most {MOST} is allowed; nothing is exported; please report this as a bug"
         )
     words = [len(full_text(document).split()) for document in documents]
     return {

@@ -1,7 +1,7 @@
 """Hugging Face's config.json <-> the keywords of our segment encoders.
 
-Also what a sentence-transformers folder says of pooling, similarity and prompts. Which
-family has which mapping is in `families.py`, tensors are in `names.py`, files in
+Also reads pooling, similarity and prompts of a sentence-transformers folder.
+`families.py` says which family has which mapping; tensors are in `names.py`, files in
 `files.py`.
 """
 
@@ -26,7 +26,7 @@ ACTIVATIONS = {  # theirs -> ours
     "gelu_new": "gelu_new",
     "gelu_pytorch_tanh": "gelu_new",
 }
-MOST = 2**31 - 1  # of any size
+MOST = 2**31 - 1  # the largest value of any size
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
 OLD_POOLINGS = {
@@ -43,7 +43,7 @@ def bert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The keywords of Transformer for the config.json of a BERT.
 
     Raises:
-      UserError: for a value that Transformer does not have; `source` names the file.
+      UserError: for a value that Transformer does not support; `source` names the file.
     """
     return _transformer(config, source) | {"position_offset": 0}
 
@@ -51,7 +51,7 @@ def bert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 def roberta(config: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The keywords of Transformer for the config.json of a RoBERTa; raises as `bert`.
 
-    RoBERTa counts positions from the id after that of its padding token.
+    RoBERTa's positions start at the id after its padding token's id.
     """
     keywords = _transformer(config, source)
     if config.get("pad_token_id") is None:
@@ -74,10 +74,10 @@ def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
-    """Kind of each module that a modules.json lists -> its folder.
+    """The kind of each module in a modules.json -> its folder.
 
     Raises:
-      UserError: for a module that docjax does not have, or a folder elsewhere.
+      UserError: for a module that docjax does not support, or a folder elsewhere.
     """
     kinds = {}
     for module in listed:
@@ -91,8 +91,8 @@ def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
             )
         if not isinstance(path, str) or path in (".", "..") or {"/", "\0"} & {*path}:
             raise UserError(
-                f"{source}: path {path!r} of module {name} is no folder beside that "
-                "file; write the name of a folder, or an empty path"
+                f"{source}: path {path!r} of module {name} is not a folder beside "
+                "that file; write the name of a folder, or an empty path"
             )
         kinds[name] = path
     return kinds
@@ -131,7 +131,7 @@ def similarity(config: Mapping[str, Any], source: str) -> str:
 
 
 def prompts(config: Mapping[str, Any], source: str) -> dict[str, str]:
-    """Name -> words that a config_sentence_transformers.json puts before texts.
+    """Name of each prompt in a config_sentence_transformers.json -> its words.
 
     Raises:
       UserError: if the prompts are not an object.
@@ -162,7 +162,7 @@ def _transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def _check_supported(config: Mapping[str, Any], source: str) -> None:
-    """Raises UserError for variants of BERT and RoBERTa that docjax does not have."""
+    """Raises UserError for unsupported variants of BERT and RoBERTa."""
     refused = {
         "is_decoder": "decoders are not supported",
         "add_cross_attention": "cross-attention is not supported",

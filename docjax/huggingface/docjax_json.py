@@ -1,9 +1,10 @@
-"""docjax.json of an exported folder: all that docjax reads back but the parameters.
+"""docjax.json of an exported folder: what docjax reads back, except the parameters.
 
     docjax.json    encoder, units, segments, graph, limits, as a config has them
     manifest.json  the sha256 of every file
 
-`exported.py` has the parameters, `docjax.export.write` adds the files of other libraries.
+`exported.py` reads and writes the parameters; `docjax.export.write` adds the files of
+other libraries.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,8 @@ FACTS = "docjax.json"
 FORMAT = 2
 FIELDS = ("encoder", "units", "segments", "graph", "limits", "labels", "similarity")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
-NOT_READ = (".py", ".md")  # docjax reads none: a download may leave them out
-TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # users may add such files: LICENSE
+NOT_READ = (".py", ".md")  # docjax reads no such file: a download may lack them
+TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # files that users may add
 TOKENS = 1 << 20  # no encoder reads longer segments
 MODULE, STOCK = "docjax_module.LongDocuments", "sentence_transformers."
 
@@ -30,11 +31,11 @@ def write(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """docjax.json, after all files were compared with the manifest.
+    """The content of docjax.json; first compares all files with the manifest.
 
     Raises:
-      UserError: for a file that is damaged, missing or not of the export, and for a
-        docjax.json that lacks a field or has another format.
+      UserError: for a damaged, missing or foreign file, and for a docjax.json that
+        lacks a field or has another format.
     """
     _verify(folder)
     files.refuse_code(folder)
@@ -43,12 +44,12 @@ def read(folder: Path) -> dict[str, Any]:
     facts = json_file.read(path)
     if facts.get("format") != FORMAT:
         raise UserError(
-            f"{path}: format {facts.get('format')!r}, this docjax reads {FORMAT}: "
-            "export the model again, or install the docjax that wrote it"
+            f"{path}: format {facts.get('format')!r}, but this docjax reads {FORMAT}; "
+            "export the model again, or install the docjax that exported it"
         )
     missing = [name for name in FIELDS if name not in facts]
     if missing:
-        raise UserError(f"{path}: {', '.join(missing)} missing; export it again")
+        raise UserError(f"{path}: {', '.join(missing)} missing; export the model again")
     check_limits(facts["limits"], path)
     return facts
 
@@ -57,56 +58,57 @@ def pooling(folder: Path) -> tuple[str, bool]:
     """Pooling of the segment encoder, and whether its vectors have length 1.
 
     Raises:
-      UserError: if the segment encoder is no transformer.
+      UserError: if the segment encoder is not a transformer.
     """
     encoder = read(folder)["encoder"]
     segment = encoder.get("segment") if isinstance(encoder, Mapping) else None
     if not isinstance(segment, Mapping) or "pooling" not in segment:
         kind = segment.get("fn") if isinstance(segment, Mapping) else segment
         raise UserError(
-            f"{folder}: its segment encoder {kind} is no transformer; give the folder of "
-            "a transformer"
+            f"{folder}: the segment encoder {kind} is not a transformer; give the "
+            "folder of a transformer"
         )
     return segment["pooling"], segment["normalize"]
 
 
 def check_limits(limits: Any, source: Path) -> None:
-    """Raises UserError for limits that no model has; `source` names their file."""
+    """Raises UserError for impossible limits; `source` names their file."""
     limits = limits if isinstance(limits, dict) else {}
     for name in LIMITS:
         value = limits.get(name, 0)
         optional = value is None and name == "inference_segments"
         if not optional and (type(value) is not int or not 0 < value <= TOKENS):
             raise UserError(
-                f"{source}: limits.{name} {value!r} is no number from 1 to {TOKENS:,}"
+                f"{source}: limits.{name} {value!r} is not a whole number from 1 to "
+                f"{TOKENS:,}"
             )
 
 
 def _verify(folder: Path) -> None:
-    """Raises UserError if the files are not those that were exported."""
+    """Raises UserError if the files differ from what was exported."""
     try:
         compared = manifest.compare(folder)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{folder}: the model cannot be verified ({error}); export it again"
+            f"{folder}: the model cannot be verified ({error}); export the model again"
         ) from None
     missing = [name for name in compared.missing if not name.endswith(NOT_READ)]
     differing = [name for name in compared.differing if not name.endswith(".md")]
     unknown = [name for name in compared.unknown if Path(name).suffix not in TEXTS]
     for faulty, fault in (
-        (differing, "differs from what was exported: export the model again"),
-        (missing, "is missing: copy it too, or export the model again"),
-        (unknown, "is no file of the export: take it out of this folder"),
+        (differing, "differs from what was exported; export the model again"),
+        (missing, "is missing; copy this file too, or export the model again"),
+        (unknown, "is not a file of the export; move it out of this folder"),
     ):
         if faulty:
             raise UserError(f"{folder / faulty[0]} {fault}")
 
 
 def _check_modules(path: Path) -> None:
-    """Raises UserError for modules that no export has; docjax itself runs none."""
+    """Raises UserError for modules that no export has; docjax itself runs no module."""
     for module in json_file.read(path, list):
         kind = module.get("type") if isinstance(module, dict) else module
         if not str(kind).startswith((MODULE, STOCK)):
             raise UserError(
-                f"{path}: module {kind} is not of an export: export the model again"
+                f"{path}: module {kind} is not of an export; export the model again"
             )

@@ -1,9 +1,9 @@
-"""The parameters of an exported folder, written and read back.
+"""Writes and reads the parameters of an exported folder.
 
     model.safetensors     the segment encoder, under the names of its family
     document.safetensors  all other parameters that inference reads, by our own paths
 
-What else docjax reads is in `docjax_json.py`. The names of tensors are in `families.py`.
+`docjax_json.py` reads the other files; `families.py` has the names of tensors.
 """
 
 from collections.abc import Mapping
@@ -38,14 +38,14 @@ def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
         if tensors:
             form = {"format": "pt"}  # transformers asks for this
             safetensors.numpy.save_file(tensors, folder / name, form)
-            (folder / name).chmod(0o644)  # safetensors lets the owner alone read it
+            (folder / name).chmod(0o644)  # safetensors lets only the owner read it
 
 
 def read_params(folder: Path, encoder: Any) -> dict[str, Any]:
-    """The parameters of an encoder that inference reads, nested, float32.
+    """The parameters that inference reads, nested, float32.
 
     Raises:
-      UserError: if the tensors are not those of the encoder.
+      UserError: if the tensors do not fit the encoder.
     """
     expected = _read_by_inference(encoder, shapes(encoder, folder / FACTS))
     table = _table(encoder)
@@ -61,13 +61,13 @@ def _check_tensors(
     expected: Mapping[str, Any],
     table: Mapping[str, str],
 ) -> None:
-    """Raises UserError for other names or shapes than those of docjax.json."""
+    """Raises UserError for names or shapes that do not fit docjax.json."""
     expected_names = {path: table.get(path, path) for path in expected}
-    odd = set(expected_names.values()) ^ set(tensors)
-    if odd:
+    unmatched = set(expected_names.values()) ^ set(tensors)
+    if unmatched:
         raise UserError(
-            f"{folder}: {FACTS} asks for {len(expected)} tensors, the files hold "
-            f"{len(tensors)}: {names.some(sorted(odd))}; export the model again"
+            f"{folder}: {FACTS} asks for {len(expected)} tensors, but the files hold "
+            f"{len(tensors)}: {names.some(sorted(unmatched))}; export the model again"
         )
     for path, name in expected_names.items():
         got, want = tuple(tensors[name].get_shape()), expected[path].shape
@@ -75,8 +75,8 @@ def _check_tensors(
             want = want[::-1]
         if got != want:
             raise UserError(
-                f"{folder}: {name} has shape {list(got)}, {FACTS} asks for "
-                f"{list(want)}; export the model again"
+                f"{folder}: {name} has shape {list(got)}, but {FACTS} asks "
+                f"for {list(want)}; export the model again"
             )
 
 
@@ -88,7 +88,7 @@ def _read(
 
 
 def _read_by_inference(encoder: DocumentEncoder, params: Any) -> dict[str, Any]:
-    """By path: all but what only training reads, and a head without classes."""
+    """The parameters that inference reads, by path; a head only if it classifies."""
     training_only = family_of(encoder.segment).training_only
     left_out = tuple(f"segment/{path}" for path in training_only)
     if not encoder.classifies:

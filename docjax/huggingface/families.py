@@ -1,9 +1,9 @@
-"""One record for each family of segment encoders: all that other libraries call them.
+"""One record per family of segment encoders: what other libraries call its parts.
 
-A reader finds here which class of ours reads a checkpoint, and which config, tensor
-names and modules an export of that class has. A new family is a new record at the end
-of this file, its PyTorch form in `docjax/export/torch_module.py`, and its names and its
-config mapping where they differ from those of BERT.
+A record says which of our classes reads a checkpoint, and which config, tensor names
+and modules an export of that class has. A new family needs a record at the end of this
+file, a PyTorch form in `docjax/export/torch_module.py`, and its own names and config
+mapping if BERT's do not fit.
 """
 
 import dataclasses
@@ -25,15 +25,15 @@ class Family:
 
     Attributes:
       module: our class.
-      names: the names of its tensors.
+      names: the names of the tensors.
       sentence_module: the module of sentence-transformers that gives the same vectors.
       training_only: beginnings of parameter paths that only training reads; exports
         leave them out.
-      dtypes: the values of the keyword `dtype`. A class with a single one has no such
+      dtypes: the values of the keyword `dtype`. A class with a single dtype has no such
         keyword.
-      fixed: keywords that tell this family from the later ones of the same class.
+      fixed: keywords that tell this family from later families of the same class.
       architectures: model_type of config.json -> class of transformers. Exports write
-        the first. Empty: transformers has no such model, and the two functions are
+        the first. Empty if transformers has no such model; the two functions are then
         None.
       to_keywords: config.json and the name of its file -> keywords of `module`.
       to_config: keywords of `module` -> config.json without type and class.
@@ -55,7 +55,7 @@ class Family:
         return bool(self.architectures)
 
     def holds(self, segment: nn.Module) -> bool:
-        """Whether a segment encoder is of this family, if it is of no earlier one."""
+        """Whether a segment encoder that fits no earlier family fits this one."""
         return type(segment) is self.module and all(
             getattr(segment, name) == value for name, value in self.fixed.items()
         )
@@ -65,7 +65,7 @@ class Family:
         return self.names.table(segment.layers if self.names.layer else 0)
 
     def config(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
-        """The config.json from which transformers makes a model of these keywords."""
+        """The config.json of a transformers model with these keywords."""
         kind, architecture = next(iter(self.architectures.items()))
         header = {"model_type": kind, "architectures": [architecture]}
         return header | self.to_config(keywords)
@@ -103,7 +103,7 @@ def family_of(segment: Any) -> Family:
     """The family of a segment encoder.
 
     Raises:
-      UserError: for a module that is none of ours.
+      UserError: for a module of no family.
     """
     for family in FAMILIES:
         if family.holds(segment):

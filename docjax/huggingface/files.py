@@ -1,7 +1,7 @@
 """A model's folder and its tensors, opened but not yet read.
 
-Weights come from safetensors alone: nothing is unpickled. What the tensors mean is in
-`names.py`.
+Weights come only from safetensors: nothing is unpickled. `names.py` says what the
+tensors mean.
 """
 
 import contextlib
@@ -23,18 +23,18 @@ def find(
 ) -> tuple[Path, str | None]:
     """The folder of a model and, if it came from the hub, its commit.
 
-    `revision` pins a hub name, and so does writing it as NAME@REVISION.
+    `revision` pins a hub name; so does the form NAME@REVISION.
 
     Raises:
-      UserError: if there is no such folder and the hub gives none, or if a revision is
-        given for a folder.
+      UserError: if neither the disk nor the hub has the model, or for a folder with a
+        revision.
     """
     folder = Path(name_or_folder)
     if folder.is_dir():
         if revision:
             raise UserError(
-                f"{folder}: a folder has no revision {revision!r}; leave it out, or give "
-                "a hub name"
+                f"{folder}: a folder has no revision {revision!r}; leave the revision "
+                "out, or give a hub name"
             )
         return folder, None
     return _download(str(name_or_folder), revision)
@@ -55,22 +55,22 @@ def _download(name_at_revision: str, revision: str | None) -> tuple[Path, str]:
     except (HFValidationError, HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"{name_at_revision}: no such folder, and the Hugging Face hub gives no model "
-            f"({type(error).__name__}: {reason}); give a folder with config.json and "
-            "model.safetensors"
+            f"{name_at_revision}: no such folder, and the Hugging Face hub gives no "
+            f"model ({type(error).__name__}: {reason}); give a folder with config.json "
+            "and model.safetensors"
         ) from None
     return Path(path), Path(path).name
 
 
 def pinned(name_or_folder: str | Path) -> str:
-    """A hub name as NAME@COMMIT, with the commit it stands for; a folder as it is."""
+    """A hub name as NAME@COMMIT, with its present commit; a folder stays as it is."""
     _, commit = find(name_or_folder)
     name = str(name_or_folder)
     return f"{name.partition('@')[0]}@{commit}" if commit else name
 
 
 def refuse_code(folder: Path) -> None:
-    """Raises UserError for a model with code of its own, which docjax never runs."""
+    """Raises UserError for a model with its own code, which docjax never runs."""
     code = sorted(path.name for path in folder.glob("modeling_*.py"))
     for name in ("config.json", "tokenizer_config.json"):
         if (folder / name).exists() and "auto_map" in json_file.read(folder / name):
@@ -78,13 +78,13 @@ def refuse_code(folder: Path) -> None:
     if code:
         raise UserError(
             f"{folder}: the model brings its own code ({', '.join(code)}), which is "
-            "never run; remove it if the model is plain BERT or RoBERTa"
+            "never run; remove the code if the model is plain BERT or RoBERTa"
         )
 
 
 @contextlib.contextmanager
 def tensors(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """All tensors of some safetensors files by name, opened but not yet read."""
+    """All tensors of the safetensors files by name, opened but not yet read."""
     with contextlib.ExitStack() as stack:
         by_name = {}
         for path in paths:
@@ -103,7 +103,7 @@ def weights(folder: Path) -> list[Path]:
     """The safetensors files of a folder.
 
     Raises:
-      UserError: if there are none, or if one that their index names is missing.
+      UserError: if there is no such file, or a file that the index names is missing.
     """
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.exists():
@@ -126,8 +126,8 @@ def weights(folder: Path) -> list[Path]:
     )
     if pickled:
         raise UserError(
-            f"{folder}: weights only as {', '.join(pickled)}, which is never unpickled; "
-            "save them once as safetensors: transformers.AutoModel.from_pretrained("
-            "FOLDER).save_pretrained(NEW_FOLDER)"
+            f"{folder}: the only weights are {', '.join(pickled)}, which is never "
+            "unpickled; save them once as safetensors: transformers.AutoModel"
+            ".from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
         )
     raise UserError(f"{folder}: no model.safetensors; give a folder with weights")

@@ -19,12 +19,12 @@ class Names:
     """The tensors of a family: our parameter path -> their name.
 
     Attributes:
-      once: the tensors outside of the layers. The first one shows the prefix, such as
+      once: the tensors outside of the layers. The first shows the prefix, such as
         "bert.", that a file puts before all names of the encoder.
       layer: the tensors of each layer; "{i}" stands for the number of the layer.
       masked_lm: the tensors of the head that predicts masked tokens, as a file has
         them, without a prefix. A file may lack the head.
-      decoder: the weight of that head's last layer. We read no tensor for it: the
+      decoder: the weight of that head's last layer. We do not read this tensor: the
         layer takes the embeddings of the tokens.
       buffers: beginnings of names inside the encoder that are no parameters.
     """
@@ -52,8 +52,8 @@ class Names:
         """Name in the table -> name in the file, for the tensors of the encoder.
 
         Poolers and the heads of tasks lie outside of the encoder and are left out.
-        Names from before 2019 (gamma, beta) are understood. The result is empty for a
-        file without the anchor.
+        Names from before 2019 (gamma, beta) become today's names. The result is empty
+        for a file without the anchor.
         """
         names = list(names)
         anchors = [name for name in names if name.endswith(self.anchor)]
@@ -68,12 +68,12 @@ class Names:
         }
 
     def head_names(self, names: Iterable[str]) -> dict[str, str]:
-        """Name in `masked_lm` -> name in the file, for the tensors it has."""
+        """Name in `masked_lm` -> name in the file, for the tensors in the file."""
         known = set(self.masked_lm.values())
         return {_modern(name): name for name in names if _modern(name) in known}
 
     def layer_count(self, names: Iterable[str]) -> int:
-        """How many layers some names of the table speak of."""
+        """The number of layers that the names cover."""
         before, _, _ = next(iter(self.layer.values())).partition("{i}")
         numbers = (re.match(rf"{re.escape(before)}(\d+)\.", name) for name in names)
         return len({match.group(1) for match in numbers if match})
@@ -81,8 +81,8 @@ class Names:
     @property
     def _roots(self) -> tuple[str, ...]:
         """How the names of the encoder begin: "embeddings.", "encoder."."""
-        every = (*self.once.values(), *self.layer.values())
-        return tuple({f"{name.partition('.')[0]}." for name in every})
+        names = (*self.once.values(), *self.layer.values())
+        return tuple({f"{name.partition('.')[0]}." for name in names})
 
 
 BERT = Names(
@@ -139,17 +139,17 @@ STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})
 
 
 def swap(path: str, tensor: np.ndarray) -> np.ndarray:
-    """A tensor of one side as the other side keeps it."""
+    """A tensor in the other layout: from ours to theirs, or back."""
     return tensor.T if swapped(path) else tensor
 
 
 def swapped(path: str) -> bool:
-    """Whether the two sides keep the parameter at `path` transposed."""
+    """Whether other libraries keep the parameter at `path` transposed."""
     return path.endswith("/kernel")
 
 
 def some(items: Sequence[str], most: int = 5) -> str:
-    """The first few of some names."""
+    """The first `most` items, and the number of the rest, for a message."""
     rest = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + rest
 

@@ -1,7 +1,7 @@
 """Weights of a Hugging Face folder or hub name as parameters of our segment encoders.
 
-Read from safetensors only: nothing is unpickled, and no code of the folder is imported.
-The way back is in `exported.py`.
+Weights come only from safetensors: nothing is unpickled, and no code of the folder is
+imported. `exported.py` writes weights.
 """
 
 import dataclasses
@@ -23,10 +23,10 @@ from docjax.storage import json_file
 
 MEND = "take config.json and weights of the same model"
 COMPARING = "config_sentence_transformers.json"
-LIMITS = tuple(  # the first such file says the length and the case of texts
+LIMITS = tuple(  # the first of these files says the length and the case of texts
     f"sentence_{kind}_config.json" for kind in families.MODEL_TYPES
 )
-LAYER = "layer_0/"  # of the first layer's parameters
+LAYER = "layer_0/"  # how the paths of the first layer's parameters begin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Checkpoint:
     pooling: str  # "mean" or "first"
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
-    lowercase: bool  # texts are read in small letters, whatever the tokenizer does
+    lowercase: bool  # texts become lowercase, whatever the tokenizer does
     similarity: str  # "cosine" or "dot": how vectors are compared
-    prompts: dict[str, str]  # by name: words that belong before texts
-    folder: Path  # the folder of the transformer, where the tokenizer lies too
+    prompts: dict[str, str]  # by name: words to put before texts
+    folder: Path  # the folder of the transformer, which also holds the tokenizer
 
 
 def load(
@@ -50,12 +50,12 @@ def load(
 ) -> Checkpoint:
     """Reads a folder, or a hub name pinned to a revision.
 
-    The modules of a sentence-transformers folder say where the transformer lies and
-    how its tokens are pooled; docjax.json says so of an exported folder.
+    modules.json of a sentence-transformers folder says where the transformer lies and
+    how its tokens are pooled; docjax.json says this for an exported folder.
 
     Args:
       masked_lm: also read the head that predicts masked tokens, as
-        `params["masked_lm"]`. A folder without that head gives none.
+        `params["masked_lm"]`, if the folder has that head.
 
     Raises:
       UserError: for a missing or unsupported model, for weights that are not
@@ -70,15 +70,15 @@ def load(
     files.refuse_code(inner)
     similarity, prompts = _comparing(folder)
     family, keywords = _family(inner / "config.json")
-    asked = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
+    limits = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
     return Checkpoint(
         family=family,
         keywords=keywords,
         params=_params(inner, family, keywords, masked_lm),
         pooling=pooling,
         normalize=normalize,
-        max_tokens=_max_tokens(inner, keywords, asked),
-        lowercase=asked.get("do_lower_case") is True,
+        max_tokens=_max_tokens(inner, keywords, limits),
+        lowercase=limits.get("do_lower_case") is True,
         similarity=similarity,
         prompts=prompts,
         folder=inner,
@@ -88,14 +88,14 @@ def load(
 def refuse_prompts(checkpoint: Checkpoint, source: str | Path) -> None:
     """Raises UserError for a model that expects prompts before its texts.
 
-    Its vectors of texts without prompts would be wrong. Training may start from its
-    weights all the same.
+    Without the prompts, the model's vectors would be wrong. Training may start from
+    the weights all the same.
     """
     if checkpoint.prompts:
         raise UserError(
             f"{source}: the model was trained with prompts before its texts "
-            f"({checkpoint.prompts}), which docjax does not put there: empty `prompts` "
-            f"in {COMPARING} of a copy of the folder, and put them before your texts"
+            f"({checkpoint.prompts}), but docjax adds no prompts; empty `prompts` in "
+            f"{COMPARING} of a copy of the folder, and put them before your texts"
         )
 
 
@@ -121,19 +121,19 @@ def _modules(folder: Path) -> tuple[Path, str, bool]:
 
 
 def _comparing(folder: Path) -> tuple[str, dict[str, str]]:
-    """Similarity and prompts, as sentence-transformers has them."""
+    """Similarity and prompts in the config of sentence-transformers."""
     path = folder / COMPARING
     config = _optional(path)
     return configs.similarity(config, str(path)), configs.prompts(config, str(path))
 
 
 def _max_tokens(
-    folder: Path, keywords: Mapping[str, Any], asked: Mapping[str, Any]
+    folder: Path, keywords: Mapping[str, Any], limits: Mapping[str, Any]
 ) -> int:
-    """What the folder asks for, at most what its position table has room for."""
+    """The tokens that the folder asks for, at most what its position table holds."""
     room = keywords["positions"] - keywords["position_offset"]
     tokenizer = _optional(folder / "tokenizer_config.json")
-    tokens = asked.get("max_seq_length") or tokenizer.get("model_max_length") or room
+    tokens = limits.get("max_seq_length") or tokenizer.get("model_max_length") or room
     if type(tokens) not in (int, float) or not tokens >= 1:
         raise UserError(
             f"{folder}: segments of {tokens!r} tokens cannot be read; give a number of "
@@ -172,15 +172,15 @@ def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
 def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a segment encoder, by path.
 
-    All layers have the shapes of the first, which alone is traced: a quarter of a second
-    of loading a model of 6 layers.
+    All layers have the first layer's shapes, so only that layer is traced. This saves a
+    quarter of a second when a model of 6 layers is loaded.
     """
     first = segment.clone(layers=min(segment.layers, 1))
     encoder = DocumentEncoder(first, Mean())
     params = flatten_dict(shapes(encoder, folder / "config.json")["segment"], sep="/")
-    found = {path: leaf.shape for path, leaf in params.items()}
-    layer = {path: found.pop(path) for path in params if path.startswith(LAYER)}
-    return found | {
+    by_path = {path: leaf.shape for path, leaf in params.items()}
+    layer = {path: by_path.pop(path) for path in params if path.startswith(LAYER)}
+    return by_path | {
         f"layer_{number}/{path.removeprefix(LAYER)}": shape
         for number in range(segment.layers)
         for path, shape in layer.items()
@@ -193,7 +193,7 @@ def _has_head(
     """Whether the file has a head that predicts masked tokens as ours does.
 
     Raises:
-      UserError: for a head of which a part is missing.
+      UserError: for a head that lacks a tensor.
     """
     in_file = family_names.head_names(tensors)
     missing = set(family_names.masked_lm.values()) - set(in_file)
@@ -207,8 +207,8 @@ def _has_head(
     )
     if not tied:
         logging.warning(
-            "%s: its head for masked tokens is left out: %s differs from the embeddings "
-            "of the tokens, which docjax takes in its place",
+            "%s: the head for masked tokens is left out: %s differs from the "
+            "embeddings of the tokens, which docjax uses instead",
             folder,
             decoder,
         )
@@ -220,13 +220,14 @@ def _check_names(
 ) -> None:
     if not in_file:
         raise UserError(
-            f"{folder}: no tensor is called {family_names.anchor}: not an encoder; "
-            "give the folder of one"
+            f"{folder}: no tensor is called {family_names.anchor}, so this is not an "
+            "encoder; give the folder of an encoder"
         )
     count = family_names.layer_count(in_file)
     if count != layers:
         raise UserError(
-            f"{folder}: weights of {count} layers, but config.json says {layers}; {MEND}"
+            f"{folder}: weights of {count} layers, but config.json says {layers}; "
+            f"{MEND}"
         )
     expected = set(family_names.table(layers).values())
     _refuse_names(folder, "missing", expected - set(in_file))

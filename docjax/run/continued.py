@@ -1,6 +1,6 @@
-"""What a run has begun with, and what it fills in from its data.
+"""Checks a config against the run it resumes; fills in what the data decide.
 
-Training goes on with the same config; some fields may change.
+A run resumes with the config it began with; only the fields in `FREE` may change.
 """
 
 import dataclasses
@@ -17,16 +17,16 @@ FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboar
 
 
 def check_compared(config: RunConfig) -> None:
-    """Raises UserError if a run that the report compares with is not there."""
-    for other in config.report.compare:
-        if not begun(Path(other)):
-            raise UserError(f"report.compare {other}: no run is there, train it first")
+    """Raises UserError if a run in `report.compare` is missing."""
+    for run in config.report.compare:
+        if not begun(Path(run)):
+            raise UserError(f"report.compare {run}: no run is there; train it first")
 
 
 def check_encoder(config: RunConfig) -> None:
-    """Raises UserError for an encoder whose sizes do not fit; nothing is computed.
+    """Raises UserError for an encoder whose sizes do not fit; computes nothing.
 
-    A size that the data will say, such as a vocabulary of 0, is taken as 2.
+    A size of 0, such as a vocabulary that the data decide later, counts as 2 here.
     """
     check_sizes(config.encoder.to_json(), Path("config"))
     if _classes(config.encoder) == 0:
@@ -40,16 +40,16 @@ def check_same(config: RunConfig, run: Path) -> None:
     """Raises UserError if training has begun in `run` with another config."""
     if not begun(run) or not (run / "config.json").exists():
         return
-    before = read(run)
-    if _classes(config.encoder) == 0:  # filled in later, from the same documents
-        config = _with_classes(config, _classes(before.encoder))
+    saved = read(run)
+    if _classes(config.encoder) == 0:  # the documents fill it in later
+        config = _with_classes(config, _classes(saved.encoder))
     changed = [
         name
         for name in FIELDS
-        if name not in FREE and getattr(before, name) != getattr(config, name)
+        if name not in FREE and getattr(saved, name) != getattr(config, name)
     ]
     if changed:
-        name, was, now = changed[0], before.to_json(), config.to_json()
+        name, was, now = changed[0], saved.to_json(), config.to_json()
         raise UserError(
             f"{run} is a run of another config: {', '.join(changed)} differ ({name} "
             f"was {was[name]}, is {now[name]}); use another --workdir"
@@ -57,11 +57,11 @@ def check_same(config: RunConfig, run: Path) -> None:
 
 
 def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
-    """The config with the size of the word table: of the run `init`, or `trained`.
+    """The config with the size of the word table: that of the run `init`, or `trained`.
 
-    `trained` is the size of a tokenizer that was trained here. A word table of a
-    Hugging Face folder may be larger than its tokenizer, so there the config's own
-    number stays, as it does for a tokenizer that is named.
+    `trained` is the vocabulary of the tokenizer that this run trained. A tokenizer with
+    a path and a Hugging Face `init` leave the config's own size: a word table may be
+    larger than its tokenizer.
     """
     size = trained
     if config.init and is_run(config.init):
@@ -72,10 +72,10 @@ def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
 
 
 def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
-    """The config with the labels of the documents, and as many classes of the head.
+    """The config with the documents' labels, and a head with one class per label.
 
     Raises:
-      UserError: for fewer than 2 labels, or a head of another number of classes.
+      UserError: for fewer than 2 labels, or a head with another number of classes.
     """
     count = _classes(config.encoder)
     if count is None:
@@ -83,8 +83,9 @@ def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
     count = count or len(classes)
     if count != len(classes) or len(classes) < 2:
         raise UserError(
-            f"the head has {count} classes, the documents {len(classes)} labels: at "
-            "least 2 are needed, and as many as encoder.head.classes"
+            f"the head has {count} classes, but the documents have {len(classes)} "
+            "labels; at least 2 labels are needed; set encoder.head.classes to their "
+            "number"
         )
     return dataclasses.replace(_with_classes(config, count), labels=tuple(classes))
 

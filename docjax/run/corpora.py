@@ -24,7 +24,7 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 
 
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
-    """Gives the documents of the source, each with its split, at every call."""
+    """A function that yields the source's documents, each with its split."""
     documents = config.source.build()
     if config.holdout is None:
         return documents
@@ -33,7 +33,7 @@ def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
 
 
 def trained_on(config: RunConfig) -> Iterator[Document]:
-    """The documents that training reads: all if it is transductive."""
+    """The documents that training reads; a transductive run reads all."""
     for document in source(config)():
         if config.transductive or document.split in (config.splits.train, None):
             yield document
@@ -42,23 +42,23 @@ def trained_on(config: RunConfig) -> Iterator[Document]:
 def tokenizer(
     config: RunConfig, run: Path, of_weights: Callable[[str], Tokenizer]
 ) -> Tokenizer:
-    """The run's own tokenizer.json, made first unless this config has made it.
+    """The tokenizer in RUN/tokenizer.json; made first if it is not this config's.
 
     `of_weights` gives the tokenizer of a Hugging Face folder or name, for `init`.
     """
     path = run / "tokenizer.json"
-    made = path.exists() and (begun(run) or _made_by(config, run))
-    if jax.process_index() == 0 and not made:
+    is_current = path.exists() and (begun(run) or _made_by(config, run))
+    if jax.process_index() == 0 and not is_current:
         _make_tokenizer(config, of_weights).save(path)
     wait("tokenizer")
     return load_tokenizer(path)
 
 
 def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
-    """The tokenised corpus in the run directory, made by the first process.
+    """The tokenised corpus in the run directory, which the first process makes.
 
     Raises:
-      UserError: if training has begun with other documents.
+      UserError: if the documents have changed since training began.
     """
     units, limit = config.units.build(), config.limits.segment_tokens
     documents = config.source.build()
@@ -76,39 +76,39 @@ def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
         changed = facts and not manifest.agrees(facts, quick, contents)
         if begun(run) and changed:
             raise UserError(
-                f"{run}: its documents have changed since training began (other files "
-                "or package versions); train anew in another --workdir"
+                f"{run}: the documents have changed since training began (other files "
+                "or package versions); start a new run in another --workdir"
             )
-        read_all = source(config)()
-        Corpus.build(folder, read_all, units, tokenizer, limit, quick, contents)
+        split_documents = source(config)()
+        Corpus.build(folder, split_documents, units, tokenizer, limit, quick, contents)
     wait("corpus")
     return Corpus.open(run / "corpus")
 
 
 def check_inputs(config: RunConfig, run: Path) -> None:
-    """Notes the bytes of the files that examples and views read, in RUN/inputs.json.
+    """Records the sha256 of the files that examples and views read in RUN/inputs.json.
 
     Raises:
-      UserError: if training has begun with other bytes.
+      UserError: if a file has changed since training began.
     """
     if jax.process_index():
         return
     path = run / "inputs.json"
     views = config.views.build().files() if config.reads_views else ()
-    now = _digests([*config.examples.build().files(), *views])
+    digests = _digests([*config.examples.build().files(), *views])
     if not begun(run):
-        json_file.write(path, now)
-    elif now != (json_file.read(path) if path.exists() else {}):
+        json_file.write(path, digests)
+    elif digests != (json_file.read(path) if path.exists() else {}):
         raise UserError(
-            f"{run}: {', '.join(now) or 'a file'} has changed since training began; "
-            "train anew in another --workdir"
+            f"{run}: {', '.join(digests) or 'a file'} has changed since training "
+            "began; start a new run in another --workdir"
         )
 
 
 def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None:
-    """The queries that the examples name, each one unit, as a corpus of their own.
+    """A corpus of the queries that the examples name; each query is one unit.
 
-    A query that is longer than the limit is cut; how many are is logged.
+    Queries longer than the limit are cut, and a warning counts them.
     """
     examples = config.examples.build()
     if QUERY not in examples.kinds:
@@ -117,22 +117,22 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
     if jax.process_index() == 0:
         facts = corpus_files.read_facts(run / "corpus") or {}
         parts = [examples, Whole(), _digests(examples.files())]
-        own = corpus_lib.fingerprint(None, parts, tokenizer, limit)
+        settings = corpus_lib.fingerprint(None, parts, tokenizer, limit)
         documents = examples.queries(source(config))
-        fingerprint = f"{own} {facts.get('fingerprint')}"
+        fingerprint = f"{settings} {facts.get('fingerprint')}"
         Corpus.build(folder, documents, Whole(), tokenizer, limit, fingerprint)
     wait("queries")
-    opened = Corpus.open(folder)
-    long = int((opened.counts > 1).sum())
-    if long:
+    query_corpus = Corpus.open(folder)
+    too_long = int((query_corpus.counts > 1).sum())
+    if too_long:
         logging.warning(
-            "%d of %d queries have more than %d tokens, the smaller of "
-            "limits.query_tokens and limits.segment_tokens: the rest of each is not read",
-            long,
-            len(opened),
+            "%d of %d queries are cut: they have more than %d tokens, the smaller of "
+            "limits.query_tokens and limits.segment_tokens",
+            too_long,
+            len(query_corpus),
             limit,
         )
-    return opened
+    return query_corpus
 
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:
@@ -144,17 +144,17 @@ def _made_by(config: RunConfig, run: Path) -> bool:
     """Whether the run's config.json asks for the same tokenizer."""
     if not (run / "config.json").exists():
         return False
-    before = read(run)
-    return all(getattr(before, name) == getattr(config, name) for name in OF_TOKENIZER)
+    saved = read(run)
+    return all(getattr(saved, name) == getattr(config, name) for name in OF_TOKENIZER)
 
 
 def _make_tokenizer(
     config: RunConfig, of_weights: Callable[[str], Tokenizer]
 ) -> Tokenizer:
-    """The tokenizer that is named, that of `init`, or one trained on the documents.
+    """The tokenizer of `tokenizer.path`, else of `init`, else trained on the documents.
 
     Raises:
-      UserError: if it is not the one that the run `init` was trained with.
+      UserError: if `tokenizer.path` is not the tokenizer of the run `init`.
     """
     path, init = config.tokenizer.path, config.init
     if path or init:
@@ -163,7 +163,7 @@ def _make_tokenizer(
         of_run = path and init and is_run(init)
         if of_run and load_tokenizer(init).sha256 != loaded.sha256:
             raise UserError(
-                f"tokenizer {path} is not that of init {init}: leave "
+                f"tokenizer.path {path} is not the tokenizer of init {init}; leave "
                 "--config.tokenizer.path out"
             )
         return loaded

@@ -1,8 +1,7 @@
 """The fields of a config: checked once, then handed on as typed, frozen sections.
 
-`resolve` reads a config, and `RunConfig.to_json` gives it back for `config.json`.
-The fields are listed in `docs/design.md`; how a run goes on with them is in
-`continued.py`.
+`resolve` reads a config, and `RunConfig.to_json` turns it into `config.json`.
+`docs/design.md` lists the fields; `continued.py` checks them when a run resumes.
 """
 
 import dataclasses
@@ -23,7 +22,7 @@ Count = Annotated[int, 1]
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """The names of the splits in the documents; None: there is no such part."""
+    """The name of each split in the documents; None: there is no such split."""
 
     train: str
     validation: str | None
@@ -32,7 +31,7 @@ class Splits:
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerFields:
-    """A tokenizer's folder or name, and what trains a tokenizer without one."""
+    """A tokenizer's folder or name; without a path, `train` trains a tokenizer."""
 
     path: str | None
     train: Part
@@ -40,7 +39,7 @@ class TokenizerFields:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Caps on what is read; None: all is read.
+    """Caps on what the model reads; None: no cap.
 
     Attributes:
       segment_tokens: tokens of a segment, special tokens included.
@@ -58,7 +57,7 @@ class Limits:
 
     @property
     def query_segment(self) -> int:
-        """Tokens of a query that can be read: a query is one segment."""
+        """The most tokens of a query that the model reads: a query is one segment."""
         return min(self.query_tokens, self.segment_tokens)
 
 
@@ -71,11 +70,11 @@ class ReportFields:
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """The fields of a run; `labels` is filled in from the documents.
+    """The fields of a run; the documents fill in `labels`.
 
     Attributes:
-      evaluate_every: steps between evaluations; 0: at the end only; None: once an epoch.
-      checkpoint_every: steps between checkpoints; None: once an epoch.
+      evaluate_every: steps between evaluations; 0: only at the end; None: each epoch.
+      checkpoint_every: steps between checkpoints; None: each epoch.
     """
 
     seed: int
@@ -109,7 +108,7 @@ class RunConfig:
 
     @property
     def reads_views(self) -> bool:
-        """Whether training reads the views: words alone need none."""
+        """Whether training reads the views; predicting words alone needs no views."""
         objective = self.objective.build()
         if not isinstance(objective, NegativeSampling):
             return True
@@ -128,8 +127,8 @@ def resolve(config: Any) -> RunConfig:
     """The typed config of a ConfigDict or of nested dicts.
 
     Raises:
-      UserError: for a field that is missing or unknown, a value of the wrong type, or
-        a part that is not built or not used in its place.
+      UserError: for a missing or unknown field, a value of the wrong type, or a part
+        that cannot be built or that its field does not take.
     """
     resolved = _section(RunConfig, named.plain(config), "")
     if resolved.epochs is None and resolved.steps is None:
@@ -147,7 +146,7 @@ def read(run: Path) -> RunConfig:
     """The config of a run directory.
 
     Raises:
-      UserError: if there is no run, or an earlier docjax made it.
+      UserError: if there is no run, or its config is invalid for this docjax.
     """
     path = run / "config.json"
     node = json_file.read(path)
@@ -196,7 +195,7 @@ def _check_names(section: Mapping[str, Any], node: Mapping, path: str) -> None:
 
 
 def _value(hint: Any, node: Any, path: str) -> Any:
-    """The value of one field. Raises UserError if it is of the wrong type."""
+    """The value of one field. Raises UserError if the value has the wrong type."""
     if dataclasses.is_dataclass(hint) and hint is not Part:
         return _section(hint, node, path)
     if hint is Part or (hint == Part | None and node is not None):

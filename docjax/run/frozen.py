@@ -1,7 +1,7 @@
 """The vectors of a segment encoder that is not trained, computed once for a corpus.
 
-They lie in the corpus's folder under a name made of the encoder, its parameters and the
-limit on units, so that only they are ever read back.
+A file in the corpus's folder holds the vectors. Its name is a hash of the encoder, its
+parameters and the limit on units, so no run reads the vectors of another encoder.
 """
 
 import dataclasses
@@ -30,27 +30,27 @@ from docjax.types import DOCUMENT, QUERY, Frame, Units
 
 
 class _Reader(NamedTuple):
-    """What makes the vectors of one corpus."""
+    """The encoder and the limits that make the vectors of one corpus."""
 
     inference: Inference
     params: Any
     frame: Frame
     kind: str
-    most: int | None  # units of a document that are ever read
+    most: int | None  # units that training or inference reads of a document; None: all
 
 
 def with_vectors(prepared: Prepared) -> Prepared:
-    """A run whose corpora hold the units' vectors, if they never change.
+    """The run with the units' vectors in its corpora, if training never changes them.
 
-    That is: none of the segment encoder's parameters is trained, and every unit is one
-    segment. Every process computes its part of the documents, on its own devices.
+    Vectors never change if the segment encoder is not trained and every unit is one
+    segment. Each process encodes its part of the documents, on its own devices.
     """
     if not prepared.cutter.one_each or not segment_is_frozen(prepared.encoder):
         return prepared
-    begun = newest_good(prepared.run / "checkpoints") is not None
+    has_checkpoint = newest_good(prepared.run / "checkpoints") is not None
     params = (
         trained_params(prepared.run, prepared.encoder)
-        if begun
+        if has_checkpoint
         else initial_params(prepared.config, prepared.encoder)
     )
     limits = prepared.config.limits
@@ -74,7 +74,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
 
 
 def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
-    """The corpus with its units' vectors, which are written first if need be."""
+    """The corpus with its units' vectors; computes them if they are missing."""
     path = corpus.folder / f"vectors-{_name(reader)}.npy"
     if not path.exists():
         _write(path, corpus, reader)
@@ -89,26 +89,28 @@ def _name(reader: _Reader) -> str:
 
 
 def _write(path: Path, corpus: Corpus, reader: _Reader) -> None:
-    """Every window into a file of its own, then all into one.
+    """Writes the vectors of each window to a file of its own, then joins the files.
 
-    A run that was stopped goes on with the windows that are missing, if it has the
-    same number of processes.
+    A stopped run computes only the missing windows when it starts again with the same
+    number of processes.
     """
     processes, process = jax.process_count(), jax.process_index()
-    mine = np.array_split(np.arange(len(corpus)), processes)[process]
-    counts = corpus.counts[mine]
+    rows = np.array_split(np.arange(len(corpus)), processes)[process]
+    counts = corpus.counts[rows]
     total = int(np.minimum(counts, reader.most or counts).sum())
-    logging.info("the segment encoder, which is not trained, reads %d segments", total)
+    logging.info("the frozen segment encoder reads %d segments", total)
     folder = path.with_suffix(f".{processes}-{WINDOW}")
     folder.mkdir(exist_ok=True)
     with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
-        for number, window in enumerate(windows(corpus[int(i)] for i in mine)):
+        for number, window in enumerate(windows(corpus[int(i)] for i in rows)):
             part = folder / f"{process:06}-{number:09}.npy"
             if not part.exists():
                 vectors = _vectors(reader, window)
                 with atomic.partial(part) as partial, partial.open("wb") as stream:
                     np.save(stream, vectors)
-            bar.update(sum(min(len(one), reader.most or len(one)) for one in window))
+            bar.update(
+                sum(min(len(units), reader.most or len(units)) for units in window)
+            )
     wait("segment vectors")
     if process == 0:
         _join(folder, path, len(corpus.lengths))
@@ -116,18 +118,20 @@ def _write(path: Path, corpus: Corpus, reader: _Reader) -> None:
 
 
 def _vectors(reader: _Reader, window: list[Units]) -> np.ndarray:
-    """Vectors of a window's units; NaN for those beyond the limits, never used."""
+    """Vectors of a window's units; NaN for units beyond the limit, never used."""
     kept = [first_units(units, reader.most) for units in window]
-    cut = [segments(units, OneEach(), reader.frame) for units in kept]
-    vectors = np.concatenate(reader.inference.segments(reader.params, cut, reader.kind))
+    documents = [segments(units, OneEach(), reader.frame) for units in kept]
+    vectors = np.concatenate(
+        reader.inference.segments(reader.params, documents, reader.kind)
+    )
     out = np.full((sum(map(len, window)), vectors.shape[1]), np.nan, np.float32)
-    read = [np.arange(len(a)) < len(b) for a, b in zip(window, kept, strict=True)]
-    out[np.concatenate(read)] = vectors
+    is_kept = [np.arange(len(a)) < len(b) for a, b in zip(window, kept, strict=True)]
+    out[np.concatenate(is_kept)] = vectors
     return out
 
 
 def _join(folder: Path, path: Path, segments: int) -> None:
-    """All windows as one array of `segments` rows."""
+    """Joins the windows' files into one array of `segments` rows."""
     parts = sorted(folder.glob("*.npy"))
     rows, width = 0, np.load(parts[0], mmap_mode="r", allow_pickle=False).shape[1:]
     with atomic.partial(path) as partial:
@@ -138,9 +142,9 @@ def _join(folder: Path, path: Path, segments: int) -> None:
                 rows += len(vectors)
         if rows != segments:
             raise UserError(
-                f"{folder} holds vectors of {rows} segments, the corpus has {segments}: "
-                "delete that folder, and run the same command again"
+                f"{folder} holds vectors of {rows} segments, but the corpus has "
+                f"{segments}; delete that folder and run the same command again"
             )
-    # Also what a run of another number of processes left.
-    for rest in path.parent.glob(f"{path.stem}.*-*"):
-        shutil.rmtree(rest)
+    # Also removes the windows of runs with another number of processes.
+    for leftover in path.parent.glob(f"{path.stem}.*-*"):
+        shutil.rmtree(leftover)

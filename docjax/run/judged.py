@@ -1,4 +1,4 @@
-"""What hard negatives are mined from: judged queries of a run, and rankings."""
+"""What hard negatives are mined from: a run's judged queries, and rankings."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -19,14 +19,14 @@ def of_run(run: Path) -> Judged:
     """The documents that a run trains on, with their own queries.
 
     Raises:
-      UserError: if there is no run, or none of its documents has a query.
+      UserError: if there is no run, or no training document has a query.
     """
     documents = functools.partial(trained_on, read(run))
     _, queries, qrels = collection.of_documents(documents())
     if not queries:
         raise UserError(
-            f'{run}: none of its training documents has a "query": give --data a BEIR '
-            "folder, or a run whose documents have one"
+            f'{run}: no training document has a "query"; give --data a BEIR folder, '
+            "or a run whose documents have queries"
         )
     return Judged(documents, queries, qrels)
 
@@ -34,12 +34,12 @@ def of_run(run: Path) -> Judged:
 def by_model(
     model: DocumentModel, judged: Judged, counts: dict[str, Any]
 ) -> Callable[[int], Run]:
-    """Ranks the documents by the model's vectors; `counts` takes what is read."""
+    """Ranks the documents by the model's vectors; adds to `counts` what it reads."""
     return lambda top: search(model, judged.documents(), judged.queries, counts, top)
 
 
 def by_words(judged: Judged, counts: dict[str, Any]) -> Callable[[int], Run]:
-    """Ranks the documents by BM25; `counts` takes what is read."""
+    """Ranks the documents by BM25; adds to `counts` the documents it reads."""
     return lambda top: bm25.search(
         _counted(judged.documents(), counts), judged.queries, top=top
     )

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object a line, `step` and flat names."""
+"""metrics.jsonl: one JSON object per line, with `step` and flat metric names."""
 
 import json
 import sys
@@ -14,24 +14,24 @@ from docjax.storage import atomic
 
 
 class Metrics:
-    """Writes a run's metrics; shows a bar on a terminal, lines otherwise.
+    """Writes a run's metrics; shows a bar on a terminal, lines elsewhere.
 
-    Lines that come again are dropped: those after `step` of a run that was cut off
-    after its last checkpoint, and the last evaluation of a run that was complete.
+    A resumed run writes some lines again, so their first copies are dropped: all lines
+    after `step`, and the last evaluation of a complete run.
     """
 
     def __init__(self, run: Path, step: int, steps: int, tensorboard: bool = False):
         self._path = run / "metrics.jsonl"
         self._first = jax.process_index() == 0
         if self._first:
-            last = step == steps
-            keep = [
+            done = step == steps
+            kept = [
                 line
                 for line in read(run)
                 if 0 < step > line["step"]
-                or (0 < step == line["step"] and ("train/loss" in line or not last))
+                or (0 < step == line["step"] and ("train/loss" in line or not done))
             ]
-            text = "".join(json.dumps(line) + "\n" for line in keep)
+            text = "".join(json.dumps(line) + "\n" for line in kept)
             atomic.write_text(self._path, text)
         self._bar = tqdm(
             total=steps,
@@ -59,7 +59,7 @@ class Metrics:
             _add_event(self._events, line)
 
     def tick(self, step: int) -> None:
-        """Moves the bar."""
+        """Moves the bar to `step`."""
         self._bar.update(step - self._bar.n)
 
     def close(self) -> None:
@@ -72,14 +72,14 @@ def read(run: Path) -> list[dict[str, int | float]]:
     """The lines of a run's metrics.jsonl; a torn last line is left out."""
     path = run / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = []
+    records = []
     for number, line in enumerate(lines):
         try:
-            found.append(json.loads(line))
+            records.append(json.loads(line))
         except ValueError:
             if number + 1 < len(lines):
                 raise
-    return found
+    return records
 
 
 def last_metrics(run: Path) -> dict[str, int | float]:

@@ -1,4 +1,4 @@
-"""The parameters of a run: those it begins with, and those it ended with."""
+"""The parameters of a run, at its start and at its end."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ from docjax.storage import checkpoint
 
 Params = Any
 
-# Fields of an encoder that may differ from those of the run that it begins with.
+# Fields of an encoder that may differ from the encoder of the run `init`.
 TRAINING = (
     *("dropout", "dtype", "attention", "sparse", "masked_lm", "name", "parent"),
 )
 
 
 def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
-    """Parameters as the config's `init` says: fresh, of a folder, or of another run.
+    """The parameters that training begins with: fresh, or from `init`.
 
-    What the folder or the run lacks stays fresh, and so does a head.
+    Parameters that `init` lacks stay fresh, and so does a head.
 
     Raises:
       UserError: for weights that do not fit the encoder.
@@ -46,50 +46,51 @@ def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
 
 
 def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
-    """The segment encoder of a Hugging Face folder or name, in every tower."""
+    """The parameters with a Hugging Face segment encoder in every tower."""
     module = _of_tower(encoder)
     loaded = weights.load(init, masked_lm=module.masked_lm)
-    wrong = [
-        f"{key} {getattr(module, key, None)!r} (it has {value!r})"
+    mismatches = [
+        f"{key} {getattr(module, key, None)!r} (init has {value!r})"
         for key, value in loaded.keywords.items()
         if key != "dropout" and getattr(module, key, None) != value
     ]
-    if wrong or not isinstance(module, loaded.family.module):
+    if mismatches or not isinstance(module, loaded.family.module):
         raise UserError(
             f"init {init} does not fit encoder.segment {type(module).__name__}: "
-            f"{', '.join(wrong)}; set these with --config.encoder.segment.KEY=VALUE"
+            f"{', '.join(mismatches)}; set --config.encoder.segment.KEY=VALUE"
         )
     return _over(params, {"segment": _in_every_tower(encoder, loaded.params)})
 
 
 def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
-    """The encoder of another run; a single segment encoder goes into every tower."""
-    other = read(run).encoder.build()
-    names, towers = _towers(encoder), _towers(other)
+    """The parameters with another run's encoder; a single one fills every tower."""
+    init_encoder = read(run).encoder.build()
+    names, towers = _towers(encoder), _towers(init_encoder)
     if towers not in ((), names):
         raise UserError(
-            f"init {run} does not fit the encoder: it has the towers "
-            f"{' and '.join(towers)}, encoder.segment {' and '.join(names) or 'none'}"
+            f"init {run} does not fit the encoder: init has the towers "
+            f"{' and '.join(towers)}, but encoder.segment has "
+            f"{' and '.join(names) or 'none'}; give a run with the same towers"
         )
     pairs = {
-        "segment": (_of_tower(encoder), _of_tower(other)),
-        "document": (encoder.document, other.document),
+        "segment": (_of_tower(encoder), _of_tower(init_encoder)),
+        "document": (encoder.document, init_encoder.document),
     }
-    wrong = [
-        f"{part}.{field.name} {ours!r} (it has {theirs!r})"
-        for part, (own, begun) in pairs.items()
-        for field in dataclasses.fields(own)
+    mismatches = [
+        f"{part}.{field.name} {ours!r} (init has {theirs!r})"
+        for part, (module, init_module) in pairs.items()
+        for field in dataclasses.fields(module)
         if field.name not in TRAINING
-        for ours in [getattr(own, field.name)]
-        for theirs in [getattr(begun, field.name, None)]
+        for ours in [getattr(module, field.name)]
+        for theirs in [getattr(init_module, field.name, None)]
         if ours != theirs
     ]
-    if wrong:
+    if mismatches:
         raise UserError(
-            f"init {run} does not fit the encoder: {', '.join(wrong)}; "
-            "set these with --config.encoder.PART.KEY=VALUE"
+            f"init {run} does not fit the encoder: {', '.join(mismatches)}; "
+            "set --config.encoder.PART.KEY=VALUE"
         )
-    expected = jax.eval_shape(lambda: fresh_params(other, 0))
+    expected = jax.eval_shape(lambda: fresh_params(init_encoder, 0))
     loaded = checkpoint.restore_params(run, expected)
     if names and not towers:
         loaded["segment"] = _in_every_tower(encoder, loaded["segment"])
@@ -108,13 +109,13 @@ def _towers(encoder: DocumentEncoder) -> tuple[str, ...]:
 
 
 def _of_tower(encoder: DocumentEncoder) -> Any:
-    """The segment encoder, or that of every tower."""
+    """The segment encoder; with towers, the encoder inside each tower."""
     segment = encoder.segment
     return segment.encoder if segment.has_towers else segment
 
 
 def _in_every_tower(encoder: DocumentEncoder, loaded: Params) -> Params:
-    """The parameters of one segment encoder, as those of `encoder.segment`."""
+    """The parameters of `encoder.segment`, with `loaded` in every tower."""
     names = _towers(encoder)
     return {name: loaded for name in names} if names else loaded
 

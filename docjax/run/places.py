@@ -1,6 +1,6 @@
-"""The parts of a config: what may stand where, and how a part is built.
+"""The parts of a config: which parts a field takes, and how a part is built.
 
-A part that trains or evaluates a run is of docjax, from the folder of its choice.
+A field takes only parts of docjax, from the folders and modules in `PLACES`.
 """
 
 import dataclasses
@@ -33,10 +33,10 @@ from docjax.types import (
 
 
 class Place(NamedTuple):
-    """What may stand in a field: instances of classes, or functions.
+    """What a field takes: instances of `classes`, or functions.
 
-    A function is called with `arguments` values and gives a `result`; without a
-    `result`, only instances may stand there.
+    A function takes `arguments` values and returns a `result`; without a `result`, the
+    field takes only instances.
     """
 
     homes: tuple[str, ...]  # how the dotted names begin
@@ -98,7 +98,7 @@ def read_part(node: Any, path: str) -> Part:
     """The part in the field `path` of a config.
 
     Raises:
-      UserError: for a part that is not built, or that may not stand there.
+      UserError: for a part that cannot be built, or that the field does not take.
     """
     place = PLACES[path if path in PLACES else path.partition(".")[0]]
     if not isinstance(node, Mapping) or "fn" not in node:
@@ -114,33 +114,33 @@ def read_part(node: Any, path: str) -> Part:
     return Part(node["fn"], _frozen(keywords))
 
 
-def _check_place(built: Any, place: Place, named: str, path: str) -> None:
-    """Raises UserError if `built` may not stand in its place."""
-    function = isinstance(built, functools.partial)
-    if not function and isinstance(built, place.classes):
+def _check_place(built: Any, place: Place, label: str, path: str) -> None:
+    """Raises UserError if the field `path` does not take `built`."""
+    is_function = isinstance(built, functools.partial)
+    if not is_function and isinstance(built, place.classes):
         return
-    if not function or place.result is None:
-        raise UserError(f"{named} does not fit: {path} takes {_asked(place)}")
+    if not is_function or place.result is None:
+        raise UserError(f"{label} does not fit: {path} takes {_asked(place)}")
     signature = inspect.signature(built)
     try:
         signature.bind(*[None] * place.arguments)
     except TypeError as error:
-        raise UserError(f"{named}: {error}; set it with --config.{path}") from None
+        raise UserError(f"{label}: {error}; set it with --config.{path}") from None
     result = signature.return_annotation
     if (get_origin(result) or result) not in (place.result, signature.empty):
-        raise UserError(f"{named} does not fit: {path} takes {_asked(place)}")
+        raise UserError(f"{label} does not fit: {path} takes {_asked(place)}")
 
 
 def _asked(place: Place) -> str:
-    """What a place takes, for a message."""
-    asked = [f"the class {cls.__name__}" for cls in place.classes]
+    """The parts that a place takes, as words for a message."""
+    kinds = [f"the class {cls.__name__}" for cls in place.classes]
     if place.result is not None:
-        asked.append(f"a function that gives {place.result.__name__}")
-    return f"{' or '.join(asked)}, under {' or '.join(place.homes)}"
+        kinds.append(f"a function that gives {place.result.__name__}")
+    return f"{' or '.join(kinds)}, under {' or '.join(place.homes)}"
 
 
 def _check_pattern(frozen: Any) -> None:
-    """Raises UserError for a rule on parameter paths that is no regular expression."""
+    """Raises UserError if `frozen` is not a regular expression."""
     try:
         re.compile(frozen if isinstance(frozen, str) else "")
     except re.error as error:
@@ -151,7 +151,7 @@ def _check_pattern(frozen: Any) -> None:
 
 
 def _frozen(node: Any) -> Any:
-    """JSON values that nobody can change."""
+    """The JSON values, in mappings and tuples that cannot change."""
     if isinstance(node, Mapping):
         return types.MappingProxyType({key: _frozen(x) for key, x in node.items()})
     return tuple(map(_frozen, node)) if isinstance(node, (list, tuple)) else node

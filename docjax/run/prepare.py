@@ -1,7 +1,7 @@
-"""What a config names, built: tokenizer, corpora, examples, views and encoder.
+"""Builds what a config names: tokenizer, corpora, examples, views and encoder.
 
-Training and evaluation start here. The documents are read in `corpora.py`, parameters
-are made in `parameters.py`; the fields of a config are listed in `docs/design.md`.
+Training and evaluation start here. `corpora.py` reads the documents, `parameters.py`
+makes the parameters, and `docs/design.md` lists the fields of a config.
 """
 
 import dataclasses
@@ -37,13 +37,13 @@ from docjax.types import Document, GraphBuilder, ReadLimits, SegmentCutter, Task
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prepared:
-    """The parts of a run; nothing in `config` is left to be filled in."""
+    """The parts of a run; `config` is complete."""
 
     config: RunConfig
     run: Path
     tokenizer: Tokenizer
     corpus: Corpus
-    queries: Corpus | None  # of examples that have queries
+    queries: Corpus | None  # None if the examples have no queries
     classes: list[str]
     encoder: DocumentEncoder
     graph: GraphBuilder | None
@@ -51,7 +51,7 @@ class Prepared:
 
     @functools.cached_property
     def views(self) -> Views:
-        """The views that training reads, fitted to the words that it reads."""
+        """The views that training reads, fitted to the training documents."""
         views = self.config.views.build()
         return views.fitted(self.tokenizer, self.corpus, self.trained_on)
 
@@ -77,7 +77,7 @@ class Prepared:
     def model(
         self, params: Any, mesh: jax.sharding.Mesh | None = None
     ) -> DocumentModel:
-        """The run's model with some parameters."""
+        """The run's model with the parameters `params`."""
         return DocumentModel(
             encoder=self.encoder,
             params=params,
@@ -92,48 +92,50 @@ class Prepared:
         )
 
     def rows(self, part: str) -> np.ndarray:
-        """The documents of the part "train", "validation" or "test", by number."""
+        """The numbers of the documents in the part "train", "validation" or "test"."""
         name = getattr(self.config.splits, part)
         return splits.rows(self.corpus.splits, name, with_none=part == "train")
 
     @property
     def trained_on(self) -> np.ndarray:
-        """The documents that training reads, by number: all if it is transductive."""
+        """The numbers of the documents that training reads; all if transductive."""
         if self.config.transductive:
             return np.arange(len(self.corpus))
         return self.rows("train")
 
     def documents(self) -> Iterator[Document]:
-        """The source's documents again, with their texts."""
+        """Reads the source's documents again, with their texts."""
         return corpora.source(self.config)()
 
     @property
     def labels(self) -> np.ndarray:
-        """Class numbers of all documents, -1 without a known label."""
+        """The class number of each document; -1 without a known label."""
         numbers = {label: i for i, label in enumerate(self.classes)}
         return np.array([numbers.get(x, -1) for x in self.corpus.labels], np.int32)
 
 
 def prepare(config: Any, run: Path) -> Prepared:
-    """Builds everything a run needs but its parameters, and writes config.json.
+    """Builds all parts of a run except its parameters, and writes config.json.
 
     Raises:
       UserError: for a mistake in a field, bad documents, a tokenizer that does not fit,
         or a run directory of another config.
     """
-    wait("start")  # a first meeting later would not wait for the tokenizer
+    wait("start")  # a later first wait would not outlast the tokenizer
     config = checked(config, run)
     config = dataclasses.replace(config, init=_pinned(config.init, run))
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--workdir {run}: {error.strerror}") from None
+        raise UserError(
+            f"--workdir {run}: cannot be made ({error.strerror}); name another folder"
+        ) from None
     tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
     config = continued.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run)
     corpora.check_inputs(config, run)
-    rows = config.encoder.build().segment.vocabulary
-    check_fits(tokenizer, rows, loaded=bool(config.init))
+    vocabulary = config.encoder.build().segment.vocabulary
+    check_fits(tokenizer, vocabulary, loaded=bool(config.init))
     corpus = corpora.corpus(config, run, tokenizer)
     classes = sorted({label for label in corpus.labels if label is not None})
     config = continued.fill_classes(config, classes)
@@ -156,7 +158,7 @@ def prepare(config: Any, run: Path) -> Prepared:
 
 
 def checked(config: Any, run: Path) -> RunConfig:
-    """The config's fields, before any document is read.
+    """The config's fields, checked before any document is read.
 
     Raises:
       UserError: for a mistake in a field, and for parts that cannot be trained.
@@ -176,20 +178,20 @@ def _tokenizer_of(init: str) -> Tokenizer:
 
 
 def _pinned(init: str | None, run: Path) -> str | None:
-    """`init` as NAME@COMMIT if it is a hub name: the commit that this run began with."""
-    before = fields.read(run).init if (run / "config.json").exists() else None
-    if before and init in (before, before.partition("@")[0]):
-        return before
+    """`init`; a hub name becomes NAME@COMMIT, the commit that this run began with."""
+    saved = fields.read(run).init if (run / "config.json").exists() else None
+    if saved and init in (saved, saved.partition("@")[0]):
+        return saved
     return files.pinned(init) if init else None
 
 
 def _check_parts(config: RunConfig) -> None:
-    """Raises UserError for what would be found only after the corpus is read."""
+    """Raises UserError for parts that do not fit, before the corpus is read."""
     examples, views = config.examples.build(), config.views.build()
     if len(examples.kinds) > 1 and len(views.kinds) > 1:
         raise UserError(
-            f"examples of {len(examples.kinds)} documents take one view of each, and "
-            f"views {config.views.fn} gives {len(views.kinds)}: take "
+            f"examples of {len(examples.kinds)} documents need one view of each, but "
+            f"views {config.views.fn} gives {len(views.kinds)}; use "
             "docjax.views.whole.Whole"
         )
     examples.files()
@@ -202,15 +204,16 @@ def _check_parts(config: RunConfig) -> None:
     head = config.encoder.build().head
     if isinstance(head, Predictor) and getattr(contrastive, "func", None) is infonce:
         raise UserError(
-            "encoder.head docjax.encoders.pooling.Predictor is for simsiam: infonce "
-            "would take its predictions for other documents; leave the head out"
+            "encoder.head docjax.encoders.pooling.Predictor is for simsiam, but the "
+            "objective infonce would read its predictions as other documents; leave "
+            "the head out"
         )
 
 
 def _log_splits(prepared: Prepared) -> None:
-    """Warns of documents whose split is none of the config's.
+    """Warns of documents whose split the config does not name.
 
-    They are trained on all the same if the run is transductive.
+    A transductive run trains on these documents all the same.
     """
     config = prepared.config
     known = {None, *dataclasses.asdict(config.splits).values()}

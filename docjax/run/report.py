@@ -1,6 +1,6 @@
 """Gathers what the report of a run shows: scores, curves, maps, attention.
 
-The page itself is in `docjax.explain.run_page`, its figures in `docjax.explain.figures`.
+`docjax.explain.run_page` writes the page, `docjax.explain.figures` draws its figures.
 """
 
 import dataclasses
@@ -33,16 +33,16 @@ from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Document, Embeddings, Section, TaskData
 
-Data = Callable[[Any], TaskData]  # a run's documents, encoded with some parameters
+Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
 
 CURVES = (
     *("train/loss", "train/in_batch_accuracy", "train/accuracy"),
     *("validation/classification/accuracy", "eval/classification/accuracy"),
     *("eval/clustering/nmi", "eval/clustering/purity"),
 )
-MAP = 1000  # documents of the t-SNE panels
-WIDTH = 256  # of the reduced TF-IDF vectors
-WORDS, NEAREST = 12, 8  # shown with their nearest words
+MAP = 1000  # the most documents in a t-SNE panel
+WIDTH = 256  # numbers in a reduced TF-IDF vector
+WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 NODES = 30  # segments of the document whose attention is shown
 
 
@@ -50,8 +50,8 @@ def write(prepared: Prepared, data: Data, params: Any, made_with: str) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
     Args:
-      data: gives the run's documents, encoded with some parameters.
-      made_with: the command that made the run, which the page shows.
+      data: encodes the run's documents with some parameters.
+      made_with: the command that made the run; the page shows this command.
     """
     figures_dir = prepared.run / "figures"
     figures_dir.mkdir(exist_ok=True)
@@ -78,7 +78,7 @@ def write(prepared: Prepared, data: Data, params: Any, made_with: str) -> Path:
 
 
 def _or_none(draw, *arguments) -> Any:
-    """What `draw` gives, or None where there is too little to draw."""
+    """The result of `draw`, or None if there is too little to draw."""
     try:
         return draw(*arguments)
     except UserError as error:
@@ -87,7 +87,7 @@ def _or_none(draw, *arguments) -> Any:
 
 
 def _sample(prepared: Prepared) -> np.ndarray:
-    """The labelled test documents (or training ones) that the map shows."""
+    """The labelled documents on the map: test documents, else training documents."""
     rows = prepared.rows("test")
     rows = rows if len(rows) else prepared.rows("train")
     rows = np.array([r for r in rows if prepared.corpus.labels[r] is not None], int)
@@ -101,8 +101,8 @@ def _texts(
 ) -> tuple[dict[int, str], Document | None]:
     """The texts of all labelled documents by number, and a document to explain.
 
-    That one has the most sections of those with at most NODES segments, or is the
-    shortest if all have more.
+    The document to explain is the one in `sample` with the most sections and at most
+    NODES segments, or the shortest if all have more segments.
     """
     chosen, best, texts = set(map(int, sample)), (-math.inf, 0), {}
     shown = None
@@ -120,31 +120,31 @@ def _texts(
 def _tfidf(prepared: Prepared, texts: dict[int, str], rows) -> np.ndarray:
     """Reduced TF-IDF vectors, fitted on the training documents."""
     train = [texts[r] for r in prepared.rows("train") if r in texts]
-    counts = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
+    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
     try:
-        fitted = counts.fit_transform(train)
-    except ValueError as error:  # no word twice
+        matrix = vectorizer.fit_transform(train)
+    except ValueError as error:  # no word is in 2 documents
         raise UserError(f"TF-IDF: {error}") from None
-    width = min(WIDTH, min(fitted.shape) - 1)
+    width = min(WIDTH, min(matrix.shape) - 1)
     if width < 1 or not len(rows):
-        words = fitted.shape[1]
-        raise UserError(f"TF-IDF: {words} common words, {len(rows)} labelled documents")
-    reduce = TruncatedSVD(width, random_state=0).fit(fitted)
-    return reduce.transform(counts.transform([texts[r] for r in rows])).astype("f4")
+        words = matrix.shape[1]
+        raise UserError(f"TF-IDF: {words} words for {len(rows)} documents are too few")
+    svd = TruncatedSVD(width, random_state=0).fit(matrix)
+    return svd.transform(vectorizer.transform([texts[r] for r in rows])).astype("f4")
 
 
 def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
-    """Task metrics before and after training, and those of TF-IDF."""
-    found = [
+    """Task metrics before and after training, and of TF-IDF."""
+    evaluations = [
         (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
         for line in lines
     ]
-    found = [(step, values) for step, values in found if values]
+    evaluations = [(step, values) for step, values in evaluations if values]
     scores = {}
-    if found and found[0][0] == 0:
-        scores["before training"] = found[0][1]
-    if found:
-        scores["after training"] = found[-1][1]
+    if evaluations and evaluations[0][0] == 0:
+        scores["before training"] = evaluations[0][1]
+    if evaluations:
+        scores["after training"] = evaluations[-1][1]
         baseline = _or_none(_tfidf_scores, prepared, texts)
         if baseline:
             scores[f"TF-IDF, {WIDTH} dimensions"] = baseline
@@ -158,31 +158,31 @@ def _tfidf_scores(prepared: Prepared, texts: dict[int, str]) -> dict[str, float]
         vectors = _tfidf(prepared, texts, rows)
         labels = [prepared.corpus.labels[r] for r in rows]
         parts[part] = Embeddings(vectors, labels)
-    data, found = LabelledVectors(parts), {}
+    data, scores = LabelledVectors(parts), {}
     for name, task in prepared.tasks.items():
-        found |= _or_none(runner.scores, {name: task}, data, "test") or {}
-    return found
+        scores |= _or_none(runner.scores, {name: task}, data, "test") or {}
+    return scores
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
-    """What was read, and what caps cut, for the training and test documents."""
+    """Counts of what the model read and what the caps cut, for training and test."""
     limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
     for part, cap in (("train", "training_units"), ("test", "inference_segments")):
-        most, rows = getattr(limits, cap), prepared.rows(part)
+        limit, rows = getattr(limits, cap), prepared.rows(part)
         counts = prepared.corpus.counts[rows]
         parts[part] = {
             "documents": len(rows),
             "words": int(prepared.corpus.words[rows].sum()),
             "units": int(counts.sum()),
         }
-        what = "units"
+        piece = "units"
         if cap == "inference_segments" and not prepared.cutter.one_each:
-            what, counts = "segments", _segment_counts(prepared, rows)
-        cut = np.maximum(counts - most, 0) if most else counts * 0
+            piece, counts = "segments", _segment_counts(prepared, rows)
+        cut = np.maximum(counts - limit, 0) if limit else counts * 0
         parts[part] |= {
-            f"{what} cut by the cap ({most or 'none'})": int(cut.sum()),
+            f"{piece} cut by the cap ({limit or 'none'})": int(cut.sum()),
             "documents with a cut": int((cut > 0).sum()),
         }
     shares = [line["data/cut"] for line in lines if "data/cut" in line]
@@ -197,32 +197,32 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
 
 
 def _segment_counts(prepared: Prepared, rows: np.ndarray) -> np.ndarray:
-    """The segments of each document as evaluation cuts it, without a cap."""
+    """The number of segments of each document as evaluation cuts it, without a cap."""
     frame = prepared.tokenizer.frame(prepared.config.limits.segment_tokens)
-    cut = (
+    documents = (
         segments(prepared.corpus[row], prepared.cutter, frame) for row in rows.tolist()
     )
-    return np.array([len(one) for one in cut], int)
+    return np.array([len(document) for document in documents], int)
 
 
 def _curves(prepared: Prepared, path: Path, lines) -> Path:
-    """This run's curves, and those of the runs it is compared with."""
+    """Draws the curves of this run and of the runs in `report.compare`."""
     runs = {prepared.run.name: lines}
-    for other in prepared.config.report.compare:
-        runs[Path(other).name] = metrics.read(Path(other))
+    for folder in prepared.config.report.compare:
+        runs[Path(folder).name] = metrics.read(Path(folder))
     return figures.curves(path, runs, CURVES)
 
 
 def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> Path:
-    """t-SNE before and after training; without `init` at hand only after it."""
+    """Draws t-SNE before and after training; only after if `init` is missing."""
     if not len(sample):
         raise UserError("no labelled documents to draw a map of")
-    before = _or_none(initial_params, prepared.config, prepared.encoder)
+    initial = _or_none(initial_params, prepared.config, prepared.encoder)
     ids = [prepared.corpus.ids[row] for row in sample]
     panels = {
-        name: data(one).vectors(ids)
-        for name, one in (("before training", before), ("after training", params))
-        if one is not None
+        name: data(values).vectors(ids)
+        for name, values in (("before training", initial), ("after training", params))
+        if values is not None
     }
     panels["TF-IDF"] = _tfidf(prepared, texts, sample)
     labels = [prepared.corpus.labels[row] for row in sample]
@@ -230,7 +230,7 @@ def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> P
 
 
 def _export(run: Path) -> report.Export | None:
-    """What `--mode=export` has written, if it has, of the run's present parameters."""
+    """What `--mode=export` wrote of the run's present parameters, or None."""
     folder = run / "export"
     if not (folder / docjax_json.FACTS).exists():
         return None
@@ -249,7 +249,7 @@ def _export(run: Path) -> report.Export | None:
 
 
 def _words(prepared: Prepared, params) -> dict[str, list[str]]:
-    """Of a model of words, some with their nearest ones."""
+    """Words with their nearest words, if the model averages words; else none."""
     if not isinstance(prepared.encoder.segment, WordAverage):
         return {}
     known = vocabulary(prepared.tokenizer, prepared.corpus)
@@ -259,23 +259,23 @@ def _words(prepared: Prepared, params) -> dict[str, list[str]]:
 def nearest_words(
     known: Vocabulary, vectors: Any, chosen: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """Words, each with those whose vectors are nearest (cosine).
+    """Words, each with the words whose vectors are nearest (cosine).
 
     Args:
-      vectors: of the words, by id.
-      chosen: of these, those that are known; without them frequent and rarer words.
+      vectors: the words' vectors, by id.
+      chosen: words to show if they are known; empty: frequent and rarer words.
     """
-    wordy = [i for i, word in enumerate(known.words) if word and word.isalpha()]
-    order = sorted(wordy, key=lambda i: -known.counts[i])
+    ids = [i for i, word in enumerate(known.words) if word and word.isalpha()]
+    order = sorted(ids, key=lambda i: -known.counts[i])
     names = [known.words[i] for i in order]
     chosen = chosen or names[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
     table = comparison.unit(np.asarray(vectors)[order])
-    rows, found = {name: row for row, name in enumerate(names)}, {}
+    rows, neighbours = {name: row for row, name in enumerate(names)}, {}
     for word in filter(rows.__contains__, chosen):
         nearest = np.argsort(-(table @ table[rows[word]]), kind="stable")
-        near = [row for row in nearest if row != rows[word]][:NEAREST]
-        found[word] = [names[row] for row in near]
-    return found
+        closest = [row for row in nearest if row != rows[word]][:NEAREST]
+        neighbours[word] = [names[row] for row in closest]
+    return neighbours
 
 
 def _attention(
@@ -284,22 +284,24 @@ def _attention(
     """Attention over one document with the full and the section graph."""
     if document is None:
         raise UserError("no labelled document to explain")
-    found = {}
+    explanations = {}
     for name, graph in (("full graph", graphs.full), ("section graph", graphs.section)):
         model = dataclasses.replace(prepared.model(params), graph=graph)
-        found[name] = model.explain(document)
-    weights = {n: attention_lib.node_attention(f.weights) for n, f in found.items()}
+        explanations[name] = model.explain(document)
+    weights = {
+        n: attention_lib.node_attention(f.weights) for n, f in explanations.items()
+    }
     rows = {name: matrix[0] for name, matrix in weights.items()}
-    last = found["full graph"]
+    full = explanations["full graph"]
     return report.Attention(
         document=document.title or document.id,
         passages=[
             Section(heading, segment.text)
-            for heading, segment in zip(last.headings, last.segments, strict=True)
+            for heading, segment in zip(full.headings, full.segments, strict=True)
         ],
         weights=weights,
         bars=figures.document_attention(folder / "document_attention", rows),
         heat=figures.node_attention(
-            folder / "node_attention", weights, [s.section for s in last.segments]
+            folder / "node_attention", weights, [s.section for s in full.segments]
         ),
     )

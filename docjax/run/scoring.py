@@ -22,7 +22,7 @@ from docjax.types import Document, Segments, Task
 class Scoring:
     """The tasks of a run's config.
 
-    `ready` holds, for each part that was looked at, the tasks that have their data.
+    `ready` maps each part that was checked to the tasks whose data are there.
     """
 
     prepared: Prepared
@@ -30,13 +30,13 @@ class Scoring:
     ready: dict[str, dict[str, Task]] = dataclasses.field(default_factory=dict)
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
-        """Metrics named `eval/TASK/METRIC`; of validation, `validation/TASK/METRIC`.
+        """Metrics named `eval/TASK/METRIC`, or `validation/TASK/METRIC` for validation.
 
-        The first call looks at the test part too, which every run ends with. A task is
-        left out with a warning if it reads labels and no document of a part has one.
+        The first call also checks the test part, because every run ends with it. A task
+        that needs labels is left out with a warning if no document of a part has one.
 
         Raises:
-          UserError: if other data of a task are missing, before anything is encoded.
+          UserError: if a task lacks other data; no document is encoded before that.
         """
         data = self.data(params)
         for name in (part, "test"):
@@ -68,14 +68,14 @@ class Scoring:
 class RunData(FileData):
     """The documents of a run, in the parts that `config.splits` names.
 
-    They are read from the run's corpus, where their tokens are.
+    Their tokens come from the run's corpus.
     """
 
     prepared: Prepared = dataclasses.field(kw_only=True)
 
     def documents(self, part: str) -> Iterator[Document]:
         rows = set(self.prepared.rows(part).tolist())
-        return (each for row, each in enumerate(self.source()) if row in rows)
+        return (document for row, document in enumerate(self.source()) if row in rows)
 
     @functools.cached_property
     def label_of(self) -> dict[str, dict[str, str]]:
@@ -103,8 +103,8 @@ class RunData(FileData):
         return {name: row for row, name in enumerate(self.prepared.corpus.ids)}
 
     def _document(self, row: int) -> Segments:
-        """A document's tokens, as many as the run's model reads."""
+        """The segments of a document that the run's model reads."""
         prepared, limits = self.prepared, self.prepared.config.limits
         frame = prepared.tokenizer.frame(limits.segment_tokens)
-        own = segments(prepared.corpus[row], prepared.cutter, frame)
-        return own.first(limits.inference_segments)
+        document = segments(prepared.corpus[row], prepared.cutter, frame)
+        return document.first(limits.inference_segments)

@@ -14,9 +14,9 @@ import numpy as np
 def growing_array(
     file: Path, dtype: type, row: tuple[int, ...] = ()
 ) -> Iterator[Callable[[np.ndarray], None]]:
-    """Opens a .npy file, for more rows than memory holds.
+    """Opens a .npy file that may hold more rows than memory.
 
-    Gives the function that appends rows.
+    Yields the function that appends rows.
     """
     rows = 0
 
@@ -33,7 +33,7 @@ def growing_array(
 
 
 def digest(facts: str, params: Any) -> str:
-    """A sha256 of some facts and of all parameters, their names and values."""
+    """The sha256 of `facts` and of the names and values of all parameters."""
     sha256 = hashlib.sha256(facts.encode())
     for path, leaf in jax.tree.leaves_with_path(params):
         sha256.update(jax.tree_util.keystr(path).encode())

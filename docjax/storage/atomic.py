@@ -1,7 +1,7 @@
 """Files that appear whole or not at all.
 
-New contents are written beside their place, synced to the disk, and renamed. Neither a
-kill, nor a power cut, nor a full disk leaves half a file under the final name.
+New contents go to a file beside the final one, which is synced to the disk and renamed.
+A kill, a power cut or a full disk never leaves half a file under the final name.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ def write_bytes(path: Path, raw: bytes) -> None:
 
 @contextlib.contextmanager
 def partial(path: Path, writer: str = "") -> Iterator[Path]:
-    """Gives a path beside `path`; the file written there is renamed to `path` at the end.
+    """Yields a path beside `path`; renames the file written there to `path` at the end.
 
     If the block raises, `path` stays as it was and the partial file is removed. A
     killed process leaves its partial file; the next writer of `path` overwrites it.
 
     Args:
-      writer: a name for this process, where several may write `path` at one time.
+      writer: a name for this process, if several may write `path` at the same time.
 
     Raises:
       OSError: if the file cannot be synced or renamed.
@@ -56,7 +56,7 @@ def rename(partial: Path, path: Path) -> None:
     """Syncs a file, or all files of a folder, and renames it to `path`.
 
     Raises:
-      OSError: if that fails, or if `path` is a folder that holds files.
+      OSError: if the sync or the rename fails, or `path` is a folder with files.
     """
     files = partial.rglob("*") if partial.is_dir() else [partial]
     for file in files:

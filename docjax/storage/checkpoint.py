@@ -1,9 +1,9 @@
 """A run directory's state: save, verify, restore.
 
-A checkpoint is written by Orbax (atomic: a killed save leaves nothing) and sealed
-by a manifest with the sha256 of each of its files. A restore verifies the manifest
-and walks back to the newest good checkpoint: a flipped bit would be restored
-silently otherwise. Damaged or unsealed checkpoints are moved to `damaged/`.
+Orbax writes a checkpoint (atomic: a killed save leaves nothing), and a manifest with
+the sha256 of each of its files seals the checkpoint. A restore verifies the manifest,
+because Orbax restores a flipped bit silently, and walks back to the newest good
+checkpoint. Damaged or unsealed checkpoints move to `damaged/`.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from docjax.storage.processes import wait
 
 @contextlib.contextmanager
 def _handlers_unchanged() -> Iterator[None]:
-    """Takes off the handler that a first message of Orbax adds to Python's logging."""
+    """Removes the handler that Orbax's first message adds to Python's logging."""
     handlers = list(root.handlers)
     try:
         yield
@@ -37,7 +37,7 @@ def _handlers_unchanged() -> Iterator[None]:
 
 
 def _orbax() -> ModuleType:
-    """Orbax, which logs while it is imported."""
+    """Imports Orbax, which logs during its import."""
     with _handlers_unchanged():
         import orbax.checkpoint
     return orbax.checkpoint
@@ -62,9 +62,9 @@ class Checkpointer:
         self._sealing: Future | None = None
 
     def save(self, step: int, params: Any, rest: Any, progress: dict) -> None:
-        """Saves in the background: parameters, the rest of the state, and JSON.
+        """Saves parameters, the rest of the state, and JSON in the background.
 
-        A good checkpoint of this step stays as it is.
+        A good checkpoint of the same step stays as it is.
         """
         self.wait()
         if (self.folder / str(step)).exists():
@@ -86,7 +86,7 @@ class Checkpointer:
         """Returns when the last save is complete and sealed.
 
         Raises:
-          UserError: if it could not be written.
+          UserError: if the save failed.
         """
         if self._sealing is not None:
             sealing, self._sealing = self._sealing, None
@@ -95,7 +95,7 @@ class Checkpointer:
             wait("checkpoint sealed")
 
     def raise_if_failed(self) -> None:
-        """Raises UserError if the save in the background has failed by now."""
+        """Raises UserError if the save in the background has already failed."""
         if self._sealing and self._sealing.done() and self._sealing.exception():
             self.wait()
 
@@ -103,13 +103,13 @@ class Checkpointer:
         """The newest good checkpoint as (params, rest, progress), or None.
 
         Args:
-          params, rest: trees of arrays or shapes that say what is expected.
+          params, rest: trees of arrays or shapes, as expected in the checkpoint.
 
         Raises:
-          UserError: if there are checkpoints and none is good.
+          UserError: if there are checkpoints but none is good.
         """
         step = newest_good(self.folder)
-        wait("checkpoints verified")  # nothing is moved while others still read it
+        wait("checkpoints verified")  # no process moves what another still reads
         self._set_aside(-1 if step is None else step)
         if step is None:
             return None
@@ -146,13 +146,13 @@ class Checkpointer:
 
 @_handlers_unchanged()
 def restore_params(run: Path, params: Any) -> Any:
-    """The parameters that a run ended with, like the tree `params`.
+    """The parameters that a run ended with, as a tree like `params`.
 
-    Those of the best step if the run selected one, of the newest good one otherwise;
-    each process has all of them, on whatever devices the run was trained.
+    They come from the best step if the run selected one, else from the newest good
+    step. Each process gets all of them, whatever devices the run was trained on.
 
     Raises:
-      UserError: if there are none, or of other shapes.
+      UserError: if the run has no checkpoint, or one with other shapes.
     """
     for folder in (run / "best", run / "checkpoints"):
         step = newest_good(folder)
@@ -162,12 +162,13 @@ def restore_params(run: Path, params: Any) -> Any:
 
 
 def _restored(folder: Path, params: Any) -> Any:
-    held = ocp.StandardCheckpointHandler().metadata(folder).tree
-    if _shapes(held) != _shapes(params):
+    saved = ocp.StandardCheckpointHandler().metadata(folder).tree
+    if _shapes(saved) != _shapes(params):
         raise UserError(
-            f"{folder}: the parameters of another encoder than config.json names"
+            f"{folder}: the parameters do not fit the encoder in config.json; restore "
+            "the run's own config.json, or train the run again"
         )
-    # Asked for as NumPy arrays, or they would go back to the devices of the training.
+    # As NumPy arrays: otherwise Orbax restores to the devices of the training.
     host = jax.tree.map(lambda array: np.empty(array.shape, array.dtype), params)
     with ocp.StandardCheckpointer() as reader:
         return jax.tree.map(jnp.asarray, reader.restore(folder, host))
@@ -178,13 +179,13 @@ def _shapes(tree: Any) -> Any:
 
 
 def newest_good(folder: Path) -> int | None:
-    """The newest step whose files are as they were written; None without any.
+    """The newest step whose files are as they were written; None if there is none.
 
-    A single checkpoint without manifest counts as none: the run was killed while it
-    saved its first.
+    A single checkpoint without a manifest does not count: the run was killed during its
+    first save.
 
     Raises:
-      UserError: if there are checkpoints and none is good.
+      UserError: if there are checkpoints but none is good.
     """
     faults = []
     names = [p.name for p in folder.glob("*") if p.name.isdigit()]
@@ -193,25 +194,25 @@ def newest_good(folder: Path) -> int | None:
         if fault is None:
             return step
         faults.append(fault)
-        logging.warning("checkpoint %d passed over: %s", step, fault)
+        logging.warning("checkpoint %d is skipped: %s", step, fault)
     if len(faults) > 1 or (faults and (folder / names[0] / MANIFEST).exists()):
         raise UserError(
             f"{folder}: none of the {len(faults)} checkpoints is good ({faults[0]}); "
-            "bring them back from a copy, or train anew in another folder"
+            "restore them from a copy, or train again in another folder"
         )
     return None
 
 
 def check(folder: Path) -> str | None:
-    """What is wrong with a checkpoint's files; None if nothing is."""
+    """The first fault of a checkpoint's files; None if there is none."""
     try:
-        found = manifest.compare(folder)
+        compared = manifest.compare(folder)
     except FileNotFoundError:
         return f"{folder} is not sealed (the run was killed while saving)"
     except ValueError:
         return f"{folder / MANIFEST} is not JSON"
-    for name in found.differing:
+    for name in compared.differing:
         return f"{folder / name} differs from what was saved"
-    for name in found.missing:
+    for name in compared.missing:
         return f"{folder / name} is missing from what was saved"
     return None

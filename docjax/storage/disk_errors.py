@@ -1,4 +1,4 @@
-"""A full, read-only or unreadable disk, told in one line."""
+"""Reports a full, read-only or unreadable disk in one line."""
 
 import contextlib
 import errno
@@ -17,8 +17,8 @@ MENDS = {
     errno.EACCES: "give this user the right to it, or name another place",
     errno.EIO: "repair the disk, or name another place",
 }
-READING = (errno.EACCES, errno.EIO)  # of reading as well as of writing
-# tokenizers and TensorStore raise errors of their own, with these words of the system.
+READING = (errno.EACCES, errno.EIO)  # reading raises these too
+# tokenizers and TensorStore raise their own errors with these texts of the system.
 TEXTS = {
     os.strerror(number): number
     for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -27,7 +27,7 @@ TEXTS = {
 
 @contextlib.contextmanager
 def in_one_line(folder: Path) -> Iterator[None]:
-    """Raises UserError in place of an error of the disk that holds `folder`.
+    """Turns an error of the disk that holds `folder` into a UserError.
 
     Raises:
       UserError: with the file, the reason, and what mends it.
@@ -37,12 +37,12 @@ def in_one_line(folder: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        found = cause(error)
-        if found is None:
+        fault = cause(error)
+        if fault is None:
             raise
         raise UserError(
-            f"{found.path or folder}: {found.line}, and run the same command again: it "
-            "goes on from what is saved"
+            f"{fault.path or folder}: {fault.line}, and run the same command again, "
+            "which continues from what is saved"
         ) from None
 
 
@@ -60,7 +60,7 @@ class Cause(NamedTuple):
 
 
 def cause(error: BaseException | None) -> Cause | None:
-    """The disk's error that an error comes from; None without one."""
+    """The disk's error that an error comes from; None if there is none."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in MENDS:
             return Cause(error.errno, error.filename)

@@ -7,7 +7,7 @@ from typing import Any
 from docjax.errors import UserError
 from docjax.storage import atomic
 
-MAX_BYTES = 1 << 24  # an index of shards has some hundred thousand
+MAX_BYTES = 1 << 24  # an index of weight shards has some hundred thousand
 
 
 def write(path: Path, value: Any) -> None:
@@ -20,10 +20,10 @@ def write(path: Path, value: Any) -> None:
 
 
 def read(path: Path, kind: type = dict) -> Any:
-    """The JSON object in a file, or with `kind` list the array.
+    """The JSON object in a file; the JSON array if `kind` is list.
 
     Raises:
-      UserError: for a missing file, or one with something else in it.
+      UserError: for a missing or unreadable file, or one with other contents.
     """
     try:
         with path.open("rb") as file:
@@ -35,11 +35,11 @@ def read(path: Path, kind: type = dict) -> Any:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     if len(raw) > MAX_BYTES:
-        raise UserError(f"{path}: longer than {MAX_BYTES:,} bytes: no config")
+        raise UserError(f"{path}: longer than {MAX_BYTES:,} bytes, so not a config")
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, kind):
-        raise UserError(f"{path}: no JSON {'array' if kind is list else 'object'}")
+        raise UserError(f"{path}: not a JSON {'array' if kind is list else 'object'}")
     return value

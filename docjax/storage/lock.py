@@ -1,8 +1,8 @@
 """The lock of a run directory: one run at a time writes there.
 
-The kernel holds the lock for the open file and releases it when the process ends, even
-by kill -9. The text of the file `RUN/lock` only says who holds the lock: what a dead
-process left there is no obstacle.
+The kernel locks the open file and releases the lock when the process ends, even by
+kill -9. The text of the file `RUN/lock` only says who holds the lock: text that a dead
+process left there blocks nobody.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ NAME = "lock"
 
 @contextlib.contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """Holds the lock of a run directory, which is made if it is missing.
+    """Holds the lock of a run directory; makes a missing directory.
 
     In a run of several processes, process 0 holds the lock for all.
 
@@ -43,7 +43,7 @@ def _take(run: Path) -> IO[str]:
     """The locked file, with this process's name in it."""
     run.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        # Neither truncated nor replaced: it may be the file that another process holds.
+        # Opens without truncating: another process may hold the lock on this file.
         file = stack.enter_context(
             open(run / NAME, "a+", encoding="utf-8", errors="replace")
         )

@@ -1,4 +1,4 @@
-"""The sha256 of every file of a folder, in a file beside them: a flipped bit is found."""
+"""A folder's manifest: the sha256 of every file, which reveals a flipped bit."""
 
 import hashlib
 import json
@@ -26,32 +26,32 @@ def seal(folder: Path) -> None:
 
 
 def compare(folder: Path) -> Comparison:
-    """What has changed since the folder was sealed; hidden files are not looked at.
+    """What has changed since the folder was sealed; hidden files do not count.
 
     Raises:
       FileNotFoundError: without a manifest.
-      UserError: if that is no JSON object.
+      UserError: if the manifest is not a JSON object.
     """
     path = folder / MANIFEST
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     expected = json_file.read(path)
-    found = _hashes(folder)
+    hashes = _hashes(folder)
     return Comparison(
         sorted(
-            name for name in found.keys() & expected if found[name] != expected[name]
+            name for name in hashes.keys() & expected if hashes[name] != expected[name]
         ),
-        sorted(expected.keys() - found),
-        sorted(found.keys() - expected),
+        sorted(expected.keys() - hashes),
+        sorted(hashes.keys() - expected),
     )
 
 
 def agrees(
     facts: Mapping[str, Any], fingerprint: str, contents: Callable[[], str | None]
 ) -> bool:
-    """Whether the corpus has this fingerprint, or else the fingerprint of the contents.
+    """Whether a corpus has this fingerprint, or else the fingerprint of its contents.
 
-    A corpus of queries knows only the first: then the contents are not read.
+    A corpus of queries has no fingerprint of contents; `contents` is not called then.
     """
     if facts["fingerprint"] == fingerprint:
         return True
@@ -62,17 +62,17 @@ def digest(file: Path) -> str | None:
     """The sha256 of a file's bytes; None if it cannot be read."""
     try:
         return _sha256(file)
-    except OSError:  # whoever reads the file says so
+    except OSError:  # the reader of the file reports the error
         return None
 
 
 def _hashes(folder: Path) -> dict[str, str]:
     names = [p.relative_to(folder) for p in sorted(folder.rglob("*")) if p.is_file()]
-    own = (MANIFEST, MANIFEST + ".partial")
+    excluded = (MANIFEST, MANIFEST + ".partial")
     return {
         name.as_posix(): _sha256(folder / name)
         for name in names
-        if name.as_posix() not in own
+        if name.as_posix() not in excluded
         if not any(part.startswith(".") for part in name.parts)
     }
 

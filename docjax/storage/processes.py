@@ -1,4 +1,4 @@
-"""How the processes of a run find each other, and where they wait."""
+"""How the processes of a run find each other and wait for each other."""
 
 import jax
 from jax.experimental import multihost_utils
@@ -7,21 +7,21 @@ from docjax.errors import UserError
 
 
 def join_cluster() -> None:
-    """Finds the cluster that this process is part of, and the other processes.
+    """Joins the cluster that this process is part of.
 
     Raises:
-      UserError: if there is none.
+      UserError: if there is no cluster.
     """
     try:
         jax.distributed.initialize()
     except ValueError as error:
         raise UserError(
-            f"--distributed: no cluster is found here ({error}); number the processes "
-            "by hand (see --help)"
+            f"--distributed: no cluster found ({error}); number the processes by "
+            "hand (see --help)"
         ) from None
 
 
 def wait(what: str) -> None:
-    """Returns when every process has come here; `what` names the place."""
+    """Returns when every process has called `wait(what)`."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(what)

@@ -1,12 +1,12 @@
 """Vectors of a large input on disk: shards that survive a kill, joined at the end.
 
     OUT              .npy, float32 [documents, width], in the order of the input
-    OUT.ids.jsonl    {"id": ...}, a line a row
-    OUT.json         what they were made of, and the counts
-    OUT.shards/      until all is done: plan.json, and of each shard NUMBER.npy and its
-                     seal NUMBER.json, which is written last
+    OUT.ids.jsonl    {"id": ...}, one line per row
+    OUT.json         the fingerprints of model and input, and the counts
+    OUT.shards/      until the shards are joined: plan.json, and for each shard
+                     NUMBER.npy and then its seal NUMBER.json
 
-Processes may share the folder; a lock lets one at a time plan or join.
+Processes may share the folder; a lock lets one process at a time plan or join.
 """
 
 import contextlib
@@ -36,9 +36,9 @@ MADE_FROM = ("format", "model", "fingerprint", "contents")
 class Shards:
     """The files of one output.
 
-    model, fingerprint, contents: fingerprints of what the output is made from: of the
-    model, of the input's names, sizes and times, and of the input's contents, which are
-    compared where the times differ.
+    `model` is the fingerprint of the model, `fingerprint` that of the input's names,
+    sizes and times, and `contents` that of the input's contents, which decides if
+    `fingerprint` differs.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Shards:
             try:
                 yield
             finally:
-                if not (self.folder / "plan.json").exists():  # nothing was begun
+                if not (self.folder / "plan.json").exists():  # nothing was planned
                     shutil.rmtree(self.folder, ignore_errors=True)
 
     def _lock(self) -> IO[str]:
-        """The lock, held; whoever had it may have removed it, and another made it."""
+        """Takes the lock; tries again if its last holder has removed the file."""
         path = self.folder / "lock"
         while True:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -78,47 +78,47 @@ class Shards:
                     return lock
 
     def complete(self) -> dict[str, Any] | None:
-        """The counts of a complete output; None if it is not there, or not whole.
+        """The counts of a complete output; None if the output is missing or damaged.
 
         Raises:
-          UserError: if there is one of another input or model.
+          UserError: if the output was made from another input or model.
         """
         if not self.output.exists():
             return None
         facts = _read(self.facts)
         if facts is None:
             raise UserError(
-                f"{self.output} is there already, and no {self.facts.name} says of "
-                "what: name another --output, or delete it"
+                f"{self.output} is there already, but {self.facts.name}, which says "
+                "what it was made from, is not; name another --output, or delete it"
             )
         self._check(facts, self.output)
         if not self._whole(facts["counts"]):
-            logging.warning("%s: not as it was written, made anew", self.output)
+            logging.warning("%s is not as written and is made again", self.output)
             return None
         shutil.rmtree(self.folder, ignore_errors=True)
         return facts["counts"]
 
     def plan(self, survey: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What `survey` found when this was begun: `documents` of each shard, and more.
+        """The plan from `survey` at the first start: `documents` per shard, and more.
 
         Raises:
-          UserError: if it was begun with another input or model.
+          UserError: if the first start had another input or model.
         """
         plan = _read(self.folder / "plan.json")
         if plan is not None:
             self._check(plan, self.folder)
             return plan
-        for rest in self.folder.glob("[0-9]*"):
-            rest.unlink()
-        made = (FORMAT, self._model, self._fingerprint(), self._contents())
-        plan = dict(zip(MADE_FROM, made, strict=True)) | survey()
+        for stale in self.folder.glob("[0-9]*"):
+            stale.unlink()
+        sources = (FORMAT, self._model, self._fingerprint(), self._contents())
+        plan = dict(zip(MADE_FROM, sources, strict=True)) | survey()
         _write(self.folder / "plan.json", json.dumps(plan).encode())
         return plan
 
     def write(
         self, number: int, vectors: np.ndarray, ids: list[str], counts: dict[str, int]
     ) -> None:
-        """One shard, and then its seal."""
+        """Writes one shard, and then its seal."""
         raw = io.BytesIO()
         np.save(raw, vectors)
         seal = {"ids": ids, "counts": counts}
@@ -127,24 +127,24 @@ class Shards:
         _write(self._path(number, "json"), json.dumps(seal).encode())
 
     def read(self, number: int) -> tuple[np.ndarray, dict[str, Any]] | None:
-        """A shard's vectors and its seal; None if it is not there as it was written."""
+        """A shard's vectors and its seal; None if the shard is missing or damaged."""
         seal = _read(self._path(number, "json"))
         try:
             raw = self._path(number, "npy").read_bytes()
         except FileNotFoundError:
             return None
-        if seal is None:  # killed before it was sealed
+        if seal is None:  # its writer was killed before the seal
             return None
         if seal.pop("sha256", None) != _sha256(raw, seal):
-            logging.warning("%s: damaged, not used", self._path(number, "npy"))
+            logging.warning("%s is damaged and is not used", self._path(number, "npy"))
             return None
         return np.load(io.BytesIO(raw), allow_pickle=False), seal
 
     def join(self, plan: dict[str, Any]) -> dict[str, Any] | None:
-        """Makes the output of all shards; gives its counts. None if some are missing.
+        """Joins all shards and returns the counts; None if shards are missing.
 
         Raises:
-          UserError: for a damaged shard, and if the input has changed on the way.
+          UserError: for a damaged shard, or if the input has changed meanwhile.
         """
         self._check(plan, self.folder)
         numbers = range(len(plan["documents"]))
@@ -152,7 +152,7 @@ class Shards:
         if missing:
             logging.warning(
                 "this part is done; %d of %d shards are still missing, and the process "
-                "that writes the last one joins all",
+                "that writes the last shard joins all shards",
                 len(missing),
                 len(numbers),
             )
@@ -164,11 +164,11 @@ class Shards:
                 vectors, seal = self._good(number)
                 append(vectors, seal["ids"])
                 counts.update(seal["counts"])
-            found = {"width": width, **counts, "left_out": plan["left_out"]}
-            facts = {name: plan[name] for name in MADE_FROM} | {"counts": found}
+            counted = {"width": width, **counts, "left_out": plan["left_out"]}
+            facts = {name: plan[name] for name in MADE_FROM} | {"counts": counted}
             _write(self.facts, json.dumps(facts).encode())
-        shutil.rmtree(self.folder, ignore_errors=True)  # another may wait for the lock
-        return found
+        shutil.rmtree(self.folder, ignore_errors=True)  # others may await the lock
+        return counted
 
     def _whole(self, counts: dict[str, Any]) -> bool:
         """Whether the output has all its rows and ids."""
@@ -183,17 +183,17 @@ class Shards:
         return rows.shape == (documents, counts["width"]) and ids == documents
 
     def _good(self, number: int) -> tuple[np.ndarray, dict[str, Any]]:
-        found = self.read(number)
-        if found is None:
+        shard = self.read(number)
+        if shard is None:
             self._path(number, "json").unlink(missing_ok=True)
             raise UserError(
-                f"{self._path(number, 'npy')} is not as it was written: run the same "
-                "command again, and it is encoded anew"
+                f"{self._path(number, 'npy')} is not as it was written; run the same "
+                "command again to encode this shard again"
             )
-        return found
+        return shard
 
     def _check(self, facts: dict[str, Any], where: Path) -> None:
-        """Raises UserError if `facts` say another input or model than ours."""
+        """Raises UserError if `facts` name another input, model or format."""
         wrong = None
         if facts.get("format") != FORMAT:
             wrong = "by another version of docjax"
@@ -203,8 +203,8 @@ class Shards:
             wrong = "of other documents"
         if wrong:
             raise UserError(
-                f"{where} was made {wrong}: bring that back, name another --output, or "
-                f"delete {where} to begin anew"
+                f"{where} was made {wrong}; use the original again, name another "
+                f"--output, or delete {where} to start again"
             )
 
     def _path(self, number: int, end: str) -> Path:
@@ -215,9 +215,9 @@ class Shards:
 def rows_and_ids(
     output: Path, width: int
 ) -> Iterator[Callable[[np.ndarray, Iterable[str]], None]]:
-    """Gives the function that appends rows of OUT, and their ids.
+    """Yields the function that appends rows to OUT, and their ids to OUT.ids.jsonl.
 
-    Both files appear at the end, or nothing is left of them.
+    Both files appear at the end, or neither does.
     """
     ids = beside(output, "ids.jsonl")
     with (
@@ -227,26 +227,26 @@ def rows_and_ids(
         open(partial_ids, "w", encoding="utf-8") as lines,
     ):
 
-        def both(vectors: np.ndarray, names: Iterable[str]) -> None:
+        def append_with_ids(vectors: np.ndarray, names: Iterable[str]) -> None:
             append(vectors)
             records = ({"id": name} for name in names)
             lines.writelines(json.dumps(record) + "\n" for record in records)
 
-        yield both
+        yield append_with_ids
 
 
 def beside(output: Path, end: str) -> Path:
-    """The file that lies beside an output under its name and another end."""
+    """The path OUTPUT.END, beside the output."""
     return output.with_name(f"{output.name}.{end}")
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None without one."""
+    """The JSON object in a file; None if there is none."""
     try:
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _write(path: Path, raw: bytes) -> None:
@@ -257,6 +257,6 @@ def _write(path: Path, raw: bytes) -> None:
 
 
 def _sha256(raw: bytes, seal: dict[str, Any]) -> str:
-    found = hashlib.sha256(raw)
-    found.update(json.dumps([seal.get("ids"), seal.get("counts")]).encode())
-    return found.hexdigest()
+    sha256 = hashlib.sha256(raw)
+    sha256.update(json.dumps([seal.get("ids"), seal.get("counts")]).encode())
+    return sha256.hexdigest()

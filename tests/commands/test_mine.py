@@ -120,12 +120,15 @@ def test_a_run_gives_its_training_documents_with_their_queries(
 def test_mistakes_are_one_line(capsys, folder, run, tiny, tmp_path, begun):
     bare = begun(["a text without a query", "and another one of those"])
     for arguments, message in (
-        (("bm25",), "--data is missing: bm25 is no run"),
-        ((tiny,), "is no run, so it has no documents"),
+        (("bm25",), "--data is missing: bm25 is not a run"),
+        ((tiny,), "is not a run, so it has no documents"),
         (("bm25", "--data", tmp_path), "0 files are called queries.jsonl"),
         (("no", "--data", folder), "no"),
-        (("bm25", "--data", folder, "--top", 0), "--top 0: at least 1"),
-        ((bare,), 'none of its training documents has a "query"'),
+        (
+            ("bm25", "--data", folder, "--top", 0),
+            "--top 0 is too small; give at least 1",
+        ),
+        ((bare,), 'no training document has a "query"'),
     ):
         code, out, err = mine(capsys, tmp_path / "out.jsonl", *arguments)
         assert (code, out) == (2, "") and not (tmp_path / "out.jsonl").exists()

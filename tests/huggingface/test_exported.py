@@ -189,7 +189,7 @@ EXPORTED = {
     ),
     "another shape": (
         change("docjax.json", "encoder", "segment", "hidden", to=17),
-        r"has shape \[16\], docjax.json asks for \[17\]",
+        r"has shape \[16\], but docjax.json asks for \[17\]",
     ),
     "another number of layers": (
         change("docjax.json", "encoder", "document", "layers", to=3),
@@ -201,7 +201,7 @@ EXPORTED = {
     ),
     "huge segments": (
         change("docjax.json", "limits", "segment_tokens", to=2**40),
-        "limits.segment_tokens 1099511627776 is no number from 1 to 1,048,576",
+        "limits.segment_tokens 1099511627776 is not a whole number from 1 to 1,048,576",
     ),
     "a limit that is none": (
         change("docjax.json", "limits", "segment_tokens", to="many"),
@@ -220,8 +220,8 @@ EXPORTED = {
 }
 # In an exported folder as someone has left it.
 CHANGED = {
-    "a pickle": (pickled, "pytorch_model.bin is no file of the export"),
-    "code": (code, "modeling_evil.py is no file of the export"),
+    "a pickle": (pickled, "pytorch_model.bin is not a file of the export"),
+    "code": (code, "modeling_evil.py is not a file of the export"),
     "an auto_map": (auto_map, "config.json differs from what was exported"),
     "foreign modules": (foreign_modules, "modules.json differs"),
     "no manifest": (lacks("manifest.json"), "manifest.json: no such file"),
@@ -385,7 +385,7 @@ def test_training_cannot_begin_with_an_export_of_word_vectors(folder, tmp_path):
     words = {"fn": "docjax.encoders.word_average.WordAverage", "vocabulary": 270}
     change("docjax.json", "encoder", "segment", to=words)(folder, tmp_path)
     manifest.seal(folder)
-    with pytest.raises(UserError, match="WordAverage is no transformer") as error:
+    with pytest.raises(UserError, match="WordAverage is not a transformer") as error:
         huggingface.load(folder)
     assert "\n" not in str(error.value)
 

@@ -334,7 +334,7 @@ def test_broken_and_missing_files_are_user_errors(tmp_path):
         ("cut", lambda f: (f / weights).write_bytes(b"\x10" * 40), "not readable"),
         ("none", lambda f: (f / weights).unlink(), "no model.safetensors"),
         ("json", lambda f: (f / "config.json").write_text("{"), "not JSON"),
-        ("list", lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
+        ("list", lambda f: (f / "config.json").write_text("[]"), "not a JSON object"),
         ("deep", lambda f: (f / "config.json").write_text("[" * 10**6), "not JSON"),
         ("long", lambda f: (f / "config.json").write_text(" " * 2**25), "longer than"),
         ("code", lambda f: (f / "modeling_x.py").write_text("exit()"), "own code"),
@@ -501,7 +501,10 @@ def test_small_letters_are_asked_for(tmp_path):
         ("no object", "module no object is not supported"),
         (dict(type="sentence_transformers.models.Pooling", path="../.."), "'../..'"),
         (dict(type="sentence_transformers.models.Pooling", path=7), "path 7"),
-        (dict(type="sentence_transformers.models.Pooling", path="a\0"), "is no folder"),
+        (
+            dict(type="sentence_transformers.models.Pooling", path="a\0"),
+            "is not a folder",
+        ),
         (
             dict(type="sentence_transformers.models.Pooling", path="1_Pooling"),
             r"1_Pooling/config.json: no such file",

@@ -242,7 +242,7 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "segments": (POPEN, "subprocess.Popen"),
     "encoder.head": (POPEN, "subprocess.Popen"),
     "encoder.segment.width": (2**40, "encoder.segment.width is 1099511627776, not"),
-    "encoder.segment.vocabulary": (2**30, "parameters of another encoder"),
+    "encoder.segment.vocabulary": (2**30, "parameters do not fit the encoder"),
     "encoder.segment.layers": (10**9, "encoder.segment.layers is 1000000000, not"),
     "encoder.document": ("none", "document 'none' is not a part"),
     "encoder": (dict(fn="docjax.encoders.pooling.Mean"), "not a DocumentEncoder"),
@@ -254,7 +254,7 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
         dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
         "similarity 'euclid' is none of cosine, dot",
     ),
-    "limits": (None, "limits.segment_tokens 0 is no number"),
+    "limits": (None, "limits.segment_tokens 0 is not a whole number"),
 }
 
 
@@ -285,7 +285,7 @@ def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     for text, words in (
         ("[" * 10**6, "not JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ("{}", "has no encoder"),
     ):
         (tmp_path / "run/config.json").write_text(text)

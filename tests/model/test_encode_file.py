@@ -219,11 +219,11 @@ def test_another_input_or_model_is_refused_before_and_after_the_end(
     output = tmp_path / "out.npy"
     for processes, place in ((2, "out.npy.shards was made"), (1, "out.npy was made")):
         encode.encode_file(model, str(copy), output, processes=processes)
-        with pytest.raises(UserError, match=f"{place} with another model: .*delete"):
+        with pytest.raises(UserError, match=f"{place} with another model; .*delete"):
             encode.encode_file(other, str(copy), output)
         original = copy.read_bytes()
         copy.write_bytes(original.replace(b"mother", b"father"))
-        with pytest.raises(UserError, match=f"{place} of other documents: .*delete"):
+        with pytest.raises(UserError, match=f"{place} of other documents; .*delete"):
             encode.encode_file(model, str(copy), output)
         copy.write_bytes(original)  # at another time, but the same
     assert encode.encode_file(model, str(copy), output)["documents"] == COUNT
@@ -356,7 +356,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path, monkeypatch):
         (("no-model", corpus, "--output", "."), "--output '.': no file"),
         (("no-model", "-", "--output", tmp_path), f"--output '{tmp_path}': no file"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--process", 1), "from 0 to 0"),
-        ((tiny, "-", "--output", tmp_path / "a.npy", "--processes", 2), "are files"),
+        ((tiny, "-", "--output", tmp_path / "a.npy", "--processes", 2), "name files"),
         ((tiny, corpus, "--output", tmp_path / "a.npy", "--distributed"), "by hand"),
         ((tiny, tmp_path / "pipe", "--output", tmp_path / "a.npy"), "a stream"),
     ]

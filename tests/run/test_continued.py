@@ -49,9 +49,11 @@ def test_the_head_gets_the_classes_of_the_documents():
     assert filled.encoder.keywords["head"]["classes"] == 3
     assert filled.labels == ("a", "b", "c")
     assert continued.fill_classes(filled, ["a", "b", "c"]) == filled
-    with pytest.raises(UserError, match="the head has 3 classes, the documents 2 lab"):
+    with pytest.raises(
+        UserError, match="has 3 classes, but the documents have 2 labels"
+    ):
         continued.fill_classes(filled, ["a", "b"])
-    with pytest.raises(UserError, match="at least 2 are needed"):
+    with pytest.raises(UserError, match="at least 2 labels are needed"):
         continued.fill_classes(fields.resolve(CLASSIFIER), ["a"])
 
 
@@ -81,7 +83,7 @@ def test_a_named_tokenizer_leaves_the_vocabulary(change):
 
 def test_a_run_to_compare_with_must_be_there(tmp_path):
     config = fields.resolve(SMOKE | {"report": {"compare": [str(tmp_path)]}})
-    with pytest.raises(UserError, match="no run is there, train it first"):
+    with pytest.raises(UserError, match="no run is there; train it first"):
         continued.check_compared(config)
     (tmp_path / "metrics.jsonl").write_text("")
     continued.check_compared(config)

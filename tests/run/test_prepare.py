@@ -210,7 +210,7 @@ def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path)
     assert own == (run / "tokenizer.json").read_bytes()
     assert initial_params(prepared.config, prepared.encoder)["segment"]
     begun.tokenizer.path = str(minilm)
-    with pytest.raises(UserError, match="is not that of init"):
+    with pytest.raises(UserError, match="is not the tokenizer of init"):
         prepare(begun, tmp_path / "another")
 
 
@@ -238,7 +238,7 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
 
 
 def test_a_workdir_that_is_a_file_is_named(corpus, tmp_path):
-    with pytest.raises(UserError, match="--workdir .*: File exists"):
+    with pytest.raises(UserError, match="--workdir .*cannot be made .File exists"):
         prepare(config(corpus), corpus)
 
 

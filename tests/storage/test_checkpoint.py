@@ -178,7 +178,7 @@ def test_with_none_good_the_error_names_a_file_and_the_mend(run):
         text = str(error.value)
         assert "none of the 2 checkpoints is good" in text and "\n" not in text
         assert f"{broken[1]} differs from what was saved" in text
-        assert "bring them back from a copy, or train anew" in text
+        assert "restore them from a copy, or train again" in text
     assert len(files(run)) > 10  # nothing was thrown away
 
 
