@@ -244,9 +244,9 @@ def _training_flags() -> list[str]:
     """The flags of the command that trains: the present flags without --mode."""
     kept, arguments = [], iter(sys.argv[1:])
     for argument in arguments:
-        if argument.lstrip("-") == "mode":
+        if argument in ("-mode", "--mode"):
             next(arguments, None)
-        elif not argument.lstrip("-").startswith("mode="):
+        elif not argument.startswith(("-mode=", "--mode=")):
             kept.append(argument)
     return kept
 

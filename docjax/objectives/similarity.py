@@ -17,7 +17,7 @@ def similarity_of(objective: Any) -> str:
     try:
         fn = named.resolve(objective.get("fn"), ("docjax.objectives.",))
     except UserError:  # a user's function, which encoding does not import
-        return "cosine"
+        return objective.get("similarity", "cosine")
     parameter = inspect.signature(fn).parameters.get("similarity")
     if parameter is None:
         return "cosine"
