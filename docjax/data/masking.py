@@ -1,8 +1,8 @@
 """Chooses the tokens that a model predicts, and the tokens that it reads instead.
 
 Masked language modelling as in BERT (Devlin et al. 2019, 3.1): a fixed share of a
-segment's tokens is chosen. Most of these become the mask token, some another token, some
-stay. Special tokens are never chosen.
+segment's tokens is chosen. Most of these become the mask token, some become another
+token, some stay. Special tokens are never chosen.
 """
 
 import dataclasses

@@ -66,8 +66,8 @@ def groups(
 ) -> list[Group]:
     """Puts segments of these lengths into micro-batches, longest first.
 
-    `height(number, width, remaining)` is the number of rows of micro-batch `number`. The
-    last micro-batch may have unused rows. No length may be above the last width.
+    `height(number, width, remaining)` is the number of rows of micro-batch `number`.
+    The last micro-batch may have unused rows. No length may be above the last width.
     """
     order = np.argsort(-lengths, kind="stable")
     chosen_groups, start = [], 0
