@@ -147,7 +147,7 @@ def check_fits(tokenizer: Tokenizer, vocabulary: int, loaded: bool = False) -> N
         raise UserError(
             f"the tokenizer has {tokenizer.vocabulary:,} tokens, the encoder's word "
             f"table has {vocabulary:,} rows: they are not of one model; take the "
-            "tokenizer of the folder that the weights come from, or set the encoder's vocabulary"
+            "tokenizer of the weights' folder, or set the encoder's vocabulary"
         )
 
 

@@ -122,8 +122,8 @@ class Rewritten(WordViews):
         if missing == len(trained):
             raise UserError(
                 f"{self.path}: none of its {len(rewritten)} texts has a known word and "
-                f"the id of a document; its first id is {rewritten.ids[0]!r}, a document "
-                f"has {corpus.ids[0]!r}: give each text the id of its document"
+                f"the id of a document; its first id is {rewritten.ids[0]!r}, a "
+                f"document has {corpus.ids[0]!r}: give texts the ids of documents"
             )
         if missing:
             logging.warning(
@@ -157,7 +157,7 @@ class Found(WordViews):
         return units, _joined(parts) if parts else units
 
     def _of(self, units: Units, start: int, end: int) -> Units:
-        """The rewritten text of the document with these units, or the units themselves."""
+        """The rewritten text of the document with these units, or else the units."""
         number = units.documents[start]
         if self.rows[number] >= 0:
             text = self.texts[int(self.rows[number])]

@@ -51,7 +51,7 @@ def test_the_head_gets_the_classes_of_the_documents():
     assert continued.fill_classes(filled, ["a", "b", "c"]) == filled
     with pytest.raises(UserError, match="the head has 3 classes, the documents 2 lab"):
         continued.fill_classes(filled, ["a", "b"])
-    with pytest.raises(UserError, match="at least 2 are needed"):
+    with pytest.raises(UserError, match="it needs 2 or more"):
         continued.fill_classes(fields.resolve(CLASSIFIER), ["a"])
 
 
