@@ -41,7 +41,7 @@ def joined(
 def chunks(
     lengths: Sequence[int], sections: Sequence[int], room: int
 ) -> Iterator[Span]:
-    """Each section in consecutive spans of `room` tokens, the last one shorter."""
+    """Each section in consecutive spans of `room` tokens; the last span may be shorter."""
     same = lambda group, unit: group[2] == unit[2]
     return _split(_grouped(_units(lengths, sections), same), room)
 

@@ -106,8 +106,8 @@ class Documents:
 class Pairs:
     """Pairs of similar documents, from a table of split, source, target and label.
 
-    If any pair calls a document of the batch similar to a row's document, it is not a
-    negative of that row.
+    A document of the batch is not a negative of a row if any pair calls the document
+    similar to the row's document.
     """
 
     path: str | None = None
@@ -180,7 +180,7 @@ class Pairs:
 
 
 def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Related:
-    """The relation of documents of which either links to the other.
+    """The relation of two documents if either links to the other.
 
     Raises:
       UserError: if none of the documents links to another.

@@ -138,7 +138,7 @@ def _read(name: str, folder: str | None, read: Callable[[Any], Any]) -> Any:
     import nltk
 
     if folder is not None:
-        folder = str(Path(folder).absolute())  # NLTK's tagger needs it so
+        folder = str(Path(folder).absolute())  # NLTK's tagger needs this
         if folder not in nltk.data.path:
             nltk.data.path.insert(0, folder)  # NLTK reads only from here
     resource = RESOURCES[name]

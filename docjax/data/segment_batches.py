@@ -58,7 +58,7 @@ class Reader:
             for kind in (self.views.kinds if slot == DOCUMENT else (slot,))
         )
 
-    def by_view(
+    def read(
         self, slots: tuple[str, ...], rows: Int[np.ndarray, " s"], epoch: int
     ) -> tuple[list[Segments], int]:
         """The segments of all views of one example, and the tokens left out by `most`.

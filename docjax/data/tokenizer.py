@@ -23,7 +23,7 @@ from docjax.storage import atomic
 from docjax.types import Frame
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
-FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # any one
+FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # any of these
 SPARE_ROWS = 1024  # a model may round its table up by as many rows
 
 

@@ -42,7 +42,7 @@ def check_labels(data: TaskData, *parts: str) -> None:
 
 
 def check(train: Embeddings, test: Embeddings) -> None:
-    """Raises UserError unless both parts have labels and finite, equally wide vectors."""
+    """Raises UserError for missing labels, non-finite vectors or different widths."""
     for part, embeddings in (("train", train), ("test", test)):
         check_part(part, embeddings)
     widths = train.vectors.shape[1], test.vectors.shape[1]

@@ -1,4 +1,4 @@
-"""How well is a label read off the vector when few documents have one?"""
+"""How well does a probe read labels off vectors when few documents have labels?"""
 
 import dataclasses
 

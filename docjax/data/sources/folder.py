@@ -26,7 +26,7 @@ def folder(
     """The files under `path` as documents, in the order of their names.
 
     `LABEL/file` gives the label, `SPLIT/file` the split, and `SPLIT/LABEL/file` both,
-    where a split is "train", "test" and the like, or a name that ends in one
+    where a split is "train", "test" and the like, or a name that ends in it
     ("20news-bydate-train"). Deeper folders make one label ("rec/autos"); "unsup" and
     "unlabeled" in a split mean no label. The id is the path below `path`. Hidden files
     are left out.

@@ -80,7 +80,7 @@ def _table(path: str, split: str, revision: str | None) -> Any:
     try:
         if file.is_file():
             if file.suffix not in READERS:
-                raise UserError(f"{path}: no file of {', '.join(READERS)}; convert it")
+                raise UserError(f"{path}: not a file of {', '.join(READERS)}")
             kind, files = READERS[file.suffix], {split: str(file)}
             return datasets.load_dataset(kind, data_files=files, split=split)
         if (file / "dataset_dict.json").exists() or (file / "state.json").exists():
