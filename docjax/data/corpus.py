@@ -1,4 +1,4 @@
-"""A corpus: the units of all documents as tokens, in a folder that is read from disk."""
+"""A corpus: the units of all documents as tokens, in a folder on disk."""
 
 import copy
 import dataclasses

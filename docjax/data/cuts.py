@@ -3,9 +3,9 @@
 `docjax export` copies this file into its folders, so that sentence-transformers
 cuts documents as docjax does; docjax calls it through `segments.py`.
 
-The units lie one after the other in one list of tokens. A segment is a span of that list:
-(first token, end, section). No span is longer than `room`, and no token is lost. Units
-without any token give one empty span.
+The units lie one after the other in one list of tokens. A segment is a span of that
+list: (first token, end, section). No span is longer than `room`, and no token is lost.
+Units without any token give one empty span.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ def joined(
 def chunks(
     lengths: Sequence[int], sections: Sequence[int], room: int
 ) -> Iterator[Span]:
-    """Each section in consecutive spans of `room` tokens; the last span may be shorter."""
+    """Each section in consecutive spans of `room` tokens; the last may be shorter."""
     same = lambda group, unit: group[2] == unit[2]
     return _split(_grouped(_units(lengths, sections), same), room)
 

@@ -70,14 +70,14 @@ def groups(
     The last micro-batch may have unused rows. No length may be above the last width.
     """
     order = np.argsort(-lengths, kind="stable")
-    chosen_groups, start = [], 0
+    grouped, start = [], 0
     while start < len(order):
         longest = lengths[order[start]]
         width = next(width for width in widths if width >= longest)
-        rows = height(len(chosen_groups), width, len(order) - start)
-        chosen_groups.append(Group(order[start : start + rows], rows, width))
+        rows = height(len(grouped), width, len(order) - start)
+        grouped.append(Group(order[start : start + rows], rows, width))
         start += rows
-    return chosen_groups
+    return grouped
 
 
 def filled(group: Group, pieces: Sequence[np.ndarray], fill: int = 0) -> np.ndarray:
@@ -100,9 +100,9 @@ def microbatches(
     pieces = split(views)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
     places = np.concatenate([view.places for view in views])
-    chosen_groups = groups(lengths, height, widths)
-    batches = [microbatch(group, pieces, lengths, places) for group in chosen_groups]
-    return batches, rows_of(chosen_groups, len(pieces))
+    grouped = groups(lengths, height, widths)
+    batches = [microbatch(group, pieces, lengths, places) for group in grouped]
+    return batches, rows_of(grouped, len(pieces))
 
 
 def split(views: Sequence[Segments]) -> list[np.ndarray]:
@@ -127,10 +127,10 @@ def microbatch(
     return Microbatch(filled(group, pieces), real, at)
 
 
-def rows_of(chosen_groups: Sequence[Group], count: int) -> Int[np.ndarray, " n"]:
+def rows_of(grouped: Sequence[Group], count: int) -> Int[np.ndarray, " n"]:
     """The row of each of `count` segments in the micro-batches laid end to end."""
     rows, start = np.empty(count, np.int64), 0
-    for group in chosen_groups:
+    for group in grouped:
         rows[group.chosen] = start + np.arange(len(group.chosen))
         start += group.rows
     return rows

@@ -112,15 +112,15 @@ def _microbatches(
         pieces = split(tower_views)
         lengths = np.array([len(piece) for piece in pieces], np.int32)
         places = np.concatenate([view.places for view in tower_views])
-        chosen_groups = groups(
+        grouped = groups(
             lengths, lambda *_: layout.rows, (*layout.widths, layout.limit)
         )
-        micro += [microbatch(group, pieces, lengths, places) for group in chosen_groups]
-        towers += [int(tower)] * len(chosen_groups)
-        rows[of_segment == tower] = start + rows_of(chosen_groups, len(pieces))
-        start += layout.rows * len(chosen_groups)
+        micro += [microbatch(group, pieces, lengths, places) for group in grouped]
+        towers += [int(tower)] * len(grouped)
+        rows[of_segment == tower] = start + rows_of(grouped, len(pieces))
+        start += layout.rows * len(grouped)
         if masking is not None:
-            masked += masking(tower_views, chosen_groups, generator)
+            masked += masking(tower_views, grouped, generator)
     return _Read(micro, towers, masked, rows)
 
 

@@ -33,9 +33,7 @@ class Blocks(NamedTuple):
     """
 
     words: Int[np.ndarray, "r i n"]  # 0 between documents and after the last
-    estimates: Int[
-        np.ndarray, "r i n"
-    ]  # s times a word's document, plus a draw below s
+    estimates: Int[np.ndarray, "r i n"]  # s * document of the word + a draw below s
     drawn: Int[np.ndarray, "r p s"]  # words drawn for each document of a block
     noise: Int[np.ndarray, "r i k"]
     windows: Int[np.ndarray, " r"]  # the number of each block's window

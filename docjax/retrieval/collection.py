@@ -139,8 +139,8 @@ def _qrels_files(folder: Path) -> dict[str, Path]:
     for file in sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}")):
         if file.stem in files:
             raise UserError(
-                f"{file.parent}: {files[file.stem].name} and {file.name} judge the same "
-                "split: remove one file"
+                f"{file.parent}: {files[file.stem].name} and {file.name} judge the "
+                "same split: remove one file"
             )
         files[file.stem] = file
     return files

@@ -79,7 +79,7 @@ class JudgedQueries:
         """
         texts, qrels = self._judged(known.source)
         rows = {name: row for row, name in enumerate(known.corpus.ids)}
-        query_rows = {name: row for row, name in enumerate(known.queries.ids)}
+        numbers = {name: row for row, name in enumerate(known.queries.ids)}
         trained = set(known.documents.tolist())
         if self.path is None:
             texts = {name: texts[name] for name in texts if rows[name] in trained}
@@ -100,13 +100,10 @@ class JudgedQueries:
             )
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
         examples = np.array(
-            [
-                (query_rows[query], row, *drawn[i])
-                for i, (query, row) in enumerate(pairs)
-            ]
+            [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
         )
         related = partial(
-            _answers, {query_rows[q]: relevant for q, relevant in answers.items()}
+            _answers, {numbers[q]: relevant for q, relevant in answers.items()}
         )
         labels = known.labels[examples[:, 1]]
         return Examples(self.kinds, examples, labels, related)
@@ -145,12 +142,10 @@ class JudgedQueries:
         pool = np.array(sorted(trained))
         drawn = np.empty((len(pairs), self.each), int)
         for i, (query, row) in enumerate(pairs):
-            candidates = [rows[name] for name in mined.get(query, ())[:TOP]]
-            candidates = [
-                candidate for candidate in candidates if candidate in trained
-            ] or pool
+            ranked = [rows[name] for name in mined.get(query, ())[:TOP]]
+            ranked = [number for number in ranked if number in trained] or pool
             drawn[i] = generator.choice(
-                candidates, self.each, replace=len(candidates) < self.each
+                ranked, self.each, replace=len(ranked) < self.each
             )
         return drawn
 

@@ -16,7 +16,7 @@ class NoLabels(UserError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelledVectors:
-    """Data for tasks that read only labels and vectors, made by other programs."""
+    """Data for tasks that read only labels and vectors, made outside docjax."""
 
     parts: Mapping[str, Embeddings]
     similarity: str = "cosine"

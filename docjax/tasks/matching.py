@@ -64,12 +64,10 @@ class Matching:
             pairs = read_pairs(Path(self.path))
             tuning, scored = splits_of(pairs, part)
             return pairs[tuning], pairs[scored]
-        tuning_parts = [name for name in ("validation", "train") if name != part]
-        tuning = next(
-            filter(None, (self._linked(data, name) for name in tuning_parts)), []
-        )
+        names = [name for name in ("validation", "train") if name != part]
+        tuning = next(filter(None, (self._linked(data, name) for name in names)), [])
         scored = self._linked(data, part)
-        for name, linked in ((part, scored), (" or ".join(tuning_parts), tuning)):
+        for name, linked in ((part, scored), (" or ".join(names), tuning)):
             if not linked:
                 raise UserError(
                     f"no two {name} documents have a link between them: give the "

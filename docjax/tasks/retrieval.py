@@ -30,8 +30,8 @@ class Retrieval:
     """`retrieval` from a collection, or from the documents of a part.
 
     Attributes:
-      path: a folder in BEIR's layout (`docjax.retrieval.collection`). The part "test"
-        scores its test queries, "validation" scores the queries of another split.
+      path: a folder in BEIR's layout (`docjax.retrieval.collection`). For the part
+        "test", its test queries are scored; for "validation", those of another split.
         None: every document of the part with a `query` gives one query. The candidates
         are all documents of the part. The document itself is relevant with grade 2,
         the candidates that it links to with grade 1.

@@ -127,8 +127,8 @@ class Rewritten(WordViews):
             )
         if missing:
             logging.warning(
-                "%d of %d documents have no rewritten text with a known word: they stay "
-                "as they are",
+                "%d of %d documents have no rewritten text with a known word: they "
+                "stay as they are",
                 missing,
                 len(trained),
             )

@@ -1,4 +1,4 @@
-"""Documents from Hugging Face `datasets`, a package that is not installed by default."""
+"""Documents from Hugging Face `datasets`, which is not installed by default."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

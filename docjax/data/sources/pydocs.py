@@ -240,21 +240,17 @@ class _Links:
     def _find(self, name: str, reference: str) -> str | None:
         """The document called `reference`; of several, the nearest to `name`."""
         *place, title = _public(reference).split(".") or [""]
-        candidates = [
-            candidate
-            for candidate in self._by_title.get(title, ())
-            if all(part in candidate.split(".") for part in place)
+        paths = [
+            path
+            for path in self._by_title.get(title, ())
+            if all(part in path.split(".") for part in place)
         ]
         package = name.partition(".")[0]
         if not place:  # a bare name means an object of the same package
-            candidates = [
-                candidate
-                for candidate in candidates
-                if candidate.partition(".")[0] == package
-            ]
+            paths = [path for path in paths if path.partition(".")[0] == package]
         return min(
-            candidates,
-            key=lambda candidate: (-_common(candidate, name), candidate),
+            paths,
+            key=lambda path: (-_common(path, name), path),
             default=None,
         )
 

@@ -85,8 +85,8 @@ def _prepare(builder: library.core.DatasetBuilder) -> None:
 def _check(builder: library.core.DatasetBuilder, name: str) -> None:
     if not builder.info.splits:
         raise UserError(
-            f"dataset {name!r} is not prepared in {builder.data_path}: name its data_dir, "
-            "or let download=True fetch it"
+            f"dataset {name!r} is not prepared in {builder.data_path}: name its "
+            "data_dir, or let download=True fetch it"
         )
     file_format = builder.info.file_format
     if file_format != library.core.FileFormat.ARRAY_RECORD:
