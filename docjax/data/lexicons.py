@@ -20,7 +20,7 @@ from docjax.errors import UserError
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 DAMAGED = (zlib.error, lzma.LZMAError)
 TAGGER = "averaged_perceptron_tagger_eng"
-# NLTK's downloader leaves some as .zip; a final slash finds the folder in the .zip.
+# NLTK's downloader leaves some as .zip; the final slash finds folders in these.
 RESOURCES = {
     "stopwords": "corpora/stopwords/english",
     "wordnet": "corpora/wordnet/",

@@ -98,7 +98,7 @@ class Masking:
         chosen: Bool[np.ndarray, " y"],
         generator: np.random.Generator,
     ) -> Int[np.ndarray, " y"]:
-        """The tokens that the encoder reads: `tokens` with the chosen ones replaced."""
+        """The tokens that the encoder reads: `tokens` after masking."""
         draws = generator.random(len(tokens))
         substitutes = generator.integers(
             self.vocabulary, size=len(tokens), dtype=np.int32

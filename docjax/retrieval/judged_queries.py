@@ -151,7 +151,7 @@ class JudgedQueries:
 
 
 def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:
-    """Writes BM25's first documents, unless the file is of the same queries."""
+    """Writes BM25's first documents, unless the file fits documents and queries."""
     made_by = f"bm25 {known.queries.fingerprint}"
     if jax.process_index() == 0 and negatives.made_by(path) != made_by:
         rank = lambda top: bm25.search(known.source(), texts, top=top)
