@@ -1,1 +1,1 @@
-"""Text to batches: documents, segments, tokens, graphs, batches."""
+"""From text to batches: documents, segments, tokens, graphs, batches."""

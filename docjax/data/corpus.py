@@ -1,4 +1,4 @@
-"""A corpus: the units of all documents as tokens, in a folder that is read from disk."""
+"""A corpus: the units of all documents as tokens, in a folder on disk."""
 
 import copy
 import dataclasses
@@ -31,16 +31,16 @@ DOCUMENTS_AT_ONCE = 256
 class Corpus:
     """The units of all documents, in a folder of arrays that are read as needed.
 
-    `corpus[i]` is document i as `Units`. The folder is complete or not there at
-    all: it is written under another name, and renamed at the end.
+    `corpus[i]` is document i as `Units`. `build` writes the folder under another name
+    and renames it at the end, so a folder with the final name is complete.
 
     Attributes:
-      fingerprint: of what the corpus was made from.
-      ids, labels, splits: of each document, in the order of the source.
-      words: of each document, int64.
-      lengths: tokens of each unit of the corpus, int64.
-      counts: units of each document, int64.
-      vectors: of each unit, float32 [units, d], if they were computed before.
+      fingerprint: the hash of everything that the corpus was made from.
+      ids, labels, splits: one entry per document, in the order of the source.
+      words: the number of words of each document, int64.
+      lengths: the number of tokens of each unit, int64.
+      counts: the number of units of each document, int64.
+      vectors: the vector of each unit, float32 [units, d]; None unless precomputed.
     """
 
     vectors: np.ndarray | None = None
@@ -48,7 +48,9 @@ class Corpus:
     def __init__(self, folder: Path):
         facts = corpus_files.read_facts(folder)
         if facts is None:
-            raise UserError(f"{folder}: no corpus there, or one of another version")
+            raise UserError(
+                f"{folder}: no corpus there, or a corpus of another version"
+            )
         self.folder, self._summary = folder, facts["summary"]
         self.fingerprint: str = facts["fingerprint"]
         try:
@@ -56,11 +58,11 @@ class Corpus:
             self.ids, self.labels, self.splits, self.words = corpus_files.read_rows(
                 folder
             )
-            whole = corpus_files.fits(self._arrays, len(self.ids))
+            complete = corpus_files.fits(self._arrays, len(self.ids))
         except (OSError, EOFError, ValueError, IndexError):
-            whole = False
-        if not whole:
-            raise UserError(f"{folder}: damaged; remove it, and it is built again")
+            complete = False
+        if not complete:
+            raise UserError(f"{folder}: damaged corpus; remove it to build it again")
         self.lengths = np.diff(self._arrays["units"])
         self.counts = np.diff(self._arrays["documents"])
 
@@ -80,12 +82,12 @@ class Corpus:
         fingerprint: str,
         contents: Callable[[], str | None] = lambda: None,
     ) -> "Corpus":
-        """The corpus in `folder`, written first unless its `fingerprint` is this.
+        """The corpus in `folder`, built first unless its fingerprint is `fingerprint`.
 
-        `documents` are read only if it is written. Processes that share the folder
-        wait for the one that writes. `contents` gives the fingerprint of the contents,
-        asked for if the other differs: a corpus of the same contents stays as it is,
-        and takes the new `fingerprint`.
+        Only building reads `documents`. Processes that share the folder wait for the
+        process that builds. `contents` returns the fingerprint of the contents and is
+        called if `fingerprint` differs: a corpus of equal contents is kept and gets
+        the new `fingerprint`.
         """
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +108,9 @@ class Corpus:
                 atomic.rename(partial, folder)
             elif facts["fingerprint"] != fingerprint:
                 corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
-                logging.info("corpus kept: the same contents in files of other times")
+                logging.info(
+                    "corpus kept: the times of its files changed, the contents did not"
+                )
         return cls(folder)
 
     def __len__(self) -> int:
@@ -130,9 +134,9 @@ class Corpus:
     def concatenated(
         self, documents: Int[np.ndarray, " b"], limit: int | None = None
     ) -> Units:
-        """The units of several documents, those of one after those of another.
+        """The units of several documents, document after document.
 
-        limit: the first units of each alone; None reads all.
+        limit: the number of first units to read per document; None reads all.
         """
         first, after = self._rows(documents, limit)
         rows = spread(first, after - first)
@@ -148,7 +152,7 @@ class Corpus:
     def sizes(
         self, documents: Int[np.ndarray, " b"], limit: int | None = None
     ) -> Int[np.ndarray, " b"]:
-        """Tokens of some documents, or of the first `limit` units of each."""
+        """The number of tokens of each document, or of its first `limit` units."""
         first, after = self._rows(documents, limit)
         return self._arrays["units"][after] - self._arrays["units"][first]
 
@@ -167,25 +171,25 @@ class Corpus:
         documents: Int[np.ndarray, " b"] | None = None,
         limit: int | None = None,
     ) -> Int[np.ndarray, " w"]:
-        """How often some documents, or all, have each of `vocabulary` tokens.
+        """How often each of `vocabulary` tokens occurs in `documents` (None: in all).
 
         limit: as in `concatenated`.
         """
         documents = np.arange(len(self)) if documents is None else documents
         counts = np.zeros(vocabulary, np.int64)
         for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
-            some = documents[first : first + DOCUMENTS_AT_ONCE]
-            tokens = self.concatenated(some, limit).tokens
+            batch = documents[first : first + DOCUMENTS_AT_ONCE]
+            tokens = self.concatenated(batch, limit).tokens
             counts += np.bincount(tokens, minlength=vocabulary)
         return counts
 
     def starts(self) -> Int[np.ndarray, " c"]:
-        """Where each document's tokens start, and after the last where they end."""
+        """The first token of each document, and at the end the number of all tokens."""
         return self._arrays["units"][self._arrays["documents"]]
 
     @functools.cached_property
     def links(self) -> list[Int[np.ndarray, " l"]]:
-        """The rows of the documents that each document links to, itself left out."""
+        """For each document, the rows of the other documents that it links to."""
         rows = {name: row for row, name in enumerate(self.ids)}
         return [
             np.array([rows[i] for i in detail.links if rows.get(i, row) != row], int)
@@ -193,15 +197,15 @@ class Corpus:
         ]
 
     def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
-        """This corpus, its units with their vectors."""
-        found = copy.copy(self)
-        found.vectors = vectors
-        return found
+        """A copy of this corpus whose units have `vectors`."""
+        corpus = copy.copy(self)
+        corpus.vectors = vectors
+        return corpus
 
     def summary(self) -> dict[str, Any]:
-        """Numbers of documents, words, units, tokens and edges; of documents by label
-        and split; and the most tokens of a unit (`longest`) and units of a document
-        (`most_units`)."""
+        """The numbers of documents, words, units, tokens and edges; of documents by
+        label and by split; of tokens in the longest unit (`longest`); and of units in
+        the document with the most units (`most_units`)."""
         return dict(self._summary)
 
 
@@ -212,12 +216,12 @@ def fingerprint(
     limit: int,
     content: bool = False,
 ) -> str:
-    """What a corpus on disk depends on, as one sha256.
+    """The sha256 of everything that a corpus on disk depends on.
 
-    That is: the functions with their keywords, as `docjax.parts.named.build` binds
+    It covers the functions with their keywords, as `docjax.parts.named.build` binds
     them, the stamp of the source (sizes and times of files, versions of packages), the
-    tokenizer, the limit, and the format. With `content`, the bytes of files take the place of
-    their sizes and times: equal for copies, but all of them are read.
+    tokenizer, the limit and the format. With `content`, it covers the bytes of files
+    instead of their sizes and times: copies hash alike, but every file is read.
     """
     parts = [_part(source, content), _part(units, content), tokenizer.sha256, limit]
     facts = json.dumps([corpus_files.FORMAT, *parts], default=str)
@@ -227,23 +231,23 @@ def fingerprint(
 def _tokenized(
     documents: Iterable[Document], units: UnitCutter, tokenizer: Tokenizer, limit: int
 ) -> Iterator[tuple[Document, Units]]:
-    """Each document with its units; `DOCUMENTS_AT_ONCE` are in memory."""
+    """Each document with its units; memory holds `DOCUMENTS_AT_ONCE` documents."""
     documents, empty = iter(documents), True
     while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
         empty = False
         tokenized = tokenize(batch, units, tokenizer, limit)
-        for document, own in zip(batch, tokenized, strict=True):
-            if not len(own):
-                raise UserError(f"document {document.id!r} has no units: no words")
-            yield document, own
+        for document, document_units in zip(batch, tokenized, strict=True):
+            if not len(document_units):
+                raise UserError(f"document {document.id!r} has no units: give it words")
+            yield document, document_units
     if empty:
         raise UserError("empty corpus: the source has no documents")
 
 
 def _part(value: Any, content: bool) -> Any:
-    """A function and its keywords, and what its module's `stamp` adds, as JSON."""
+    """A function, its keywords and the result of its module's `stamp`, as JSON."""
     if isinstance(value, (list, tuple)):
-        return [_part(one, content) for one in value]
+        return [_part(item, content) for item in value]
     if dataclasses.is_dataclass(value):
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         return [name, dataclasses.asdict(value)]

@@ -1,4 +1,4 @@
-"""How a tokenised corpus lies in its folder: flat arrays, and a line a document.
+"""The files of a tokenised corpus: flat arrays, and one line per document.
 
     corpus.json      format, fingerprint, contents, summary; written last
     documents.jsonl  [id, label, split, words] of each document
@@ -10,7 +10,7 @@
     edges.npy        pairs of section numbers that the user connected
     edge_offsets.npy document i has the edges edge_offsets[i]:edge_offsets[i + 1]
 
-What it means, and when it is written anew, is said in `corpus.Corpus`.
+`corpus.Corpus` says what the corpus means and when it is built again.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def write(
     fingerprint: str,
     contents: str | None,
 ) -> dict[str, Any]:
-    """Writes documents and their tokens, one at a time; gives the summary."""
+    """Writes documents and their tokens, one at a time; returns the summary."""
     kinds = dict.fromkeys(ARRAYS, np.int32) | dict.fromkeys(OFFSETS, np.int64)
     kinds["tokens"] = np.uint16 if vocabulary <= 1 << 16 else np.int32
     tally = Tally()
@@ -69,13 +69,13 @@ def write(
             headings = [section.heading for section in document.sections]
             detail = [document.query, document.links, headings]
             details.write(json.dumps(detail) + "\n")
-    made_of = {"fingerprint": fingerprint, "contents": contents}
-    write_facts(folder, {"format": FORMAT, **made_of, "summary": tally.summary()})
+    origin = {"fingerprint": fingerprint, "contents": contents}
+    write_facts(folder, {"format": FORMAT, **origin, "summary": tally.summary()})
     return tally.summary()
 
 
 class Tally:
-    """What a corpus holds, counted document by document."""
+    """Counts what a corpus holds, document by document."""
 
     def __init__(self) -> None:
         self.counts: Counter = Counter()
@@ -83,7 +83,7 @@ class Tally:
         self.splits: Counter = Counter()
 
     def add(self, document: Document, units: Units) -> int:
-        """Counts one document; gives its words."""
+        """Counts one document; returns its number of words."""
         words = len(full_text(document).split())
         for name, number in (
             ("documents", 1),
@@ -102,24 +102,25 @@ class Tally:
         return words
 
     def summary(self) -> dict[str, Any]:
-        """All counts as plain numbers, labels and splits with the largest first."""
+        """All counts as plain numbers; the most frequent label and split come first."""
         labels, splits = self.labels.most_common(), self.splits.most_common()
         return {**self.counts, "labels": dict(labels), "splits": dict(splits)}
 
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
-    """Writes corpus.json, or leaves the old one as it was."""
+    """Writes corpus.json; if that fails, the old file stays."""
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     atomic.write_text(folder / "corpus.json", text)
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
-    """What corpus.json says; None if there is none of this format."""
+    """The contents of corpus.json; None without a readable file of this format."""
     try:
         facts = json.loads((folder / "corpus.json").read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    return facts if facts.get("format") == FORMAT else None
+    current = isinstance(facts, dict) and facts.get("format") == FORMAT
+    return facts if current else None
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
@@ -132,19 +133,19 @@ def read_arrays(folder: Path) -> dict[str, np.ndarray]:
 
 def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:
     """Ids, labels, splits and words (int64) of all documents."""
-    found: tuple[list, list, list, list] = ([], [], [], [])
+    columns: tuple[list, list, list, list] = ([], [], [], [])
     with open(folder / "documents.jsonl", encoding="utf-8") as lines:
         for line in lines:
-            one, label, split, words = json.loads(line)
-            # The few labels and splits are kept once each.
-            label, split = (name and sys.intern(name) for name in (label, split))
-            for column, value in zip(found, (one, label, split, words), strict=True):
+            name, label, split, words = json.loads(line)
+            # Interned: memory holds each of the few labels and splits once.
+            label, split = (text and sys.intern(text) for text in (label, split))
+            for column, value in zip(columns, (name, label, split, words), strict=True):
                 column.append(value)
-    return *found[:3], np.array(found[3], np.int64)
+    return *columns[:3], np.array(columns[3], np.int64)
 
 
 class Detail(NamedTuple):
-    """What a document knows beside its text."""
+    """The query, the links and the headings of one document."""
 
     query: str | None
     links: list[str]
@@ -159,7 +160,7 @@ def read_details(folder: Path) -> Iterator[Detail]:
 
 
 def fits(arrays: dict[str, np.ndarray], documents: int) -> bool:
-    """Whether the arrays are of one corpus of that many documents, and whole."""
+    """Whether the arrays form one complete corpus of `documents` documents."""
     last = {name: int(arrays[name][-1]) for name in OFFSETS}
     return (
         len(arrays["documents"]) == len(arrays["edge_offsets"]) == documents + 1

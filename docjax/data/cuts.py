@@ -1,11 +1,11 @@
-"""Where segments begin and end in the tokens of some units: Python alone.
+"""Where segments begin and end in the tokens of units; needs only Python.
 
-`docjax export` puts this file into the folders it writes, so that sentence-transformers
+`docjax export` copies this file into its folders, so that sentence-transformers
 cuts documents as docjax does; docjax calls it through `segments.py`.
 
-The units lie one after the other in one list of tokens. A segment is a span of that list:
-(first token, end, section). No span is longer than `room`, and no token is lost. Units
-without any token give one empty span.
+The units lie one after the other in one list of tokens. A segment is a span of that
+list: (first token, end, section). No span is longer than `room`, and no token is lost.
+Units without any token give one empty span.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ Span = tuple[int, int, int]
 def one_each(
     lengths: Sequence[int], sections: Sequence[int], room: int
 ) -> Iterator[Span]:
-    """One span for each unit; a longer unit goes on in further spans."""
+    """One span for each unit; a unit longer than `room` gets several spans."""
     return _split(_units(lengths, sections), room)
 
 
@@ -26,9 +26,9 @@ def joined(
     room: int,
     across_sections: bool = True,
 ) -> Iterator[Span]:
-    """Each span takes the next unit while it fits.
+    """Each span takes further units while they fit into `room`.
 
-    A span that reaches over several sections has the section of its first unit.
+    A span over several sections has the section of its first unit.
     """
 
     def fits(group: Span, unit: Span) -> bool:
@@ -41,7 +41,7 @@ def joined(
 def chunks(
     lengths: Sequence[int], sections: Sequence[int], room: int
 ) -> Iterator[Span]:
-    """Each section in consecutive spans of `room` tokens, the last one shorter."""
+    """Each section in consecutive spans of `room` tokens; the last may be shorter."""
     same = lambda group, unit: group[2] == unit[2]
     return _split(_grouped(_units(lengths, sections), same), room)
 
@@ -54,22 +54,22 @@ def _units(lengths: Sequence[int], sections: Sequence[int]) -> Iterator[Span]:
 
 
 def _grouped(units: Iterable[Span], fits) -> Iterator[Span]:
-    """Neighbouring units as one span each, as long as the next unit `fits`."""
-    group, given = None, False
+    """Joins neighbouring units: a span grows while the next unit `fits`."""
+    group, yielded = None, False
     for unit in units:
         if group is not None and fits(group, unit):
             group = group[0], unit[1], group[2]
             continue
         if group is not None and group[1] > group[0]:
-            given = True
+            yielded = True
             yield group
         group = unit
-    if group is not None and (group[1] > group[0] or not given):
+    if group is not None and (group[1] > group[0] or not yielded):
         yield group
 
 
 def _split(spans: Iterable[Span], room: int) -> Iterator[Span]:
-    """The spans, those longer than `room` in several pieces."""
+    """The spans; a span longer than `room` becomes several."""
     for start, end, section in spans:
         for first in range(start, max(end, start + 1), room):
             yield first, min(first + room, end), section

@@ -1,7 +1,7 @@
-"""Records become Documents: what a record must hold, and how bad ones are counted.
+"""Turns records into Documents: checks what a record holds, and counts bad records.
 
-Where records come from (files, folders, packages) is the business of `sources/`; what
-exported folders read too is in `records.py`.
+`sources/` gets records from files, folders and packages. `records.py` holds the part
+that exported folders need too.
 """
 
 import contextlib
@@ -9,7 +9,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Integral
 from typing import Any
 
 from absl import logging
@@ -25,11 +24,11 @@ KEYS = (
     *("links", "edges", "query", "metadata"),
 )
 
-OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how one in JSON starts
+OBJECT = re.compile(r"\s*\{\s*[\"}]")  # the start of an object in JSON
 
 
 class BadDocument(UserError):
-    """A record that is no document; `reason` is one of a few words to count by."""
+    """A record that is not a document; `reason` is one of a few, for counting."""
 
     def __init__(self, place: str, reason: str, detail: str):
         super().__init__(f"{place}: {reason}: {detail}")
@@ -48,8 +47,8 @@ def _refusing() -> Iterator[None]:
 def parse(record: Any, place: str) -> Document:
     """The document that one JSON object describes; `place` names it in errors.
 
-    A text whose first line is the title is read without it. Keys without a meaning here
-    go to `metadata`.
+    If the first line of a text is the title, that line is left out. Unknown keys go to
+    `metadata`.
 
     Raises:
       BadDocument: "missing key", "wrong type", "invalid UTF-8" or "empty text".
@@ -76,9 +75,9 @@ def parse_line(line: bytes, place: str) -> Document:
 
 
 def from_text(text: str, place: str) -> Document:
-    """A document as people give one: JSON if it starts as an object, else plain text.
+    """The document that a user typed: JSON if it starts as an object, else plain text.
 
-    `place` is its id if it has none.
+    `place` becomes the id of a document without an id.
     """
     if not OBJECT.match(text):
         return parse({"id": place, "text": text}, place)
@@ -87,11 +86,11 @@ def from_text(text: str, place: str) -> Document:
 
 
 def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
-    """The text of `raw`; a byte order mark is no part of it."""
+    """The text of `raw`, without a byte order mark."""
     try:
         return raw.decode(encoding).removeprefix("\ufeff")
     except LookupError:
-        raise UserError(f"encoding={encoding!r}: Python has no such encoding") from None
+        raise UserError(f"encoding={encoding!r}: not an encoding of Python") from None
     except UnicodeDecodeError as error:
         reason = "invalid UTF-8" if error.encoding == "utf-8" else "invalid encoding"
         detail = f"byte {error.start} is not {error.encoding} ({error.reason})"
@@ -102,19 +101,19 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
 def check_text(document: Document, place: str) -> None:
     """Raises BadDocument if a document has no words or holds half a character."""
     names = document.id, document.label, document.split, document.query
-    others = filter(None, names)
-    records_lib.check_text(document, place, f"document {document.id!r}", *others)
+    fields = filter(None, names)
+    records_lib.check_text(document, place, f"document {document.id!r}", *fields)
 
 
-def check_columns(names: Mapping[str, str], found: Iterable[str], place: str) -> None:
-    """Raises UserError if a table lacks a column that one of the keywords names."""
-    found = list(found)
+def check_columns(names: Mapping[str, str], columns: Iterable[str], place: str) -> None:
+    """Raises UserError if a table lacks a column that a keyword names."""
+    columns = list(columns)
     for key, name in names.items():
-        if name not in found:
+        if name not in columns:
             mend = "" if key == "text" else f"; {key}=None leaves it out"
             raise UserError(
                 f"{key}={name!r}: {place} has no such column; "
-                f"it has {', '.join(found)}{mend}"
+                f"it has {', '.join(columns)}{mend}"
             )
 
 
@@ -131,16 +130,19 @@ def read(
 ) -> Iterator[Document]:
     """The documents of `(place, record)` pairs; bad ones raise or are counted.
 
-    With `max_bad_fraction` 0 the first bad record raises. Otherwise bad records are
-    counted by reason in `report`, beside the good ones under "documents", and the
-    counts are logged at the end. Memory does not grow.
+    With `max_bad_fraction` 0 the first bad record raises. Otherwise `report` counts
+    bad records by reason and good records under "documents", and the log gets the
+    counts at the end. Memory does not grow.
 
     Raises:
-      BadDocument: for the first bad record, if none is allowed.
-      UserError: at the end, if more than `max_bad_fraction` were bad or none good.
+      BadDocument: for the first bad record, if `max_bad_fraction` is 0.
+      UserError: at the end, if the share of bad records is above `max_bad_fraction`,
+        or no record is good.
     """
     if not 0 <= max_bad_fraction <= 1:
-        raise UserError(f"max_bad_fraction {max_bad_fraction}: a share is from 0 to 1")
+        raise UserError(
+            f"max_bad_fraction {max_bad_fraction}: give a share from 0 to 1"
+        )
     counts: Counter = Counter()
     first = None
     with contextlib.closing(Seen()) as ids:
@@ -152,7 +154,7 @@ def read(
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
-                    mend = "mend it, or let max_bad_fraction leave some out"
+                    mend = "mend it, or raise max_bad_fraction to leave it out"
                     detail = f"{error.detail}; {mend}"
                     raise BadDocument(error.place, error.reason, detail) from None
                 counts[error.reason] += 1
@@ -184,10 +186,10 @@ def _check_counts(
     if bad > max_bad_fraction * total:
         raise UserError(
             f"{bad} of {total} documents are bad ({reasons}), more than "
-            f"max_bad_fraction={max_bad_fraction}; the first: {first}"
+            f"max_bad_fraction={max_bad_fraction}; mend them, the first is {first}"
         )
     if total == bad:
-        left = f"; {bad} bad ones were left out ({reasons})" if bad else ""
+        left = f"; {bad} bad records were left out ({reasons})" if bad else ""
         raise UserError(f"empty corpus: the source has no documents{left}")
     if bad:
         logging.warning("left out %d of %d bad documents: %s", bad, total, reasons)
@@ -199,14 +201,14 @@ def _name(record: Mapping, key: str, place: str, required: bool = False) -> str 
         if required:
             raise BadRecord(place, "missing key", "no 'id'")
         return None
-    if isinstance(value, bool) or not isinstance(value, (str, Integral)):
+    if not (isinstance(value, str) or records_lib.is_number(value)):
         raise records_lib.wrong(place, repr(key), "a string or a whole number", value)
     return str(value)
 
 
 def _links(record: Mapping, place: str) -> tuple[str, ...]:
     links = records_lib.items(record, "links", place)
-    if not all(isinstance(link, (str, Integral)) for link in links):
+    if not all(isinstance(link, str) or records_lib.is_number(link) for link in links):
         raise BadRecord(place, "wrong type", "'links' must be a list of ids")
     return tuple(map(str, links))
 
@@ -215,21 +217,21 @@ def _metadata(record: Mapping, place: str) -> dict[str, Any]:
     metadata = record.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise records_lib.wrong(place, "'metadata'", "an object", metadata)
-    others = {key: value for key, value in record.items() if key not in KEYS}
-    return {**metadata, **others}
+    extra = {key: value for key, value in record.items() if key not in KEYS}
+    return {**metadata, **extra}
 
 
 def parts(
     documents: Iterable[Document], most: int, characters: int
 ) -> Iterator[list[Document]]:
-    """Lists of consecutive documents: one ends when it has so many, or so much text."""
-    some: list[Document] = []
+    """Consecutive documents in lists of `most` documents or about `characters`."""
+    batch: list[Document] = []
     size = 0
     for document in documents:
-        some.append(document)
+        batch.append(document)
         size += sum(len(section.text) for section in document.sections)
-        if len(some) == most or size >= characters:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+        if len(batch) == most or size >= characters:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,4 +1,4 @@
-"""Texts that say the same in nearly the same words are found."""
+"""Finds texts that repeat another text in nearly the same words."""
 
 import re
 import zlib
@@ -9,39 +9,39 @@ import numpy as np
 
 WORD = re.compile(r"[^\W\d_]+")
 RUN = 3  # words of one shingle
-SKETCH = 8  # smallest hashes by which texts are compared at all
+SKETCH = 8  # smallest hashes of a text: only texts that share one are compared
 
 
 def near_duplicates(texts: Sequence[str], similarity: float = 0.7) -> list[int | None]:
-    """For each text the number of an earlier one that it repeats, or None.
+    """For each text, the number of an earlier text that it repeats, or None.
 
     A text repeats another if their sets of three-word runs (letters only, lower case)
-    overlap by `similarity` (Jaccard) or more. Candidates are texts that share one of
-    the smallest hashes of their runs, so a pair just above may be missed; a pair far
-    above is not.
+    overlap by `similarity` (Jaccard) or more. Only texts that share one of the
+    smallest hashes of their runs are compared, so a pair just above `similarity` may be
+    missed; a pair far above is not.
     """
     shingles = [_shingles(text) for text in texts]
-    sizes = [len(own) for own in shingles]
+    sizes = [len(hashes) for hashes in shingles]
     buckets: defaultdict[int, list[int]] = defaultdict(list)
-    found: list[int | None] = []
-    for number, own in enumerate(shingles):
-        sketch = own[:SKETCH].tolist()
+    originals: list[int | None] = []
+    for number, hashes in enumerate(shingles):
+        sketch = hashes[:SKETCH].tolist()
         candidates = sorted({i for key in sketch for i in buckets[key]})
-        least, most = similarity * len(own), len(own) / similarity
+        least, most = similarity * len(hashes), len(hashes) / similarity
         repeated = (
             i
             for i in candidates
-            if least <= sizes[i] <= most and _jaccard(own, shingles[i]) >= similarity
+            if least <= sizes[i] <= most and _jaccard(hashes, shingles[i]) >= similarity
         )
-        found.append(next(repeated, None))
-        if found[-1] is None:
+        originals.append(next(repeated, None))
+        if originals[-1] is None:
             for key in sketch:
                 buckets[key].append(number)
-    return found
+    return originals
 
 
 def _shingles(text: str) -> np.ndarray:
-    """The hashes of the three-word runs of a text, sorted, each once."""
+    """The distinct hashes of the three-word runs of a text, sorted."""
     words = WORD.findall(text.lower())
     hashes = np.array([zlib.crc32(word.encode()) for word in words], np.uint64)
     runs = max(len(hashes) - RUN + 1, min(len(hashes), 1))

@@ -1,7 +1,7 @@
-"""What a loss compares: for each example, one document or query a slot.
+"""What a loss compares: each example has one document or query per slot.
 
-An example is a row of the batch. A class here says which documents are examples; what
-becomes of each document is said by `docjax.views`.
+An example is a row of the batch. The classes here choose the documents of the examples;
+`docjax.views` turns each document into views.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ class Examples:
     """The examples of a run.
 
     Attributes:
-      kinds: of each slot, DOCUMENT or QUERY: the corpus that its rows are of.
-      rows: of each example, the row of each slot in its corpus.
-      labels: the class number of each example, -1 without.
-      related: the relation mask of some of the rows, see `docjax.types.Targets`.
+      kinds: DOCUMENT or QUERY for each slot: the corpus that its rows refer to.
+      rows: for each example and slot, the row in the slot's corpus.
+      labels: the class number of each example, -1 without a label.
+      related: gives the relation mask of a batch of rows, see `docjax.types.Targets`.
     """
 
     kinds: tuple[str, ...]
@@ -42,23 +42,23 @@ class Examples:
         return len(self.rows)
 
     def where(self, kept: Bool[np.ndarray, " x"]) -> "Examples":
-        """The examples that are `kept`."""
+        """The examples where `kept` is True."""
         rows, labels = self.rows[kept], self.labels[kept]
         return dataclasses.replace(self, rows=rows, labels=labels)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Known:
-    """What examples are made of.
+    """The data that examples are made from.
 
     Attributes:
       run: the run directory.
-      source: gives the documents again, with their texts.
+      source: returns all documents again, with their texts.
       corpus: all documents.
-      queries: a corpus of queries, for examples with a slot for them.
+      queries: the corpus of queries, for examples with a query slot.
       documents: the rows of the documents that training reads.
-      labels: the class number of each document of the corpus, -1 without.
-      seed: of what is drawn.
+      labels: the class number of each document of the corpus, -1 without a label.
+      seed: the seed of random draws.
     """
 
     run: Path
@@ -74,7 +74,7 @@ class Known:
 class Documents:
     """Every training document is an example.
 
-    related: "links" says of documents that link to each other that they are related.
+    related: "links" makes two documents related if one links to the other.
     """
 
     related: str | None = None
@@ -83,12 +83,12 @@ class Documents:
     def __post_init__(self) -> None:
         if self.related not in (None, "links"):
             raise UserError(
-                f"examples.related {self.related!r}: documents are related by 'links', "
-                "or leave it out"
+                f"examples.related {self.related!r}: not 'links', the only relation; "
+                "give 'links' or leave examples.related out"
             )
 
     def files(self) -> tuple[Path, ...]:
-        """The documents alone say which examples there are."""
+        """No files: the corpus alone determines the examples."""
         return ()
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
@@ -106,8 +106,8 @@ class Documents:
 class Pairs:
     """Pairs of similar documents, from a table of split, source, target and label.
 
-    A document of the batch that any pair calls similar to a row's document is no
-    negative of that row.
+    A document of the batch is not a negative of a row if any pair calls the document
+    similar to the row's document.
     """
 
     path: str | None = None
@@ -116,9 +116,11 @@ class Pairs:
     def files(self) -> tuple[Path, ...]:
         """The table. Raises UserError if it is missing."""
         if self.path is None:
-            raise UserError("Pairs needs a table of pairs: --config.examples.path=FILE")
+            raise UserError(
+                "Pairs has no table of pairs: give --config.examples.path=FILE"
+            )
         if not Path(self.path).is_file():
-            raise UserError(f"pairs {self.path}: no such file")
+            raise UserError(f"examples.path {self.path}: no such file")
         return (Path(self.path),)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
@@ -128,21 +130,21 @@ class Pairs:
     def among(self, known: Known) -> Examples:
         """The similar pairs of the split "train", with the label of the source.
 
-        Pairs of documents that training does not read are left out.
+        A pair is left out if training does not read both documents.
 
         Raises:
-          UserError: for a damaged table, one without such pairs, and one that names
-            unknown documents.
+          UserError: for a table that is damaged, has no such pairs, or names unknown
+            documents.
         """
         rows = np.array(self._rows(known.corpus.ids), int).reshape(-1, 2)
         similar: defaultdict[int, set[int]] = defaultdict(set)
-        for one, other in rows.tolist():
-            similar[one] |= {one, other}
-            similar[other] |= {one, other}
+        for source, target in rows.tolist():
+            similar[source] |= {source, target}
+            similar[target] |= {source, target}
         inside = np.isin(rows, known.documents).all(axis=1)
         if not inside.all():
             logging.warning(
-                "%d of %d pairs have a document that is not trained on: left out",
+                "left out %d of %d pairs: training does not read both documents",
                 int((~inside).sum()),
                 len(rows),
             )
@@ -159,34 +161,37 @@ class Pairs:
         if not names:
             raise UserError(
                 f'{file}: no pair of the split "train" has the label 1; its splits are '
-                f"{', '.join(pairs)}"
+                f"{', '.join(pairs)}; add pairs with the label 1"
             )
         if len(names) < len(train):
             different = len(train) - len(names)
-            logging.warning("%d pairs have the label 0: not trained on", different)
+            logging.warning(
+                "left out %d pairs with the label 0: training needs similar pairs",
+                different,
+            )
         rows = {name: row for row, name in enumerate(ids)}
         unknown = sorted({name for pair in names for name in pair} - set(rows))
         if unknown:
             raise UserError(
                 f"{file}: {len(unknown)} of its documents are not in the corpus, "
-                f"{unknown[0]!r} is the first: give the source that holds them"
+                f"the first is {unknown[0]!r}: give the source that holds them"
             )
         return [[rows[name] for name in pair] for pair in names]
 
 
 def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Related:
-    """Two documents are related if one links to the other, in either direction.
+    """The relation of two documents if either links to the other.
 
     Raises:
       UserError: if none of the documents links to another.
     """
     links = corpus.links
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
-    read = set(documents.tolist())
-    for row in read:
-        for other in read & set(links[row].tolist()):
-            neighbours[row].add(other)
-            neighbours[other].add(row)
+    trained = set(documents.tolist())
+    for row in trained:
+        for target in trained & set(links[row].tolist()):
+            neighbours[row].add(target)
+            neighbours[target].add(row)
     if not neighbours:
         raise UserError(
             "examples.related 'links': no training document links to another; give the "
@@ -200,16 +205,16 @@ def relation(
 ) -> Bool[np.ndarray, "b m"]:
     """Which documents of the batch are neighbours of each example's first document.
 
-    For several slots the candidates are the documents of all slots but the first,
-    slot after slot.
+    With several slots, the candidates are the documents of all slots after the first,
+    slot by slot.
     """
-    own = rows[:, 0].tolist()
-    candidates = rows[:, 1:].T.ravel().tolist() if rows.shape[1] > 1 else own
+    anchors = rows[:, 0].tolist()
+    candidates = rows[:, 1:].T.ravel().tolist() if rows.shape[1] > 1 else anchors
     places: defaultdict[int, list[int]] = defaultdict(list)
     for place, row in enumerate(candidates):
         places[row].append(place)
-    mask = np.zeros((len(own), len(candidates)), bool)
-    for example, row in enumerate(own):
-        for other in neighbours.get(row, ()):
-            mask[example, places.get(other, [])] = True
+    mask = np.zeros((len(anchors), len(candidates)), bool)
+    for example, row in enumerate(anchors):
+        for neighbour in neighbours.get(row, ()):
+            mask[example, places.get(neighbour, [])] = True
     return mask

@@ -1,9 +1,8 @@
 """Graphs over a document: node 0 is the document, node i + 1 its segment i.
 
-A builder takes the number of segments, the section of each, and the pairs of
-sections that the user connected, and gives a `jraph.GraphsTuple` whose edges run
-both ways and include self-loops. Attention over them is in
-`docjax.encoders.graph_attention`.
+A builder takes the number of segments, the section of each segment, and the pairs of
+sections that the user connected. It returns a `jraph.GraphsTuple` whose edges run both
+ways and include self-loops. `docjax.encoders.graph_attention` attends over the edges.
 """
 
 import functools
@@ -13,13 +12,13 @@ import jraph
 import numpy as np
 from jaxtyping import Bool, Int
 
-CACHED = 128  # segments: all smaller full graphs together have some megabytes
+CACHED = 128  # segments; the full graphs up to this size take a few megabytes
 
 Builder = Callable[[int, np.ndarray, np.ndarray], jraph.GraphsTuple]
 
 
 def full(segments: int, sections: np.ndarray, edges: np.ndarray) -> jraph.GraphsTuple:
-    """Every pair of the 1 + `segments` nodes."""
+    """Connects every pair of the 1 + `segments` nodes."""
     del sections, edges
     return _cached(segments) if segments <= CACHED else _full(segments)
 
@@ -31,11 +30,11 @@ def section(
     *,
     first_passage_clique: bool = True,
 ) -> jraph.GraphsTuple:
-    """The segments of a section mutually, and the document with the first of each.
+    """Connects the segments of each section, and the document with first segments.
 
     With `first_passage_clique` the document node and the first segments of all
-    sections are connected with each other (graph-roberta, section 3.3); without it
-    the first segments only with the document node.
+    sections form a clique (graph-roberta, section 3.3). Without it, no edge runs
+    between the first segments of different sections.
     """
     del edges
     return _graph(_section_adjacency(segments, sections, first_passage_clique))
@@ -44,14 +43,14 @@ def section(
 def user_edges(
     segments: int, sections: np.ndarray, edges: np.ndarray
 ) -> jraph.GraphsTuple:
-    """The section graph without its clique, and the user's pairs of sections.
+    """The section graph without its clique, plus the user's pairs of sections.
 
     Each pair in the document's `edges` connects all segments of one section with all
     segments of the other.
     """
     adjacency = _section_adjacency(segments, sections, False)
-    for one, other in edges:
-        pair = np.outer(sections == one, sections == other)
+    for first, second in edges:
+        pair = np.outer(sections == first, sections == second)
         adjacency[1:, 1:] |= pair | pair.T
     return _graph(adjacency)
 
@@ -64,7 +63,7 @@ def adjacency(graph: jraph.GraphsTuple, nodes: int) -> Bool[np.ndarray, "i j"]:
 
 
 def edge_list(graph: jraph.GraphsTuple, edges: int) -> Int[np.ndarray, "e 2"]:
-    """The graph as `edges` rows (sender, receiver), the unused ones -1."""
+    """The graph as `edges` rows (sender, receiver); unused rows are -1."""
     pairs = np.full((edges, 2), -1, np.int32)
     pairs[: len(graph.senders), 0] = graph.senders
     pairs[: len(graph.receivers), 1] = graph.receivers

@@ -1,8 +1,8 @@
-"""Words that mean the same: WordNet, paraphrase pairs, stop words, parts of speech.
+"""Lexicons: WordNet, paraphrase pairs, stop words, parts of speech.
 
-WordNet, stop words and tagger are read by NLTK from its data folders, or from a folder
-with the same layout. Nothing is downloaded here. NLTK is imported where it is used: it
-imports scipy and scikit-learn, seconds that runs without lexicons need not wait.
+NLTK reads WordNet, stop words and tagger from its data folders, or from a folder with
+the same layout. Nothing is downloaded here. Only the functions that need NLTK import
+it: the import takes seconds, because NLTK imports scipy and scikit-learn.
 """
 
 import functools
@@ -20,17 +20,17 @@ from docjax.errors import UserError
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 DAMAGED = (zlib.error, lzma.LZMAError)
 TAGGER = "averaged_perceptron_tagger_eng"
-# NLTK's downloader leaves some as .zip, where a folder is found by its last slash.
+# NLTK's downloader leaves some as .zip; the final slash finds folders in these.
 RESOURCES = {
     "stopwords": "corpora/stopwords/english",
     "wordnet": "corpora/wordnet/",
     TAGGER: f"taggers/{TAGGER}/",
 }
-ADJECTIVES_AND_VERBS = ("JJ", "VB")  # how the tags of the Penn Treebank begin
+ADJECTIVES_AND_VERBS = ("JJ", "VB")  # the first letters of Penn Treebank tags
 
 
 def check(folder: str | None, *names: str) -> None:
-    """Raises UserError unless these of RESOURCES are there."""
+    """Raises UserError if one of these RESOURCES is missing."""
     for name in names:
         _read(name, folder, lambda path: path)
 
@@ -46,19 +46,19 @@ def stop_words(folder: str | None = None) -> frozenset[str]:
 
 
 class WordNet:
-    """Synonyms and antonyms of English words, in small letters, single words only."""
+    """Synonyms and antonyms of English words: single words, in lower case."""
 
     def __init__(self, folder: str | None = None):
         self._reader = _wordnet(folder)
 
     def synonyms(self, word: str) -> set[str]:
-        """The lemmas of all synsets of a word; inflected words have those of their
-        base forms."""
+        """The lemmas of all synsets of a word; an inflected word has the lemmas of its
+        base form."""
         synsets = self._reader.synsets(word)
         return _single(name for synset in synsets for name in synset.lemma_names())
 
     def antonyms(self, word: str) -> set[str]:
-        """The antonyms of a word as adjective or verb."""
+        """The antonyms of a word, read as an adjective or a verb."""
         return _single(
             antonym.name()
             for synset in self._reader.synsets(word)
@@ -82,7 +82,7 @@ class Tagger:
         _read(TAGGER, folder, lambda path: self._tagger.load_from_json(loc=path))
 
     def is_adjective_or_verb(self, words: Sequence[str]) -> list[bool]:
-        """For each word of a text in its order."""
+        """For each word of a text, whether it is an adjective or a verb."""
         tags = self._tagger.tag(list(words))
         return [tag.startswith(ADJECTIVES_AND_VERBS) for _, tag in tags]
 
@@ -90,22 +90,22 @@ class Tagger:
 def pairs(path: str) -> dict[str, set[str]]:
     """Each word's paraphrases, from a file of pairs, in both directions.
 
-    A line is `word<TAB>word`, or one of PPDB's own, `... ||| phrase ||| paraphrase |||
-    ...`. Phrases of several words are left out. The file may be `.gz` or `.xz`.
+    A line is `word<TAB>word`, or `... ||| phrase ||| paraphrase ||| ...` as in PPDB.
+    Phrases of several words are left out. The file may be `.gz` or `.xz`.
     """
-    found: dict[str, set[str]] = {}
+    paraphrases: dict[str, set[str]] = {}
     try:
         with OPENERS.get(Path(path).suffix, open)(path, "rt", encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 pair = _pair(line, f"{path}, line {number}")
                 if all(len(word.split()) == 1 for word in pair):
-                    for word, other in (pair, pair[::-1]):
-                        found.setdefault(word, set()).add(other)
+                    for word, paraphrase in (pair, pair[::-1]):
+                        paraphrases.setdefault(word, set()).add(paraphrase)
     except (OSError, EOFError, UnicodeDecodeError, *DAMAGED) as error:
         raise UserError(f"paraphrases {path}: cannot be read ({error})") from None
-    if not found:
-        raise UserError(f"paraphrases {path}: no pair of single words")
-    return found
+    if not paraphrases:
+        raise UserError(f"paraphrases {path}: no pair of single words; add one")
+    return paraphrases
 
 
 def _pair(line: str, place: str) -> tuple[str, str]:
@@ -122,25 +122,25 @@ def _single(names: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _wordnet(folder: str | None) -> Any:
-    """NLTK's reader, which takes seconds to begin."""
+    """NLTK's reader of WordNet, which takes seconds to start."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-    with warnings.catch_warnings():  # of other languages, which are not read
+    with warnings.catch_warnings():  # about other languages, which are not read
         warnings.simplefilter("ignore", UserWarning)
         return _read("wordnet", folder, lambda path: WordNetCorpusReader(path, None))
 
 
 def _read(name: str, folder: str | None, read: Callable[[Any], Any]) -> Any:
-    """What `read` makes of the place where NLTK finds one of RESOURCES.
+    """The result of `read` for the path where NLTK finds the resource `name`.
 
-    `folder` is searched alone if it is given.
+    If `folder` is given, NLTK searches only `folder`.
     """
     import nltk
 
     if folder is not None:
-        folder = str(Path(folder).absolute())  # NLTK's tagger knows no other
+        folder = str(Path(folder).absolute())  # NLTK's tagger needs this
         if folder not in nltk.data.path:
-            nltk.data.path.insert(0, folder)  # NLTK reads from nowhere else
+            nltk.data.path.insert(0, folder)  # NLTK reads only from here
     resource = RESOURCES[name]
     try:
         return read(nltk.data.find(resource, [folder] if folder else None))

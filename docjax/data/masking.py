@@ -1,8 +1,8 @@
-"""Which tokens of a batch's segments are to be predicted, and what stands in their place.
+"""Chooses the tokens that a model predicts, and the tokens that it reads instead.
 
-Masked language modelling as BERT does it (Devlin et al. 2019, 3.1): of the tokens of a
-segment a fixed share is chosen; most become the mask token, some another token, some
-stay. Special tokens are never chosen.
+Masked language modelling as in BERT (Devlin et al. 2019, 3.1): a fixed share of a
+segment's tokens is chosen. Most of these become the mask token, some become another
+token, some stay. Special tokens are never chosen.
 """
 
 import dataclasses
@@ -14,16 +14,16 @@ from jaxtyping import Bool, Int
 from docjax.data.microbatches import Group, filled, microbatch, split
 from docjax.types import Frame, Masked, Segments
 
-SHOWN, CHANGED = 0.8, 0.9  # below the first: mask token; below the second: another
+SHOWN, CHANGED = 0.8, 0.9  # a draw below 0.8: mask token; below 0.9: another
 
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Chooses `rate` of the tokens of each segment's text, one at least.
+    """Chooses `rate` of the text tokens of each segment, at least one.
 
     Attributes:
       mask: the id of the mask token.
-      vocabulary: ids below this number may take a token's place.
+      vocabulary: ids below this number may replace a token.
     """
 
     rate: float
@@ -34,13 +34,13 @@ class Masking:
     def __call__(
         self,
         views: Sequence[Segments],
-        made: Sequence[Group],
+        groups: Sequence[Group],
         generator: np.random.Generator,
     ) -> tuple[Masked, ...]:
-        """A masked copy of each micro-batch that `made` describes.
+        """A masked copy of each micro-batch that `groups` describes.
 
-        What is drawn depends on the segments and the generator alone, not on how the
-        segments lie in micro-batches.
+        The draws depend only on the segments and the generator, not on how the
+        segments are grouped into micro-batches.
         """
         pieces = split(views)
         lengths = np.array([len(piece) for piece in pieces], np.int32)
@@ -58,19 +58,19 @@ class Masking:
                 filled(self._wide(group), positions),
                 filled(self._wide(group), answers, fill=-1),
             )
-            for group in made
+            for group in groups
         )
 
     def _wide(self, group: Group) -> Group:
-        """The shape of a group's answers."""
+        """The group, as wide as its answers."""
         return group._replace(width=self.most(group.width))
 
     def most(self, width: int) -> int:
-        """Tokens to choose from the longest segment of a micro-batch of this width."""
+        """The number of tokens to choose in the longest segment of this width."""
         return int(self._counts(np.array([width]))[0])
 
     def _counts(self, lengths: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-        """Tokens to choose from segments with so many tokens, special ones included."""
+        """The number of tokens to choose in segments of these lengths."""
         text = np.maximum(lengths - self.frame.special, 0)
         wanted = np.maximum(np.round(self.rate * text), 1).astype(np.int64)
         return np.minimum(wanted, text)
@@ -78,7 +78,7 @@ class Masking:
     def _chosen(
         self, lengths: Int[np.ndarray, " n"], generator: np.random.Generator
     ) -> Bool[np.ndarray, " y"]:
-        """Where a token is to be predicted, in all segments laid end to end."""
+        """True where a token is to be predicted, in all segments laid end to end."""
         draws = generator.random(int(lengths.sum()))
         starts = np.cumsum(lengths) - lengths
         place = np.arange(len(draws)) - np.repeat(starts, lengths)
@@ -98,9 +98,11 @@ class Masking:
         chosen: Bool[np.ndarray, " y"],
         generator: np.random.Generator,
     ) -> Int[np.ndarray, " y"]:
-        """The tokens as the encoder reads them."""
+        """The tokens that the encoder reads: `tokens` after masking."""
         draws = generator.random(len(tokens))
-        others = generator.integers(self.vocabulary, size=len(tokens), dtype=np.int32)
+        substitutes = generator.integers(
+            self.vocabulary, size=len(tokens), dtype=np.int32
+        )
         masked = np.where(chosen & (draws < SHOWN), self.mask, tokens)
         changed = chosen & (draws >= SHOWN) & (draws < CHANGED)
-        return np.where(changed, others, masked).astype(np.int32)
+        return np.where(changed, substitutes, masked).astype(np.int32)

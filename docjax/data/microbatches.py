@@ -1,8 +1,8 @@
-"""Segments of many views in micro-batches of similar length, and views that point there.
+"""Segments of many views in micro-batches of similar length, and the segments' rows.
 
-The segments are sorted by length and cut into micro-batches of few widths, so that
-nearly no padding is computed and few shapes are compiled. Training and inference share
-this.
+The segments are sorted by length and cut into micro-batches of few widths, so that a
+step computes little padding and JAX compiles few shapes. Training and inference share
+this code.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from jaxtyping import Int
 from docjax.data import graphs
 from docjax.types import GraphBuilder, Graphs, Microbatch, Segments
 
-SHAPES = 16  # widths of a run
+SHAPES = 16  # most widths of a run
 
 
 class Group(NamedTuple):
-    """The segments of one micro-batch: their numbers, and its shape."""
+    """The numbers of the segments in one micro-batch, and its shape."""
 
     chosen: Int[np.ndarray, " _"]
     rows: int
@@ -31,7 +31,7 @@ def bucket_widths(
     """At most `shapes` widths that cover `lengths` with the least padding.
 
     Exact, by dynamic programming over the distinct lengths rounded up to `multiple`.
-    The last is the longest length itself: a position table may have no more room.
+    The last width is the longest length itself: a position table may end there.
     """
     rounded = -(-np.maximum(lengths, 1) // multiple) * multiple
     widths, counts = np.unique(rounded, return_counts=True)
@@ -64,24 +64,24 @@ def groups(
     height: Callable[[int, int, int], int],
     widths: Sequence[int],
 ) -> list[Group]:
-    """Segments of these lengths, longest first, as the micro-batches that hold them.
+    """Puts segments of these lengths into micro-batches, longest first.
 
-    `height(number, width, remaining)` says how many rows the micro-batch of that number
-    has. The last one holds the rest and unused rows. No length is above the last width.
+    `height(number, width, remaining)` is the number of rows of micro-batch `number`.
+    The last micro-batch may have unused rows. No length may be above the last width.
     """
     order = np.argsort(-lengths, kind="stable")
-    made, start = [], 0
+    grouped, start = [], 0
     while start < len(order):
         longest = lengths[order[start]]
         width = next(width for width in widths if width >= longest)
-        rows = height(len(made), width, len(order) - start)
-        made.append(Group(order[start : start + rows], rows, width))
+        rows = height(len(grouped), width, len(order) - start)
+        grouped.append(Group(order[start : start + rows], rows, width))
         start += rows
-    return made
+    return grouped
 
 
 def filled(group: Group, pieces: Sequence[np.ndarray], fill: int = 0) -> np.ndarray:
-    """The pieces of a group's segments as rows [rows width], `fill` behind each."""
+    """The pieces of a group's segments as rows [rows width], padded with `fill`."""
     array = np.full((group.rows, group.width), fill, np.int32)
     for row, number in enumerate(group.chosen):
         array[row, : len(pieces[number])] = pieces[number]
@@ -93,16 +93,16 @@ def microbatches(
     height: Callable[[int, int, int], int],
     widths: Sequence[int],
 ) -> tuple[list[Microbatch], Int[np.ndarray, " n"]]:
-    """The segments of all views in micro-batches, as `groups` says.
+    """The segments of all views in micro-batches, grouped by `groups`.
 
-    Also gives each segment's row, counted over the micro-batches laid end to end.
+    Also returns the row of each segment in the micro-batches laid end to end.
     """
     pieces = split(views)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
     places = np.concatenate([view.places for view in views])
-    made = groups(lengths, height, widths)
-    found = [microbatch(group, pieces, lengths, places) for group in made]
-    return found, rows_of(made, len(pieces))
+    grouped = groups(lengths, height, widths)
+    batches = [microbatch(group, pieces, lengths, places) for group in grouped]
+    return batches, rows_of(grouped, len(pieces))
 
 
 def split(views: Sequence[Segments]) -> list[np.ndarray]:
@@ -127,10 +127,10 @@ def microbatch(
     return Microbatch(filled(group, pieces), real, at)
 
 
-def rows_of(made: Sequence[Group], count: int) -> Int[np.ndarray, " n"]:
-    """The row of each of `count` segments, micro-batches laid end to end."""
+def rows_of(grouped: Sequence[Group], count: int) -> Int[np.ndarray, " n"]:
+    """The row of each of `count` segments in the micro-batches laid end to end."""
     rows, start = np.empty(count, np.int64), 0
-    for group in made:
+    for group in grouped:
         rows[group.chosen] = start + np.arange(len(group.chosen))
         start += group.rows
     return rows
@@ -147,9 +147,9 @@ def device_graphs(
         return Graphs()
     built = [graph(len(view), view.sections, view.edges) for view in views]
     if sparse:
-        most = round_up(max(len(one.senders) for one in built))
-        return Graphs(edges=np.stack([graphs.edge_list(one, most) for one in built]))
-    return Graphs(np.stack([graphs.adjacency(one, 1 + height) for one in built]))
+        most = round_up(max(len(g.senders) for g in built))
+        return Graphs(edges=np.stack([graphs.edge_list(g, most) for g in built]))
+    return Graphs(np.stack([graphs.adjacency(g, 1 + height) for g in built]))
 
 
 def round_up(number: int) -> int:

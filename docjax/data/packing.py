@@ -1,4 +1,4 @@
-"""Views of a step's examples as one batch: micro-batches, and views that point there."""
+"""Packs the views of a step's examples into one batch."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,10 +29,10 @@ from docjax.types import (
 class Layout(NamedTuple):
     """How every batch of a run is laid out.
 
-    rows: of a micro-batch; widths: of the micro-batches, ascending; limit: tokens of a
-    segment, the width of one that is longer than expected because a view added words;
-    sparse: graphs are edges and not adjacency matrices; towers: the segment encoder
-    that reads each view, nothing if there is only one.
+    rows: rows of a micro-batch; widths: the widths of micro-batches, ascending; limit:
+    most tokens of a segment, the width of a segment that grew beyond `widths` because a
+    view added words; sparse: graphs are edge lists, not adjacency matrices; towers: the
+    number of the segment encoder that reads each view, empty if there is only one.
     """
 
     rows: int
@@ -61,36 +61,36 @@ def pack(
 ) -> Batch:
     """One batch of `views[example][view]`.
 
-    masking: adds a copy of every segment some of whose tokens are to be predicted;
-    `generator` draws them.
+    masking: adds a masked copy of every segment, whose masked tokens are to be
+    predicted; `generator` draws these tokens.
     """
     shape = len(views[0]), len(views)
     flat = [views[b][v] for v in range(shape[0]) for b in range(shape[1])]
-    read, vectors = _Read([], [], (), np.arange(sum(map(len, flat)))), None
+    packed, vectors = _Read([], [], (), np.arange(sum(map(len, flat)))), None
     if all(view.vectors is not None for view in flat):
         vectors = _stacked([view.vectors for view in flat], layout.rows)
     else:
         tower = np.repeat(layout.towers or (0,) * shape[0], shape[1])
-        read = _microbatches(flat, tower, layout, masking, generator)
-    rows, lengths, places = _pointers(flat, read.rows)
+        packed = _microbatches(flat, tower, layout, masking, generator)
+    rows, lengths, places = _pointers(flat, packed.rows)
     graphs = device_graphs(flat, layout.graph, rows.shape[1], layout.sparse)
     by_view = lambda array: array.reshape(*shape, *array.shape[1:])
     return Batch(
-        microbatches=tuple(read.microbatches),
+        microbatches=tuple(packed.microbatches),
         rows=by_view(rows),
         lengths=by_view(lengths),
         places=by_view(places),
         graphs=Graphs(*(None if g is None else by_view(g) for g in graphs)),
         targets=targets,
-        towers=tuple(read.towers),
-        masked=read.masked,
-        answers=np.float32(sum((m.answers >= 0).sum() for m in read.masked)),
+        towers=tuple(packed.towers),
+        masked=packed.masked,
+        answers=np.float32(sum((m.answers >= 0).sum() for m in packed.masked)),
         vectors=vectors,
     )
 
 
 def padding(batch: Batch) -> tuple[int, int]:
-    """Token positions that are computed, and those of them that hold a token."""
+    """The numbers of token positions that are computed, and that hold a token."""
     computed = sum(m.tokens.shape[0] * m.tokens.shape[1] for m in batch.microbatches)
     return computed, sum(int(m.lengths.sum()) for m in batch.microbatches)
 
@@ -108,24 +108,26 @@ def _microbatches(
     of_segment = np.repeat(tower_of, counts)
     micro, towers, masked, start = [], [], (), 0
     for tower in np.unique(tower_of):
-        own = [view for view, t in zip(views, tower_of) if t == tower]
-        pieces = split(own)
+        tower_views = [view for view, t in zip(views, tower_of) if t == tower]
+        pieces = split(tower_views)
         lengths = np.array([len(piece) for piece in pieces], np.int32)
-        places = np.concatenate([view.places for view in own])
-        made = groups(lengths, lambda *_: layout.rows, (*layout.widths, layout.limit))
-        micro += [microbatch(group, pieces, lengths, places) for group in made]
-        towers += [int(tower)] * len(made)
-        rows[of_segment == tower] = start + rows_of(made, len(pieces))
-        start += layout.rows * len(made)
+        places = np.concatenate([view.places for view in tower_views])
+        grouped = groups(
+            lengths, lambda *_: layout.rows, (*layout.widths, layout.limit)
+        )
+        micro += [microbatch(group, pieces, lengths, places) for group in grouped]
+        towers += [int(tower)] * len(grouped)
+        rows[of_segment == tower] = start + rows_of(grouped, len(pieces))
+        start += layout.rows * len(grouped)
         if masking is not None:
-            masked += masking(own, made, generator)
+            masked += masking(tower_views, grouped, generator)
     return _Read(micro, towers, masked, rows)
 
 
 def _pointers(
     views: Sequence[Segments], rows: Int[np.ndarray, " n"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each view the rows, lengths and places of its segments, 0 behind the last."""
+    """For each view the rows, lengths and places of its segments, padded with 0."""
     height = round_up(max(map(len, views)))
     at = np.zeros((len(views), height), np.int32)
     lengths = np.zeros((len(views), height), np.int32)
@@ -140,7 +142,7 @@ def _pointers(
 
 
 def _stacked(parts: Sequence[np.ndarray], height: int) -> np.ndarray:
-    """Segment vectors [micro-batches height d], zero behind the last."""
+    """Segment vectors [micro-batches height d], padded with zeros."""
     count, width = sum(map(len, parts)), parts[0].shape[-1]
     stacked = np.zeros((round_up(-(-count // height)), height, width), np.float32)
     stacked.reshape(-1, width)[:count] = np.concatenate(parts)

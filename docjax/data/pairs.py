@@ -1,7 +1,7 @@
-"""Pairs of documents that are similar or not: from a table, or from links.
+"""Pairs of documents, similar or not, from a table or from links.
 
-The table is a tab-separated file whose first line is `split, source, target, label`: a
-split, two ids, and 1 for similar, 0 for not.
+The table is a tab-separated file whose first line is `split, source, target, label`.
+Each further line holds a split, two ids, and 1 for similar or 0 for not similar.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from docjax.errors import UserError
 from docjax.types import Document
 
 COLUMNS = ["split", "source", "target", "label"]
-DRAWS = 100  # of a random source, before all of them are looked at
+DRAWS = 100  # of a random source, before all sources are searched
 
 
 class Pair(NamedTuple):
@@ -27,14 +27,16 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
     """The pairs of each split.
 
     Raises:
-      UserError: for a missing file, another header, and a line that is no pair.
+      UserError: for a missing file, another header, or a line that is not a pair.
     """
     try:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
     if not lines or lines[0].split("\t") != COLUMNS:
-        raise UserError(f"{file}, line 1: not {', '.join(COLUMNS)} with tabs between")
+        raise UserError(
+            f"{file}, line 1: not {', '.join(COLUMNS)} with tabs between; add it"
+        )
     pairs: dict[str, list[Pair]] = {}
     for number, line in enumerate(lines[1:], start=2):
         fields = line.split("\t")
@@ -49,12 +51,12 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
 
 
 def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:
-    """Each pair of documents with a link between them, and as many random other pairs.
+    """All pairs of documents with a link, and as many random pairs without a link.
 
-    A linked pair counts once, whichever of the two has the link. For each linked pair
-    a source is drawn that has no link from or to the same target, so that both kinds
-    of pairs have the same targets (CoLDE, section 4: one random irrelevant paper for
-    each similar pair). A target that has links with every source gets no random pair.
+    A linked pair counts once, whichever document has the link. For each linked pair, a
+    source is drawn that has no link from or to the same target, so that both kinds of
+    pairs have the same targets (CoLDE, section 4: one random irrelevant paper for each
+    similar pair). A target that has links with every source gets no random pair.
     """
     links = {document.id: document.links for document in documents}
     taken: set[tuple[str, str]] = set()  # both directions
@@ -66,13 +68,13 @@ def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:
                 linked.append(Pair(source, target, True))
     sources = list(dict.fromkeys(pair.source for pair in linked))
     generator = np.random.default_rng(seed)
-    others = []
+    unlinked = []
     for _, target, _ in linked:
         source = _unlinked(target, sources, taken, generator)
         if source is not None:
             taken |= {(source, target), (target, source)}
-            others.append(Pair(source, target, False))
-    return linked + others
+            unlinked.append(Pair(source, target, False))
+    return linked + unlinked
 
 
 def _unlinked(
@@ -81,7 +83,7 @@ def _unlinked(
     taken: set[tuple[str, str]],
     generator: np.random.Generator,
 ) -> str | None:
-    """A random source that makes no pair of `taken` with `target`; None: all do."""
+    """A random source whose pair with `target` is not in `taken`; None without any."""
     free = lambda source: source != target and (source, target) not in taken
     for _ in range(DRAWS):
         source = sources[generator.integers(len(sources))]

@@ -1,8 +1,8 @@
-"""What a record says of a document, and how a document is cut: Python alone.
+"""Reads documents from records and cuts documents into units; needs only Python.
 
-`docjax export` puts this file into the folders it writes, so that sentence-transformers
-reads and cuts documents as docjax does; docjax itself calls this file from
-`documents.py` and `units.py`. A document is anything with a title and sections.
+`docjax export` copies this file into its folders, so that sentence-transformers reads
+and cuts documents as docjax does; docjax itself calls this file from `documents.py` and
+`units.py`. A document is anything with a title and sections.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from docjax.data.sentences import sentences
 
 
 class BadRecord(ValueError):
-    """A record that is no document: `place`, `reason` and `detail`."""
+    """A record that is not a document; the args are `place`, `reason` and `detail`."""
 
     def __str__(self) -> str:
         return ": ".join(self.args)
@@ -25,7 +25,7 @@ class Section(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What vectors depend on; `edges` are pairs of section numbers."""
+    """The parts of a document that vectors depend on; edges pair section numbers."""
 
     title: str
     sections: tuple[Section, ...]
@@ -35,7 +35,7 @@ class Content(NamedTuple):
 def content(record: Any, place: str) -> Content:
     """The content of the document that one JSON object describes.
 
-    A text whose first line is the title is read without it.
+    If the first line of a text is the title, that line is left out.
 
     Raises:
       BadRecord: "missing key" or "wrong type"; `place` names the record.
@@ -46,16 +46,16 @@ def content(record: Any, place: str) -> Content:
     return Content(title, sections, _edges(record, place, len(sections)))
 
 
-def check_text(document: Any, place: str, name: str, *others: str) -> None:
-    """Raises BadRecord if a document has no words or holds half a character.
+def check_text(document: Any, place: str, name: str, *texts: str) -> None:
+    """Raises BadRecord if a document has no words, or a text is not valid Unicode.
 
-    Or one of the `others`.
+    `texts` are further texts of the document to check.
     """
     words = full_text(document)
     if not words or words.isspace():
         raise BadRecord(place, "empty text", f"{name} has no words")
     try:
-        "".join([words, *others]).encode("utf-8")
+        "".join([words, *texts]).encode("utf-8")
     except UnicodeEncodeError as error:
         detail = f"{name}: {error.reason} at {error.start}"
         raise BadRecord(place, "invalid UTF-8", detail) from None
@@ -70,7 +70,7 @@ def full_text(document: Any) -> str:
 
 
 def passages(document: Any, words: int = 100) -> Iterator[tuple[str, int]]:
-    """The text and the section's number of each passage of at most `words` words."""
+    """The text and section number of each passage of at most `words` words."""
     for number, pieces in _sentences_by_section(document):
         passage: list[str] = []
         for piece in map(str.split, pieces):
@@ -83,19 +83,19 @@ def passages(document: Any, words: int = 100) -> Iterator[tuple[str, int]]:
 
 
 def sentences_of(document: Any) -> Iterator[tuple[str, int]]:
-    """The text and the section's number of each sentence."""
+    """The text and section number of each sentence."""
     for number, pieces in _sentences_by_section(document):
         for sentence in pieces:
             yield " ".join(sentence.split()), number
 
 
 def whole(document: Any) -> Iterator[tuple[str, int]]:
-    """The full text, as if all of it were in the first section."""
+    """The full text as one unit, in the first section."""
     yield full_text(document), 0
 
 
 def text(record: Mapping, key: str, place: str, required: bool = False) -> str:
-    """The string at `key`; without one, "" unless it is required."""
+    """The string at `key`; "" if the key is missing and not `required`."""
     if required and key not in record:
         raise BadRecord(place, "missing key", f"no {key!r}")
     value = record.get(key, "")
@@ -107,7 +107,7 @@ def text(record: Mapping, key: str, place: str, required: bool = False) -> str:
 
 
 def items(record: Mapping, key: str, place: str) -> list | tuple:
-    """The list at `key`; without one, an empty one."""
+    """The list at `key`; an empty list if the key is missing."""
     value = record.get(key)
     if value is None:
         return []
@@ -117,12 +117,12 @@ def items(record: Mapping, key: str, place: str) -> list | tuple:
 
 
 def wrong(place: str, what: str, expected: str, value: Any) -> BadRecord:
-    found = type(value).__name__
-    return BadRecord(place, "wrong type", f"{what} must be {expected}, not {found}")
+    kind = type(value).__name__
+    return BadRecord(place, "wrong type", f"{what} must be {expected}, not {kind}")
 
 
 def _sentences_by_section(document: Any) -> Iterator[tuple[int, list[str]]]:
-    """Number and sentences of each section; the title belongs to the first."""
+    """Number and sentences of each section; the title is in the first section."""
     for number, section in enumerate(document.sections or (Section("", ""),)):
         before = [document.title if number == 0 else "", section.heading]
         yield number, [s for s in before if s.strip()] + sentences(section.text)
@@ -133,10 +133,10 @@ def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
         words = text(record, "text", place, required=True)
         title = text(record, "title", place)
         if title.strip() and f"{words}\n".startswith(f"{title}\n"):
-            words = words[len(title) :].lstrip()  # it would be read twice
+            words = words[len(title) :].lstrip()  # else the title would be read twice
         return (Section("", words),)
     if record.get("text"):
-        detail = "both 'text' and 'sections'; one of them would not be read"
+        detail = "both 'text' and 'sections': give only one of them"
         raise BadRecord(place, "wrong type", detail)
     sections = tuple(
         _section(section, f"{place}, section {number}")
@@ -152,12 +152,16 @@ def _section(record: Any, place: str) -> Section:
     return Section(text(record, "heading", place), words)
 
 
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a whole number."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def _edges(record: Mapping, place: str, sections: int) -> tuple[tuple[int, int], ...]:
     edges = items(record, "edges", place)
     for edge in edges:
         pair = isinstance(edge, (list, tuple)) and len(edge) == 2
-        known = lambda i: isinstance(i, Integral) and 0 <= i < sections
-        if not pair or not all(map(known, edge)):
+        if not pair or not all(is_number(i) and 0 <= i < sections for i in edge):
             detail = f"'edges' must be pairs of numbers below {sections}, not {edge}"
             raise BadRecord(place, "wrong type", detail)
     return tuple((int(a), int(b)) for a, b in edges)

@@ -31,15 +31,15 @@ SAMPLE = 4096  # examples whose segments choose the widths of the micro-batches
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reader:
-    """Examples become the segments of their views.
+    """Turns examples into the segments of their views.
 
-    A document goes through the views; a query is read as it is, as one segment.
+    `views` makes views of a document; a query stays as it is, and is one segment.
 
     Attributes:
-      corpora: by kind of a slot, what its rows are of.
-      frames: by kind of a slot, special tokens and limit of a segment.
-      units: of a document that are read, the first ones; None: all.
-      most: segments of a view; None: all.
+      corpora: for each kind of slot, the corpus that its rows refer to.
+      frames: for each kind of slot, special tokens and limit of a segment.
+      units: the number of first units to read of a document; None: all.
+      most: the number of first segments to read of a view; None: all.
     """
 
     corpora: Mapping[str, Corpus]
@@ -61,28 +61,28 @@ class Reader:
     def read(
         self, slots: tuple[str, ...], rows: Int[np.ndarray, " s"], epoch: int
     ) -> tuple[list[Segments], int]:
-        """The segments of all views of one example, and the tokens beyond `most`.
+        """The segments of all views of one example, and the tokens left out by `most`.
 
-        The views of a document depend on (seed, epoch, row) alone.
+        The views of a document depend only on (seed, epoch, row).
         """
-        read: list[Segments] = []
+        by_view: list[Segments] = []
         cut = 0
         for slot, row in zip(slots, rows.tolist()):
             units, frame = self.corpora[slot][row], self.frames[slot]
             if slot != DOCUMENT:
-                read.append(segments(units, OneEach(), frame).first(1))
+                by_view.append(segments(units, OneEach(), frame).first(1))
                 continue
             generator = np.random.default_rng((self.seed, epoch, row))
             for view in self.views(first_units(units, self.units), generator):
                 whole = segments(view, self.cutter, frame)
-                read.append(whole.first(self.most))
-                cut += len(whole.tokens) - len(read[-1].tokens)
-        return read, cut
+                by_view.append(whole.first(self.most))
+                cut += len(whole.tokens) - len(by_view[-1].tokens)
+        return by_view, cut
 
     def widths(self, examples: Examples) -> tuple[int, ...]:
-        """At most SHAPES widths of micro-batches, chosen by a sample of the examples.
+        """At most SHAPES widths of micro-batches, chosen from a sample of the examples.
 
-        The last one has room for every segment, unless a view adds words.
+        The last width has room for every segment, unless a view adds words.
         """
         lengths = np.concatenate([view.lengths for view in self.sample(examples)])
         longest = self._longest(examples.kinds)
@@ -111,7 +111,7 @@ class Reader:
 
 
 def first_units(units: Units, most: int | None) -> Units:
-    """The first `most` units; None: all."""
+    """The first `most` units (None: all units)."""
     if not most or len(units) <= most:
         return units
     return units.take(np.arange(most))
@@ -119,10 +119,9 @@ def first_units(units: Units, most: int | None) -> Units:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingBatches:
-    """The batches of a training run, by step: the same for the same arguments.
+    """The batches of a training run, by step; equal arguments give equal batches.
 
-    Every epoch shuffles the examples anew and leaves out the few that do not fill a
-    batch.
+    Every epoch shuffles the examples again and drops the last, incomplete batch.
     """
 
     reader: Reader
@@ -143,13 +142,13 @@ class TrainingBatches:
         return len(self.examples) // self.batch
 
     def segments(self) -> int:
-        """Segments of an average batch, by a sample of the examples."""
+        """The number of segments of an average batch, estimated from a sample."""
         views = list(self.reader.sample(self.examples))
         sampled = len(views) / len(self.reader.kinds(self.examples.kinds))
         return round(sum(map(len, views)) / sampled * self.batch)
 
     def dataset(self, steps: int) -> grain.MapDataset:
-        """`(Batch, rows)` for each step; `rows` [b s] are those of the examples."""
+        """`(Batch, rows)` for each step; `rows` [b s] are the rows of its examples."""
         epochs = -(-steps // self.epoch_steps)
         numbers = np.arange(len(self.examples))
         shuffled = grain.MapDataset.source(numbers).seed(self.reader.seed).shuffle()
@@ -168,8 +167,8 @@ class _Maker:
         spec, examples = self.batches, self.batches.examples
         epoch = step // spec.epoch_steps
         rows = examples.rows[chosen]
-        read = [spec.reader.read(examples.kinds, row, epoch) for row in rows]
-        views, cut = zip(*read, strict=True)
+        segmented = [spec.reader.read(examples.kinds, row, epoch) for row in rows]
+        views, cut = zip(*segmented, strict=True)
         related = examples.related(rows) if examples.related else None
         targets = Targets(examples.labels[chosen].astype(np.int32), related)
         generator = np.random.default_rng((spec.reader.seed, step, 2))
@@ -178,7 +177,7 @@ class _Maker:
 
 
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:
-    """Says how many units of documents with `counts` of them a limit leaves out."""
+    """Logs how many units the limit leaves out of documents with `counts` units."""
     if most:
         logging.info(
             "%d training documents have more than %d units: %d units are not read",

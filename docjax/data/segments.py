@@ -1,9 +1,8 @@
-"""A view's units become segments, with the special tokens around each.
+"""Turns a view's units into segments, with special tokens around each segment.
 
-A class here says which neighbouring units share a segment; the spans themselves are in
-`cuts.py`, which exported folders have too. No token is cut off: a longer unit goes on in
-further segments. What a cap on the number of segments leaves out is counted where the
-cap is applied.
+The classes here say which neighbouring units share a segment; `cuts.py`, which exported
+folders have too, computes the spans. No token is lost: a unit that is too long gets
+several segments. Code that limits the number of segments counts what it leaves out.
 """
 
 import dataclasses
@@ -30,7 +29,7 @@ class OneEach:
 
 @dataclasses.dataclass(frozen=True)
 class Joined:
-    """Each segment takes the next unit while it fits: sentences joined to 512 tokens.
+    """Each segment takes units while they fit: sentences joined to 512 tokens.
 
     across_sections: False ends a segment where a section ends.
     """
@@ -57,7 +56,7 @@ class Chunks:
 
 
 def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
-    """The segments of some units: of a view, of a document, of a query."""
+    """The segments of the units of a view, a document or a query."""
     spans = _spans(units, cutter, frame)
     starts, ends, numbers = spans.T
     sizes = ends - starts
@@ -84,11 +83,11 @@ def texts(
 
     Args:
       words: the text of each unit.
-      begins: of each unit, the characters at which its tokens begin.
+      begins: for each unit, the characters at which its tokens begin.
     """
     if cutter.one_each:
         return list(words)
-    found = []
+    segment_texts = []
     for start, end, _ in _spans(units, cutter, frame).tolist():
         first = int(np.searchsorted(units.offsets, start, side="right")) - 1
         last = max(int(np.searchsorted(units.offsets, end)), first + 1)
@@ -96,8 +95,8 @@ def texts(
             _piece(words[unit], begins[unit], int(units.offsets[unit]), start, end)
             for unit in range(first, min(last, len(units)))
         ]
-        found.append(" ".join(pieces))
-    return found
+        segment_texts.append(" ".join(pieces))
+    return segment_texts
 
 
 def _piece(text: str, begins: np.ndarray, offset: int, start: int, end: int) -> str:
@@ -116,13 +115,13 @@ def _spans(units: Units, cutter: SegmentCutter, frame: Frame) -> Int[np.ndarray,
 def spread(
     starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
 ) -> Int[np.ndarray, " y"]:
-    """As many numbers from each start on as its size, one span after the other."""
+    """The numbers from start to start + size of each span, one span after the other."""
     before = np.cumsum(sizes) - sizes
     return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
 
 
 def _places(sections: Int[np.ndarray, " p"]) -> Int[np.ndarray, "p 2"]:
-    """The section of each segment, and its number among its neighbours there."""
+    """The section of each segment, and the segment's number within the section."""
     rows = np.arange(len(sections))
     first = np.ones(len(sections), bool)
     first[1:] = sections[1:] != sections[:-1]

@@ -1,6 +1,6 @@
-"""Texts are cut into sentences, by rules.
+"""Cuts texts into sentences, by rules.
 
-This file needs nothing but Python: `docjax export` puts it into the folders it writes.
+This file needs only Python: `docjax export` copies it into the folders that it writes.
 """
 
 import re
@@ -26,8 +26,8 @@ STARTERS = frozenset(
 )
 
 BLANK_LINE = re.compile(r"\n\s*\n")
-# Where a sentence may end: at a mark, with the quotes and brackets that close after
-# it, before a space; at a mark of East Asian scripts; before a line of a list.
+# A sentence may end at a mark (with its closing quotes and brackets) before a space,
+# at a mark of East Asian scripts, or before a line of a list.
 END = re.compile(
     r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s)"""
     r"""|[。！？]++["'”’」』）]*+"""
@@ -37,25 +37,25 @@ OPENING = "\"'“‘«([{<*_`~–—•¿¡-"
 NEXT_WORD = re.compile(r"[\s\"'“‘«*_`~–—•¿¡-]*+(\w*\.?)")
 LIST_NUMBER = re.compile(r"\(?(?:(?:\d{1,3}\.)*\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})$")
 DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]$")
-LOOK_BACK = 64  # characters: longer words are no abbreviations
+LOOK_BACK = 64  # characters: a longer word is not an abbreviation
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, in order; no character but white space is lost.
+    """The sentences of a text, in order; only white space is lost.
 
-    Blank lines and lines of a list always end a sentence. Full stops of titles,
-    abbreviations, initials, decimals, addresses and list numbers do not, nor does one
-    that a small letter follows (unless the text has no capitals at all).
+    Blank lines and lines of a list always end a sentence. A full stop does not end one
+    in titles, abbreviations, initials, decimals, addresses and list numbers, nor before
+    a small letter (unless the text has no capitals at all).
     """
-    found = []
+    pieces = []
     for paragraph in BLANK_LINE.split(text):
         start, caseless = 0, paragraph.islower()
         for match in END.finditer(paragraph):
             if _ends_sentence(paragraph, start, match, caseless):
-                found.append(paragraph[start : match.end()].strip())
+                pieces.append(paragraph[start : match.end()].strip())
                 start = match.end()
-        found.append(paragraph[start:].strip())
-    return [sentence for sentence in found if sentence]
+        pieces.append(paragraph[start:].strip())
+    return [sentence for sentence in pieces if sentence]
 
 
 def _ends_sentence(text: str, start: int, match: re.Match, caseless: bool) -> bool:
@@ -65,7 +65,7 @@ def _ends_sentence(text: str, start: int, match: re.Match, caseless: bool) -> bo
         return True
     head = text[max(start, match.start() - LOOK_BACK) : match.start()]
     if not head or head[-1].isspace():
-        return True  # text whose marks stand alone, as tokenised corpora have it
+        return True  # the mark stands alone, as in tokenised corpora
     following = NEXT_WORD.match(text, match.end()).group(1)
     if following[:1].islower() and not caseless:
         return mark[0] in "!?" and mark[-1] in "!?"

@@ -1,4 +1,4 @@
-"""Train, validation and test parts: made where a source gives none; their documents."""
+"""Makes train, validation and test parts, and finds the documents of a part."""
 
 import dataclasses
 import hashlib
@@ -20,20 +20,20 @@ def holdout(
     of: str | None = None,
     seed: int = 0,
 ) -> Iterator[Document]:
-    """The documents, each without a split put into "train", "validation" or "test".
+    """The documents; those without a split get "train", "validation" or "test".
 
     Every label is divided by the same shares. Documents with an equal `metadata[by]`
     (chapters of a book, threads) stay together. The parts depend on ids, labels and
-    `seed`, not on the order.
+    `seed`, not on the order of the documents.
 
     Args:
-      documents: if a function, it is called twice and memory holds ids alone;
-        otherwise all documents are held.
-      of: the split that is divided; None: the documents without one.
+      documents: a function is called twice, and memory holds only ids; otherwise
+        memory holds all documents.
+      of: the split to divide; None: the documents without a split.
 
     Raises:
-      UserError: for impossible shares, if no document is in the split `of`, or if one
-        has no `metadata[by]`.
+      UserError: if the shares are impossible, no document is in the split `of`, or a
+        document has no `metadata[by]`.
     """
     _check(test, validation)
     read = documents if callable(documents) else list(documents).__iter__
@@ -42,7 +42,7 @@ def holdout(
         if document.split == of:
             groups[_group(document, by)][document.label or ""] += 1
     if of is not None and not groups:
-        raise UserError(f"of={of!r}: no document is in that split")
+        raise UserError(f"of={of!r}: no document is in that split; name another")
     splits = _assign(groups, test, validation, seed)
     for document in read():
         if document.split == of:
@@ -54,8 +54,8 @@ def holdout(
 def _check(test: float, validation: float) -> None:
     if not (0 <= test and 0 <= validation and test + validation < 1):
         raise UserError(
-            f"test={test} and validation={validation}: shares of at least 0 whose sum "
-            "is below 1 are needed"
+            f"test={test} and validation={validation}: give shares of at least 0 whose "
+            "sum is below 1"
         )
 
 
@@ -96,7 +96,7 @@ def _hash(group: str, seed: int) -> bytes:
 def rows(
     splits: Sequence[str | None], name: str | None, with_none: bool = False
 ) -> Int[np.ndarray, " b"]:
-    """The documents in the split `name`, by number; None: there is no such split.
+    """The numbers of the documents in the split `name`; no documents if it is None.
 
     `with_none` adds documents without a split.
     """

@@ -8,9 +8,9 @@ from docjax.data.lexicons import Tagger
 from docjax.data.vocabulary import Vocabulary
 from docjax.types import Units
 
-OCCURRENCES = 16  # of a word that are tagged
-READ = 10_000_000  # words that these occurrences are taken from
-BEFORE, AFTER = 4, 2  # words that the tagger reads around it
+OCCURRENCES = 16  # of a word, the most to tag
+READ = 10_000_000  # words to search for these occurrences
+BEFORE, AFTER = 4, 2  # words that the tagger reads around a word
 
 
 def adjectives_and_verbs(
@@ -24,31 +24,30 @@ def adjectives_and_verbs(
 
     Args:
       wanted: the ids of the words to look at.
-      documents: the documents to read, by number (None: all). Evenly spread documents
-        with about READ words are read, so that all large corpora cost the same.
+      documents: the documents to read, by number (None: all). Only evenly
+        spread documents with about READ words are read: large corpora cost the same.
     """
     documents = np.arange(len(corpus)) if documents is None else documents
     every = -(-int(corpus.sizes(documents).sum()) // READ)
-    read = corpus.concatenated(documents[::every])
-    order = np.argsort(read.tokens, kind="stable")
-    first = np.searchsorted(read.tokens, wanted, sorter=order)
-    after = np.searchsorted(read.tokens, wanted, side="right", sorter=order)
-    found = set()
+    sample = corpus.concatenated(documents[::every])
+    order = np.argsort(sample.tokens, kind="stable")
+    first = np.searchsorted(sample.tokens, wanted, sorter=order)
+    after = np.searchsorted(sample.tokens, wanted, side="right", sorter=order)
+    tagged = set()
     for word, start, end in zip(wanted, first, after, strict=True):
         places = order[
             np.linspace(start, end - 1, min(OCCURRENCES, end - start), dtype=int)
         ]
-        votes = [_tagged(int(place), read, words, tagger) for place in places]
+        votes = [_tagged(int(place), sample, words, tagger) for place in places]
         if sum(votes) * 2 > len(votes):
-            found.add(words.words[word])
-    return found
+            tagged.add(words.words[word])
+    return tagged
 
 
-def _tagged(place: int, read: Units, words: Vocabulary, tagger: Tagger) -> bool:
-    """Whether the word at `place` is an adjective or a verb among the words of its
-    unit."""
-    number = np.searchsorted(read.offsets, place, side="right")
-    start = max(place - BEFORE, int(read.offsets[number - 1]))
-    end = min(place + AFTER + 1, int(read.offsets[number]))
-    around = [words.words[i] or "." for i in read.tokens[start:end]]
+def _tagged(place: int, units: Units, words: Vocabulary, tagger: Tagger) -> bool:
+    """Whether the word at `place` is an adjective or a verb, judged within its unit."""
+    number = np.searchsorted(units.offsets, place, side="right")
+    start = max(place - BEFORE, int(units.offsets[number - 1]))
+    end = min(place + AFTER + 1, int(units.offsets[number]))
+    around = [words.words[i] or "." for i in units.tokens[start:end]]
     return tagger.is_adjective_or_verb(around)[place - start]

@@ -1,6 +1,6 @@
-"""Tokenizers: loaded from a model, or trained on the corpus when none is given.
+"""Tokenizers, loaded from a model or trained on the corpus.
 
-How documents become tokens, and the tokens a corpus on disk, is in `units.py` and `corpus.py`.
+`units.py` turns documents into tokens; `corpus.py` stores the tokens on disk.
 """
 
 import hashlib
@@ -23,22 +23,22 @@ from docjax.storage import atomic
 from docjax.types import Frame
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")  # RoBERTa's, as ids 0 to 4
-FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # one is needed
-SPARE_ROWS = 1024  # a model's table may be rounded up by as much
+FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # any of these
+SPARE_ROWS = 1024  # a model may round its table up by as many rows
 
 
 class Tokenizer:
-    """Texts to token ids, never truncated and never padded.
+    """Turns texts into token ids, without truncation and padding.
 
     Attributes:
       backend: the `tokenizers.Tokenizer`.
-      vocabulary: number of ids, the highest and one.
+      vocabulary: the number of ids: the highest id plus 1.
       prefix, suffix: ids of the special tokens around one text, int32.
-      sha256: of the tokenizer's JSON.
+      sha256: the hash of the tokenizer's JSON.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer):
-        backend.no_truncation()  # files may carry both: MiniLM's cuts at 128
+        backend.no_truncation()  # a file may set both: MiniLM's cuts at 128
         backend.no_padding()
         ids = backend.get_vocab(with_added_tokens=True)
         self.backend = backend
@@ -49,7 +49,7 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The ids (int32) of each text, without special tokens."""
         encoded = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [np.array(one.ids, np.int32) for one in encoded]
+        return [np.array(encoding.ids, np.int32) for encoding in encoded]
 
     def encode_with_starts(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """The ids of one text, and the character where each token starts."""
@@ -61,39 +61,39 @@ class Tokenizer:
         """The special tokens around a segment of at most `limit` tokens.
 
         Raises:
-          UserError: if no token of text would fit between them.
+          UserError: if the limit leaves no room for a token of text.
         """
         frame = Frame(self.prefix, self.suffix, limit)
         if frame.room < 1:
             raise UserError(
                 f"limits.segment_tokens {limit}: a segment needs more than its "
-                f"{frame.special} special tokens"
+                f"{frame.special} special tokens; raise the limit"
             )
         return frame
 
     def lowercased(self) -> "Tokenizer":
-        """This tokenizer, of texts in small letters."""
+        """A copy of this tokenizer that reads texts in small letters."""
         backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
-        then = [backend.normalizer] if backend.normalizer else []
-        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *then])
+        existing = [backend.normalizer] if backend.normalizer else []
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *existing])
         return Tokenizer(backend)
 
     def save(self, path: Path) -> None:
-        """Writes one file, conventionally called tokenizer.json."""
+        """Writes one file; the usual name is tokenizer.json."""
         with atomic.partial(path) as partial:
             self.backend.save(str(partial))
 
 
 def load_tokenizer(path_or_name: str | Path, lowercase: bool = False) -> Tokenizer:
-    """The tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
+    """Loads the tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
 
-    With `lowercase` it reads all texts in small letters.
+    With `lowercase`, the tokenizer reads all texts in small letters.
 
     Raises:
-      UserError: if there is none, or it cannot be read or reached.
+      UserError: if no tokenizer is there, or it cannot be read or downloaded.
     """
-    found = _load(Path(path_or_name))
-    return found.lowercased() if lowercase else found
+    tokenizer = _load(Path(path_or_name))
+    return tokenizer.lowercased() if lowercase else tokenizer
 
 
 def _load(path: Path) -> Tokenizer:
@@ -101,9 +101,9 @@ def _load(path: Path) -> Tokenizer:
         return _read(path)
     if (path / "tokenizer.json").is_file():
         return _read(path / "tokenizer.json")
-    if path.is_dir() and not any(found for name in FILES for found in path.glob(name)):
+    if path.is_dir() and not any(file for name in FILES for file in path.glob(name)):
         raise UserError(
-            f"{path}: no tokenizer there; it has none of {', '.join(FILES)}"
+            f"{path}: no tokenizer there; the folder needs one of {', '.join(FILES)}"
         )
     return _from_transformers(str(path))
 
@@ -111,7 +111,7 @@ def _load(path: Path) -> Tokenizer:
 def train_tokenizer(texts: Iterable[str], vocabulary: int = 8192) -> Tokenizer:
     """Byte-level BPE of at most `vocabulary` tokens, with RoBERTa's special tokens.
 
-    A small corpus gives fewer tokens: size tables by `Tokenizer.vocabulary`.
+    A small corpus gives fewer tokens: `Tokenizer.vocabulary` is the size for tables.
     """
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     if vocabulary < len(alphabet) + len(SPECIAL):
@@ -137,21 +137,22 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = 8192) -> Tokenizer:
 
 
 def check_fits(tokenizer: Tokenizer, vocabulary: int, loaded: bool = False) -> None:
-    """Raises UserError if a word table of `vocabulary` rows is another tokenizer's.
+    """Raises UserError if a word table of `vocabulary` rows does not fit the tokenizer.
 
-    The table must have a row for every token; one of `loaded` weights, hardly more.
+    The table needs a row for every token. In `loaded` weights, it may have at most
+    SPARE_ROWS further rows: a larger table belongs to another tokenizer.
     """
     spare = vocabulary - tokenizer.vocabulary
     if spare < 0 or (loaded and spare > SPARE_ROWS):
         raise UserError(
             f"the tokenizer has {tokenizer.vocabulary:,} tokens, the encoder's word "
-            f"table {vocabulary:,} rows: they are not of one model; take the tokenizer "
-            "of the folder that the weights come from, or set the encoder's vocabulary"
+            f"table has {vocabulary:,} rows: they are not of one model; take the "
+            "tokenizer of the weights' folder, or set the encoder's vocabulary"
         )
 
 
 def _special_ids(backend: tokenizers.Tokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """The special ids before and after one text."""
+    """The ids of the special tokens before and after one text."""
     bare = backend.encode("a", add_special_tokens=False).ids
     full = backend.encode("a").ids
     added = len(full) - len(bare)
@@ -164,7 +165,7 @@ def _read(file: Path) -> Tokenizer:
     try:
         return Tokenizer(tokenizers.Tokenizer.from_file(str(file)))
     except Exception as error:  # noqa: BLE001 the library raises no narrower class
-        raise UserError(f"{file}: no tokenizer file ({error})") from None
+        raise UserError(f"{file}: not a tokenizer file ({error})") from None
 
 
 def _from_transformers(name: str) -> Tokenizer:
@@ -179,5 +180,7 @@ def _from_transformers(name: str) -> Tokenizer:
             f"give a folder that holds tokenizer.json ({reason})"
         ) from None
     if not tokenizer.is_fast:
-        raise UserError(f"tokenizer {name!r}: has no tokenizer.json form; convert it")
+        raise UserError(
+            f"tokenizer {name!r}: has no tokenizer.json form; convert it to one"
+        )
     return Tokenizer(tokenizer.backend_tokenizer)

@@ -1,7 +1,7 @@
-"""Documents are cut into units: passages, sentences, or the whole text.
+"""Cuts documents into units: passages, sentences, or the whole text.
 
-A unit is the smallest piece that a view may move. Which units share a segment is said
-in `segments.py`. The texts are cut in `records.py`, which exported folders have too.
+A unit is the smallest piece that a view may move. `segments.py` says which units share
+a segment. `records.py`, which exported folders have too, cuts the texts.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ from docjax.types import (
 class Passages:
     """Passages of at most `words` words that respect sentences and sections.
 
-    Each takes the next sentence while it fits; a longer sentence is a passage alone.
+    A passage takes sentences while they fit; a longer sentence is a passage alone.
     Title and heading are read as sentences. White space becomes single spaces.
     """
 
@@ -38,7 +38,7 @@ class Passages:
 
     def __post_init__(self) -> None:
         if self.words < 1:
-            raise UserError(f"units.words {self.words}: a passage has at least 1 word")
+            raise UserError(f"units.words {self.words}: give at least 1 word")
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in records.passages(document, self.words)]
@@ -46,7 +46,7 @@ class Passages:
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """One unit a sentence; title and headings too. White space as in `Passages`."""
+    """Each sentence, title and heading is a unit. White space as in `Passages`."""
 
     readable = True
 
@@ -66,10 +66,10 @@ class Whole:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cut:
-    """How documents become segments: cut into units, which are cut into segments.
+    """Cuts documents into units, and the units into segments.
 
     Attributes:
-      limit: tokens of a segment; a unit that would not fit into one becomes several.
+      limit: the most tokens of a segment; a unit that does not fit becomes several.
     """
 
     units: UnitCutter
@@ -83,8 +83,8 @@ class Cut:
 
     def documents(self, documents: Sequence[Document]) -> list[Segments]:
         """The segments of each document."""
-        units = tokenize(documents, self.units, self.tokenizer, self.limit)
-        return [segments(one, self.segments, self.frame) for one in units]
+        tokenized = tokenize(documents, self.units, self.tokenizer, self.limit)
+        return [segments(units, self.segments, self.frame) for units in tokenized]
 
     def with_texts(self, document: Document) -> tuple[Segments, list[Passage]]:
         """The segments of one document, and the text of each."""
@@ -100,23 +100,24 @@ class Cut:
 def tokenize(
     documents: Sequence[Document], cutter: UnitCutter, tokenizer: Tokenizer, limit: int
 ) -> list[Units]:
-    """The units of each document; fast, since all texts are encoded in one call.
+    """The units of each document; fast, since one call encodes all texts.
 
     Args:
-      limit: tokens of a segment; a unit that would not fit into one becomes several.
+      limit: the most tokens of a segment; a unit that does not fit becomes several.
     """
-    pieces = [cutter(document) for document in documents]
-    ids = iter(tokenizer.encode([piece.text for some in pieces for piece in some]))
+    cut = [cutter(document) for document in documents]
+    ids = iter(tokenizer.encode([piece.text for pieces in cut for piece in pieces]))
+    token_ids = (list(itertools.islice(ids, len(pieces))) for pieces in cut)
     return [
-        _units(document, some, list(itertools.islice(ids, len(some))), tokenizer, limit)
-        for document, some in zip(documents, pieces)
+        _units(document, pieces, unit_ids, tokenizer, limit)
+        for document, pieces, unit_ids in zip(documents, cut, token_ids)
     ]
 
 
 def _tokenize_with_texts(
     document: Document, cutter: UnitCutter, tokenizer: Tokenizer, limit: int
 ) -> tuple[Units, list[str], list[np.ndarray]]:
-    """The units of one document, and of each its text and where its tokens begin.
+    """The units of one document, the text of each, and where its tokens begin.
 
     The third list counts characters from the beginning of the unit's text.
     """
@@ -126,7 +127,7 @@ def _tokenize_with_texts(
         tokens, begin = tokenizer.encode_with_starts(piece.text)
         ids.append(tokens)
         for first in range(0, max(len(tokens), 1), room):
-            # The first piece begins with the text, even with white space before it.
+            # The first piece keeps white space at the start of the text.
             at = int(begin[first]) if first else 0
             after = first + room
             end = int(begin[after]) if after < len(begin) else len(piece.text)

@@ -13,16 +13,16 @@ from tokenizers import decoders
 
 from docjax.data.tokenizer import Tokenizer
 
-MARKS = (" ", "\u2581")  # how tokens say that a word begins; byte-level ones, decoded
-NEW = (*MARKS, *string.whitespace, *string.punctuation)  # these go on no word
+MARKS = (" ", "\u2581")  # these begin a word; byte-level tokens: after decoding
+NEW = (*MARKS, *string.whitespace, *string.punctuation)  # these do not continue a word
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Words by id; an id may be a piece of a word, or a special token.
 
-    words: None where an id is no whole word by itself; continues: where it goes on a
-    word that the id before it began; counts: occurrences.
+    words: None where an id alone is not a whole word; continues: True where an id
+    continues the word of the id before it; counts: the occurrences of each id.
     """
 
     words: Sequence[str | None]
@@ -35,7 +35,7 @@ class Vocabulary:
         return {word: i for i, word in enumerate(self.words) if word is not None}
 
     def whole(self, tokens: Int[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-        """Where a token is a whole word: one, and the next does not continue it."""
+        """True where a token is a word and the next token does not continue it."""
         whole = self._is_word[tokens]
         whole[:-1] &= ~self.continues[tokens[1:]]
         return whole
@@ -59,7 +59,7 @@ def vocabulary(
     corpus: Counts,
     documents: Int[np.ndarray, " b"] | None = None,
 ) -> Vocabulary:
-    """The words of a tokenizer, counted in some documents of a corpus, or all."""
+    """The words of a tokenizer, counted in `documents` of a corpus (None: in all)."""
     words: list[str | None] = [None] * tokenizer.vocabulary
     continues = np.zeros(tokenizer.vocabulary, bool)
     model = json.loads(tokenizer.backend.to_str())["model"]
@@ -69,7 +69,7 @@ def vocabulary(
     for token, i in tokenizer.backend.get_vocab(with_added_tokens=True).items():
         if i in special:
             continue
-        if marked:  # of byte-level and word tokens, those that begin with a mark
+        if marked:  # byte-level and word tokens: words begin with a mark
             text = decode([token])
             continues[i] = not text.startswith(NEW)
             words[i] = text[1:] or None if text.startswith(MARKS) else None

@@ -1,4 +1,4 @@
-"""Which documents a step of words reads, and their blocks for every replica."""
+"""Chooses the documents of each step on words, and packs blocks for each replica."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ class WordBatch(NamedTuple):
 
 
 def parts(documents: Words, number: int) -> list[Words]:
-    """Cuts between documents, so that all parts have about as many words."""
+    """Cuts the documents into `number` parts with about equal numbers of words."""
     tokens, lengths = documents
     ends = np.cumsum(lengths)
     middles = (ends - lengths / 2) * number / len(tokens)
@@ -44,7 +44,7 @@ def parts(documents: Words, number: int) -> list[Words]:
 
 
 def stack(replicas: Sequence[Blocks]) -> Blocks:
-    """Along a new first axis, with as many blocks for each."""
+    """Stacks replicas along a new first axis, padded to equal numbers of blocks."""
     most = max(len(blocks.words) for blocks in replicas)
 
     def wide(array: np.ndarray) -> np.ndarray:
@@ -57,19 +57,19 @@ def stack(replicas: Sequence[Blocks]) -> Blocks:
 
 @dataclasses.dataclass(frozen=True)
 class WordBatches:
-    """The blocks of a training run, by step: the same for the same arguments.
+    """The blocks of a training run, by step; equal arguments give equal blocks.
 
-    Every epoch shuffles `documents` (indices into the corpus) anew; the last step of an
-    epoch has what is left.
+    Every epoch shuffles `documents` (indices into the corpus) again; the last step
+    of an epoch has the remaining documents.
     """
 
     corpus: Corpus
     documents: np.ndarray  # int [c]
-    views: Views | None  # of several documents in one piece
+    views: Views | None  # each call reads several documents
     noise: np.ndarray  # float [w], see `pack`
     layout: Layout
     batch: int
-    limit: int | None  # units of a document
+    limit: int | None  # most units of a document
     seed: int
     replicas: int = 1
     chances: np.ndarray | None = None  # float [w], see `subsampled`; None for all words
@@ -84,14 +84,14 @@ class WordBatches:
 
     def _step(self, step: int) -> tuple[WordBatch, np.ndarray]:
         epoch, number = divmod(int(step), self.epoch_steps)
-        # Grain's own shuffle takes the time of a third of a step.
+        # Grain's own shuffle would take a third of a step's time.
         order = _shuffled(self.seed, epoch, len(self.documents))
         chosen = self.documents[order[number * self.batch :][: self.batch]]
         units, views = self.corpus.concatenated(chosen, self.limit), None
         if self.views:
-            found = self.views(units, np.random.default_rng((self.seed, step, 1)))
-            found = [Words.of(first_of_each(view, self.limit)) for view in found]
-            views = group(found, self.layout)
+            changed = self.views(units, np.random.default_rng((self.seed, step, 1)))
+            changed = [Words.of(first_of_each(view, self.limit)) for view in changed]
+            views = group(changed, self.layout)
         generator = np.random.default_rng((self.seed, step))
         words = Words.of(units)
         if self.chances is not None:
@@ -104,7 +104,7 @@ class WordBatches:
 
 
 def first_of_each(units: Units, most: int | None) -> Units:
-    """The first `most` units of each document; None: all."""
+    """The first `most` units of each document (None: all units)."""
     if not most:
         return units
     first = np.flatnonzero(np.diff(units.documents, prepend=-1))

@@ -1,9 +1,9 @@
 """Documents as blocks of words, for objectives that predict words.
 
-A block holds the words of several documents one after the other, `window` places apart
-and as many before its end, so that no window reaches into another document. A document
-that does not fit into the rest of a block goes on in the next; the words drawn for it
-come from the whole of it. Only words kept by `subsampled` are used.
+A block holds the words of several documents. After each document, `window` places stay
+empty, so that no window reaches into another document. A document that does not fit
+into the rest of a block continues in the next block; the words drawn for it come from
+the whole document. Only words kept by `subsampled` are used.
 """
 
 import dataclasses
@@ -24,49 +24,49 @@ GROUP = 8
 
 
 class Blocks(NamedTuple):
-    """The words of some documents; here the letters of the axes are
+    """The words of documents in blocks; here the letters of the axes are
 
     r  blocks; i  places of a column; n  columns of a block; p  documents of a block;
-    s  words drawn for one; k  noise words of a place.
+    s  words drawn for a document; k  noise words of a place.
 
-    The words of a block go down its columns, one column after the other.
+    The words of a block fill its columns, one column after the other.
     """
 
-    words: Int[np.ndarray, "r i n"]  # 0 between documents and behind the last
-    estimates: Int[np.ndarray, "r i n"]  # s times a word's document, and a draw below s
-    drawn: Int[np.ndarray, "r p s"]  # words of each document of a block
+    words: Int[np.ndarray, "r i n"]  # 0 between documents and after the last
+    estimates: Int[np.ndarray, "r i n"]  # s * document of the word + a draw below s
+    drawn: Int[np.ndarray, "r p s"]  # words drawn for each document of a block
     noise: Int[np.ndarray, "r i k"]
-    windows: Int[np.ndarray, " r"]  # number of the window of each block
-    used: Int[np.ndarray, ""]  # blocks that hold words, the first ones
-    total: Int[np.ndarray, ""]  # words of all blocks
+    windows: Int[np.ndarray, " r"]  # the number of each block's window
+    used: Int[np.ndarray, ""]  # number of blocks with words; these come first
+    total: Int[np.ndarray, ""]  # number of words of all blocks
 
 
 class Groups(NamedTuple):
-    """The words of the documents' views, `GROUP` of them together; here the letters are
+    """The words of the documents' views in groups of `GROUP`; here the letters are
 
     q  chunks; g  groups of a chunk; w  words of a group; v  views; b  documents of the
     step.
     """
 
-    words: Int[np.ndarray, "q g w"]  # 0 behind the last of a document
-    owners: Int[np.ndarray, "q g"]  # b * view + document of a group, v * b for none
-    used: Int[np.ndarray, ""]  # chunks that hold words, the first ones
-    lengths: Int[np.ndarray, "v b"]  # words
+    words: Int[np.ndarray, "q g w"]  # 0 after the last word of a document
+    owners: Int[np.ndarray, "q g"]  # b * view + document; v * b for an unused group
+    used: Int[np.ndarray, ""]  # number of chunks with words; these come first
+    lengths: Int[np.ndarray, "v b"]  # number of words
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """The sizes that all blocks of a run share."""
 
-    blocks: int  # of a replica and step, r; more where its documents are long
+    blocks: int  # r, of a replica and step; more if documents are long
     words: int  # i * n
     column: int  # i
     window: int
     pieces: int  # p
     drawn: int  # s
     negatives: int  # k
-    windows: int  # of which each block takes one
-    chunks: int  # q, more where the documents of a step are long
+    windows: int  # number of windows; each block draws one
+    chunks: int  # q; more if the documents of a step are long
 
     @classmethod
     def of(
@@ -82,16 +82,16 @@ class Layout:
         negatives: int,
         windows: int,
     ) -> "Layout":
-        """A layout with room for the documents that a block and a step mostly hold.
+        """A layout with room for the documents of a usual block and a usual step.
 
-        `batch` documents of a step are cut into `replicas` parts;
-        `share` of their words are read, see `subsampled`.
+        A step cuts `batch` documents into `replicas` parts, and reads `share` of their
+        words, see `subsampled`.
         """
         column = max(COLUMN, window)
         if words < 4 * column or words % column:
             raise UserError(
-                f"microbatch {words}: a block of words has a multiple of {column}, "
-                f"{4 * column} at least"
+                f"microbatch {words}: give a multiple of {column}, at least "
+                f"{4 * column}, as the number of words of a block"
             )
         taken = np.minimum(share * lengths, words - 2 * window) + window
         pieces = round_up(int(1.2 * words / taken.mean()) + 4)
@@ -112,14 +112,14 @@ class Layout:
 
 
 class Words(NamedTuple):
-    """Those of several documents, one after the other."""
+    """The words of several documents, one document after the other."""
 
     tokens: Int[np.ndarray, " y"]
     lengths: Int[np.ndarray, " b"]  # of the documents
 
     @classmethod
     def of(cls, units: Units) -> "Words":
-        """The units of several documents, each of which has one at least."""
+        """The words of several documents, which have at least one unit each."""
         first = np.flatnonzero(np.diff(units.documents, prepend=-1))
         return cls(units.tokens, np.add.reduceat(units.lengths, first))
 
@@ -129,7 +129,7 @@ def subsampled(
     chances: Float[np.ndarray, " w"],
     generator: np.random.Generator,
 ) -> Words:
-    """Each word is kept with its chance; one of a document at least."""
+    """Keeps each word with its chance, and at least one word of each document."""
     tokens, lengths = documents
     starts = np.cumsum(lengths) - lengths
     drawn = generator.random(len(tokens)) / chances[tokens]
@@ -144,9 +144,9 @@ def pack(
     noise: Float[np.ndarray, " w"],
     generator: np.random.Generator,
 ) -> Blocks:
-    """The blocks of some documents, or none, in their order.
+    """The blocks of the documents, in order; there may be no documents.
 
-    `noise` are the chances of the words to be noise, summed up.
+    `noise` is the cumulative sum of each word's chance to be noise.
     """
     flat, lengths = documents
     starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -176,8 +176,8 @@ def pack(
 
 
 def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
-    """Block, place in it, number in it, first word and size of every piece."""
-    found = []
+    """Block, place and number in the block, first word and size of every piece."""
+    pieces = []
     block = place = piece = 0
     for start, length in zip(starts.tolist(), lengths.tolist()):
         end = start + length
@@ -187,13 +187,13 @@ def _places(lengths, starts, layout: Layout) -> tuple[np.ndarray, ...]:
                 block, place, piece = block + 1, 0, 0
                 continue
             size = min(end - start, room)
-            found.append((block, place, piece, start, size))
+            pieces.append((block, place, piece, start, size))
             start, place, piece = start + size, place + size + layout.window, piece + 1
-    return tuple(np.array(found, np.int64).reshape(-1, 5).T)
+    return tuple(np.array(pieces, np.int64).reshape(-1, 5).T)
 
 
 def group(views: Sequence[Words], layout: Layout) -> Groups:
-    """The groups of the words of some documents' views."""
+    """The groups of the words of the documents' views."""
     tokens, lengths = map(np.concatenate, zip(*views, strict=True))
     sizes = -(-lengths // GROUP)
     chunk = layout.words // GROUP

@@ -1,8 +1,8 @@
 """A tokenizer whose tokens are the words of a corpus.
 
-What is a word is one regular expression over the text in small letters, in which line
-breaks of HTML are spaces. Words outside the vocabulary are dropped, so that a document
-is the list of its known words.
+A regular expression finds the words of a text in small letters, after HTML line breaks
+become spaces. Words outside the vocabulary are dropped, so that a document is the list
+of its known words.
 """
 
 import functools
@@ -18,19 +18,19 @@ from docjax.data.lexicons import stop_words as read_stop_words
 from docjax.data.tokenizer import Tokenizer
 from docjax.errors import UserError
 
-PAD = "<pad>"  # id 0, in no text
+PAD = "<pad>"  # id 0; no text has it
 BREAK = "<br />"
-# What \s stands for in a tokenizer; in Python's re also for control characters.
+# What \s matches in a tokenizer; in Python's re it matches control characters too.
 SPACES = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-MARK = "\u2581"  # before every word: a letter alone is no word
+MARK = "\u2581"  # before every word: a letter without it is not a word
 
 CLEANINGS = {
-    # Letters, digits and ( ) , ! ? ' `, contractions apart: TextGCN's (MR, Ohsumed,
-    # 20 Newsgroups).
+    # Letters, digits and ( ) , ! ? ' `, contractions split: as in TextGCN (MR,
+    # Ohsumed, 20 Newsgroups).
     "letters": r"[,!?()]|[a-z0-9'`](?:(?!n't|'(?:s|ve|re|d|ll))[a-z0-9'`])*",
-    # Letters alone: the text of R8 and R52 that TextGCN and DECA read.
+    # Letters only: as TextGCN and DECA read R8 and R52.
     "alphabet": r"[a-z]+",
-    # Everything between white space and ; with . " , ( ) ! ? : apart (IMDB).
+    # Everything between white space and ; where . " , ( ) ! ? : are words (IMDB).
     "reviews": r"""[.",()!?:]|[^\s.",()!?:;]+""",
 }
 
@@ -44,22 +44,22 @@ def train_words(
     keep: Collection[str] = ("not",),
     lexicons: str | None = None,
 ) -> Tokenizer:
-    """A tokenizer of all words that occur `least_count` times, frequent ones first.
+    """A tokenizer of all words that occur `least_count` times, frequent words first.
 
     Args:
       cleaning: what a word is, one of CLEANINGS.
-      stop_words: False keeps them; True drops NLTK's, but for those in `keep` (the
-        antonyms of DECA need "not").
-      lexicons: the folder of NLTK's data with the stop words, if not where NLTK looks.
+      stop_words: True drops NLTK's stop words except those in `keep` (DECA's antonyms
+        need "not"); False keeps all.
+      lexicons: the folder of NLTK's data; None: where NLTK looks.
 
     Raises:
       UserError: if fewer than 2 words are left.
     """
     if cleaning not in CLEANINGS:
-        raise UserError(f"cleaning {cleaning!r} is none of {', '.join(CLEANINGS)}")
+        raise UserError(f"cleaning {cleaning!r} is not one of {', '.join(CLEANINGS)}")
     dropped = read_stop_words(lexicons) if stop_words else frozenset()
-    found = (split(text, cleaning) for text in texts)
-    counts = Counter(itertools.chain.from_iterable(found))
+    split_texts = (split(text, cleaning) for text in texts)
+    counts = Counter(itertools.chain.from_iterable(split_texts))
     words = [
         word
         for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -67,15 +67,15 @@ def train_words(
     ]
     if len(words) < 2:
         raise UserError(
-            f"the vocabulary has {len(words)} words, of {len(counts):,} that occur: at "
-            f"least 2 are needed; lower least_count ({least_count}) or give more texts"
+            f"the vocabulary has {len(words)} words, of {len(counts):,} that occur: it "
+            f"needs 2 or more; lower least_count ({least_count}) or give more texts"
         )
     return word_tokenizer(words, CLEANINGS[cleaning])
 
 
 def split(text: str, cleaning: str = "letters") -> list[str]:
-    """The words of a text as `word_tokenizer` splits it, at a quarter of the time."""
-    # Python alone has a sigma of its own for the end of a word.
+    """The words of a text as `word_tokenizer` splits it, in a quarter of the time."""
+    # Only Python has another small sigma for the end of a word.
     return _find(cleaning)(text.replace(BREAK, " ").replace("Σ", "σ").lower())
 
 
@@ -86,8 +86,8 @@ def _find(cleaning: str) -> Callable[[str], list[str]]:
 
 def word_tokenizer(words: Iterable[str], pattern: str) -> Tokenizer:
     """The tokenizer of these words, with ids from 1."""
-    # A model without merges and without a token for the unknown drops what it does not
-    # know; one for whole words (WordLevel) would refuse it.
+    # A BPE model without merges and without an unknown token drops unknown words; a
+    # model of whole words (WordLevel) would raise an error.
     ids = {PAD: 0} | {MARK + word: i for i, word in enumerate(words, 1)}
     backend = tokenizers.Tokenizer(models.BPE(ids, [], ignore_merges=True))
     backend.normalizer = normalizers.Sequence(

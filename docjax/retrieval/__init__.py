@@ -1,1 +1,1 @@
-"""Queries to ranked documents: by words, by vectors, and by both."""
+"""Ranks documents for queries: by words, by vectors, and by both."""

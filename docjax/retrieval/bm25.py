@@ -20,11 +20,11 @@ def search(
     """The `top` documents of each query that share a word with it.
 
     Args:
-      k1: how many repetitions of a word count: of 0, none.
-      b: how much the length of a document lowers its score: between 0 and 1.
+      k1: how much repetitions of a word count; 0: not at all.
+      b: how much the length of a document lowers its score, from 0 to 1.
 
     Raises:
-      UserError: if bm25s or PyStemmer is not installed, and if there is no word.
+      UserError: if bm25s or PyStemmer is not installed, or no document has a word.
     """
     bm25s, stemmer = libraries()
     split = lambda texts: bm25s.tokenize(
@@ -37,7 +37,7 @@ def search(
     words = split(texts)
     if not any(map(len, words.ids)):
         raise UserError(
-            f"BM25: none of {len(ids)} documents has a word but English stop words"
+            f"BM25: none of {len(ids)} documents has a word besides English stop words"
         )
     index = bm25s.BM25(k1=k1, b=b)
     index.index(words, show_progress=False)
@@ -51,7 +51,7 @@ def search(
 
 
 def libraries() -> tuple[ModuleType, ModuleType]:
-    """bm25s and PyStemmer. Raises UserError if one is not installed."""
+    """bm25s and PyStemmer. Raises UserError if either is not installed."""
     try:
         import bm25s
         import Stemmer

@@ -1,9 +1,9 @@
 """A retrieval collection: documents, queries, and which document answers which query.
 
-It is a folder in BEIR's layout, or made of documents that have queries of their own.
+A collection is a folder in BEIR's layout, or documents with a `query` field.
 
 corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
-qrels/SPLIT.tsv               query-id, corpus-id, score, perhaps under a header
+qrels/SPLIT.tsv               query-id, corpus-id, score, a header is allowed
 qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 """
 
@@ -19,7 +19,7 @@ from docjax.types import Document, Qrels
 
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 ENDS = (".qrels", ".tsv")
-TUNING = ("dev", "validation", "valid", "val", "train")  # the first that is there
+TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
 
 
 class Collection(NamedTuple):
@@ -28,14 +28,14 @@ class Collection(NamedTuple):
     corpus: Path
     queries: dict[str, str]
     test: Qrels
-    tuning: Qrels  # empty: no other split is there
+    tuning: Qrels  # empty if no other split exists
 
     def documents(self, max_bad_fraction: float = 0.0) -> Iterator[Document]:
         return jsonl(str(self.corpus), max_bad_fraction)
 
 
 class Judged(NamedTuple):
-    """What negatives are mined from; `documents` gives the corpus at every call."""
+    """The data for mining negatives; every call of `documents` gives the corpus."""
 
     documents: Callable[[], Iterator[Document]]
     queries: dict[str, str]
@@ -43,10 +43,10 @@ class Judged(NamedTuple):
 
 
 def read(folder: Path) -> Collection:
-    """The collection in a folder; its split is "test", or the only one.
+    """The collection in a folder; its split is "test", or the only split.
 
     Raises:
-      UserError: for a missing file, a line that is no judgement, and a judged query
+      UserError: for a missing file, a line that is not a judgement, or a judged query
         without text.
     """
     queries = _queries(folder)
@@ -60,8 +60,10 @@ def read(folder: Path) -> Collection:
     test = _judgements(files[name], queries)
     if not test:
         raise UserError(f"{files[name]}: no query has a document with score 1 or more")
-    others = [files[split] for split in TUNING if split in files and split != name]
-    tuning = _judgements(others[0], queries) if others else {}
+    tuning_files = [
+        files[split] for split in TUNING if split in files and split != name
+    ]
+    tuning = _judgements(tuning_files[0], queries) if tuning_files else {}
     tuning = {query: gains for query, gains in tuning.items() if query not in test}
     return Collection(_file(folder, "corpus"), queries, test, tuning)
 
@@ -70,21 +72,21 @@ def read_judged(folder: Path, max_bad_fraction: float) -> Judged:
     """The documents of a folder, and the queries that any split judges.
 
     Raises:
-      UserError: as `read`; a folder needs one split, of any name.
+      UserError: as `read`, but a single split of any name is enough.
     """
-    queries, test = _queries(folder), {}
+    queries, qrels = _queries(folder), {}
     for file in _qrels_files(folder).values():
         for query, gains in _judgements(file, queries).items():
-            test[query] = test.get(query, {}) | gains
-    if not test:
+            qrels[query] = qrels.get(query, {}) | gains
+    if not qrels:
         raise UserError(f"{folder}/qrels: no query has a document with score 1 or more")
-    given = Collection(_file(folder, "corpus"), queries, test, {})
-    documents = functools.partial(given.documents, max_bad_fraction)
-    return Judged(documents, {name: queries[name] for name in test}, test)
+    judged = Collection(_file(folder, "corpus"), queries, qrels, {})
+    documents = functools.partial(judged.documents, max_bad_fraction)
+    return Judged(documents, {name: queries[name] for name in qrels}, qrels)
 
 
 def read_split(folder: Path, split: str) -> Collection:
-    """The same with the judgements of one split in `test`.
+    """The collection in a folder, with the judgements of one split in `test`.
 
     Raises:
       UserError: as `read`, and for a folder without this split.
@@ -100,7 +102,7 @@ def files(folder: Path, split: str) -> list[Path]:
     """The files of queries and of the judgements of one split.
 
     Raises:
-      UserError: if one is missing.
+      UserError: if a file is missing.
     """
     return [_file(folder, "queries"), _split_file(folder, split)]
 
@@ -108,19 +110,19 @@ def files(folder: Path, split: str) -> list[Path]:
 def of_documents(
     documents: Iterable[Document],
 ) -> tuple[list[str], dict[str, str], Qrels]:
-    """The documents' ids, the queries of those that have one, and their judgements.
+    """The documents' ids, the queries of documents with a query, and the judgements.
 
-    A query has its document's id. The document itself has the gain 2, those of
-    `documents` that it links to have 1.
+    A query has its document's id. Its document has the gain 2, and the `documents` that
+    its document links to have the gain 1.
     """
     ids, queries, links = [], {}, {}
     for document in documents:
         ids.append(document.id)
         if document.query:
             queries[document.id], links[document.id] = document.query, document.links
-    there = set(ids)
+    known = set(ids)
     qrels = {
-        name: {link: 1 for link in linked if link in there} | {name: 2}
+        name: {link: 1 for link in linked if link in known} | {name: 2}
         for name, linked in links.items()
     }
     return ids, queries, qrels
@@ -137,8 +139,8 @@ def _qrels_files(folder: Path) -> dict[str, Path]:
     for file in sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}")):
         if file.stem in files:
             raise UserError(
-                f"{file.parent}: {files[file.stem].name} and {file.name} judge the same "
-                "split: leave one of them out"
+                f"{file.parent}: {files[file.stem].name} and {file.name} judge the "
+                "same split: remove one file"
             )
         files[file.stem] = file
     return files
@@ -157,18 +159,18 @@ def _split_file(folder: Path, split: str) -> Path:
 
 def _file(folder: Path, name: str) -> Path:
     files = [folder / f"{name}.jsonl{suffix}" for suffix in SUFFIXES]
-    there = [file for file in files if file.is_file()]
-    if len(there) != 1:
+    existing = [file for file in files if file.is_file()]
+    if len(existing) != 1:
         raise UserError(
-            f"{folder}: {len(there)} files are called {name}.jsonl (also .gz, .xz, "
-            ".zst), one is needed: corpus.jsonl, queries.jsonl and qrels/test.tsv make "
-            "a collection"
+            f"{folder}: {len(existing)} files are called {name}.jsonl (also .gz, .xz, "
+            ".zst), not 1: a collection needs corpus.jsonl, queries.jsonl and "
+            "qrels/test.tsv"
         )
-    return there[0]
+    return existing[0]
 
 
 def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
-    """The judgements of a file, for queries with a score of 1 or more."""
+    """The judgements of a file, for queries that have a score of 1 or more."""
     qrels: Qrels = {}
     separator, form = "\t", "query-id, corpus-id and a whole score, with tabs between"
     if file.suffix == ".qrels":
@@ -178,10 +180,11 @@ def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
     for number, line in enumerate(lines, start=1):
-        if number == 1 and not line.rstrip()[-1:].isdigit():
-            continue  # a header
+        fields = line.split(separator)
+        if number == 1 and fields and fields[-1].strip().isalpha():
+            continue  # a header, such as query-id, corpus-id, score
         try:
-            query, *between, document, score = line.split(separator)
+            query, *between, document, score = fields
             gain = int(score)
             if len(between) != (separator is None):
                 raise ValueError

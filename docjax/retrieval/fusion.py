@@ -1,7 +1,7 @@
-"""Two runs as one: a weighted sum of their scores, each scaled within its query.
+"""Fuses two runs: a weighted sum of their scores, each scaled within its query.
 
-graph-roberta's fusion: s = w * dense + (1 - w) * bm25. The weight never comes from the
-queries it is judged on.
+graph-roberta's fusion: s = w * dense + (1 - w) * bm25. The weight is never chosen on
+the queries that it is scored on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,23 +18,23 @@ Score = Callable[[Run], Mapping[str, float]]  # a run -> a score of each query
 
 
 def fuse(dense: Run, bm25: Run, weights: Mapping[str, float]) -> Run:
-    """The fused run of the queries that have a weight: that of `dense`.
+    """The fused run of the queries in `weights`, which hold the weight of `dense`.
 
-    A document that one of the runs has not found has the score 0 there.
+    A document that is missing from a run has the score 0 in that run.
     """
-    found: Run = {}
+    fused: Run = {}
     for query, weight in weights.items():
         total: dict[str, float] = {}
         for run, share in ((dense, weight), (bm25, 1 - weight)):
             for document, score in scaled(run.get(query, {})).items():
                 total[document] = total.get(document, 0.0) + share * score
         best = sorted(total, key=lambda document: -total[document])[:TOP]
-        found[query] = {document: total[document] for document in best}
-    return found
+        fused[query] = {document: total[document] for document in best}
+    return fused
 
 
 def scaled(scores: Mapping[str, float]) -> dict[str, float]:
-    """A query's scores between 0, the lowest, and 1; equal ones are all 1."""
+    """A query's scores, scaled to [0, 1]; equal scores all become 1."""
     low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
     if low == high:
         return dict.fromkeys(scores, 1.0)
@@ -49,9 +49,9 @@ def best_weight(dense: Run, bm25: Run, queries: Sequence[str], score: Score) -> 
 def cross_validated(
     dense: Run, bm25: Run, queries: Sequence[str], score: Score, seed: int = 0
 ) -> dict[str, float]:
-    """A weight for each query, the best of the queries of the other folds.
+    """For each query, the weight that is best on the queries of the other folds.
 
-    The folds are drawn by `seed`.
+    `seed` draws the folds.
 
     Raises:
       UserError: for fewer than two queries.
@@ -77,7 +77,7 @@ def _table(dense: Run, bm25: Run, queries: Sequence[str], score: Score) -> np.nd
 
 
 def _best(table: np.ndarray) -> float:
-    """The weight with the best mean; of equal ones, the one in the middle."""
+    """The weight with the best mean; of equally good weights, the middle one."""
     means = table.mean(axis=1)
     best = np.flatnonzero(means >= means.max() - 1e-9)
     return WEIGHTS[best[len(best) // 2]]

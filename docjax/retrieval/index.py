@@ -1,4 +1,4 @@
-"""The nearest of any number of vectors, exactly, in memory that stays flat."""
+"""Exact nearest neighbours among any number of vectors, in constant memory."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,8 @@ def nearest(
     Equal scores stay in the order of the documents.
 
     Args:
-      names: of the queries.
-      documents: ids and vectors; BLOCK of them are held, and the best so far.
+      names: the ids of the queries.
+      documents: ids and vectors; memory holds BLOCK of them, and the best so far.
     """
     scale = normalize if cosine else np.asarray
     queries = scale(queries)
@@ -42,6 +42,6 @@ def nearest(
         scores = np.take_along_axis(scores, best, axis=1)
         ids = np.take_along_axis(ids, best, axis=1)
     return {
-        name: dict(zip(found.tolist(), score.tolist(), strict=True))
-        for name, found, score in zip(names, ids, scores, strict=True)
+        name: dict(zip(ranked.tolist(), score.tolist(), strict=True))
+        for name, ranked, score in zip(names, ids, scores, strict=True)
     }

@@ -1,4 +1,4 @@
-"""Queries with a document that answers each, and documents that do not, as examples."""
+"""Examples of a query, a document that answers it, and documents that do not."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from docjax.retrieval import bm25, collection, negatives
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Document, Qrels, Section
 
-MINED = "negatives.jsonl"  # in the run directory, where the config names no file
+MINED = "negatives.jsonl"  # in the run directory, if the config names no file
 TOP = 100
 
 
@@ -24,18 +24,18 @@ TOP = 100
 class JudgedQueries:
     """One example for each query and document that answers it, with negatives.
 
-    The negatives of all examples are shared over the batch. A document that answers a
-    query is never a negative of it, whichever example it comes from.
+    The examples of a batch share their negatives. A document that answers a query is
+    never a negative of that query, whichever example the document comes from.
 
     Attributes:
       path: a folder in BEIR's layout whose split "train" is read. None: the documents'
         own `query` fields; the document itself answers its query, and so do the
         documents that it links to. Queries of documents that training does not read
         are left out.
-      negatives: a sealed file, as `docjax mine` writes it. None: the documents that
-        BM25 puts first, in RUN/negatives.jsonl, which the run makes at its beginning.
-      each: negatives of an example, drawn once for the run from the first TOP of its
-        query.
+      negatives: a sealed file, as `docjax mine` writes it. None: at its start, the run
+        writes BM25's first documents into RUN/negatives.jsonl.
+      each: the number of negatives of an example, drawn once for the run from the first
+        TOP negatives of its query.
     """
 
     path: str | None = None
@@ -51,10 +51,10 @@ class JudgedQueries:
         return (QUERY, *(DOCUMENT,) * (1 + self.each))
 
     def files(self) -> tuple[Path, ...]:
-        """The files of queries, judgements and negatives that are named.
+        """The files of queries, judgements and negatives that the config names.
 
         Raises:
-          UserError: if one is missing.
+          UserError: if a file is missing.
         """
         named = [] if self.path is None else collection.files(Path(self.path), "train")
         if self.negatives is not None:
@@ -65,7 +65,7 @@ class JudgedQueries:
         return tuple(named)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """The queries as documents, for a corpus of their own."""
+        """The queries as documents, for a separate corpus."""
         texts, _ = self._judged(source)
         for name, text in texts.items():
             yield Document(name, (Section("", text),))
@@ -74,12 +74,12 @@ class JudgedQueries:
         """The examples whose documents training reads.
 
         Raises:
-          UserError: if there is none, and for a damaged file of negatives or one of
+          UserError: if there is no example, or the file of negatives is damaged or of
             other documents.
         """
         texts, qrels = self._judged(known.source)
         rows = {name: row for row, name in enumerate(known.corpus.ids)}
-        asked = {name: row for row, name in enumerate(known.queries.ids)}
+        numbers = {name: row for row, name in enumerate(known.queries.ids)}
         trained = set(known.documents.tolist())
         if self.path is None:
             texts = {name: texts[name] for name in texts if rows[name] in trained}
@@ -90,8 +90,8 @@ class JudgedQueries:
         }
         pairs = [
             (query, row)
-            for query, own in answers.items()
-            for row in sorted(own & trained)
+            for query, relevant in answers.items()
+            for row in sorted(relevant & trained)
         ]
         if not pairs:
             raise UserError(
@@ -100,16 +100,18 @@ class JudgedQueries:
             )
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
         examples = np.array(
-            [(asked[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
+            [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
         )
-        related = partial(_answers, {asked[q]: own for q, own in answers.items()})
+        related = partial(
+            _answers, {numbers[q]: relevant for q, relevant in answers.items()}
+        )
         labels = known.labels[examples[:, 1]]
         return Examples(self.kinds, examples, labels, related)
 
     def _judged(
         self, source: Callable[[], Iterator[Document]]
     ) -> tuple[Mapping[str, str], Qrels]:
-        """Texts of the queries, and what answers them."""
+        """The texts of the queries, and the documents that answer them."""
         if self.path is None:
             _, texts, qrels = collection.of_documents(source())
             if not texts:
@@ -122,7 +124,7 @@ class JudgedQueries:
         return {name: judged.queries[name] for name in judged.test}, judged.test
 
     def _drawn(self, known: Known, texts, qrels, pairs, rows, trained) -> np.ndarray:
-        """The rows of each example's negatives: its own first, then any document."""
+        """The rows of each example's negatives: mined ones, or else any document."""
         if not self.each:
             return np.zeros((len(pairs), 0), int)
         path = Path(self.negatives) if self.negatives else known.run / MINED
@@ -138,16 +140,18 @@ class JudgedQueries:
             )
         generator = np.random.default_rng(known.seed)
         pool = np.array(sorted(trained))
-        found = np.empty((len(pairs), self.each), int)
+        drawn = np.empty((len(pairs), self.each), int)
         for i, (query, row) in enumerate(pairs):
-            own = [rows[name] for name in mined.get(query, ())[:TOP]]
-            own = [other for other in own if other in trained] or pool
-            found[i] = generator.choice(own, self.each, replace=len(own) < self.each)
-        return found
+            ranked = [rows[name] for name in mined.get(query, ())[:TOP]]
+            ranked = [number for number in ranked if number in trained] or pool
+            drawn[i] = generator.choice(
+                ranked, self.each, replace=len(ranked) < self.each
+            )
+        return drawn
 
 
 def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:
-    """Writes what BM25 puts first, unless the file is of these documents and queries."""
+    """Writes BM25's first documents, unless the file fits documents and queries."""
     made_by = f"bm25 {known.queries.fingerprint}"
     if jax.process_index() == 0 and negatives.made_by(path) != made_by:
         rank = lambda top: bm25.search(known.source(), texts, top=top)
@@ -157,15 +161,15 @@ def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> N
 
 
 def _inside(qrels: Qrels, rows: Mapping[str, int]) -> Qrels:
-    """The judgements of documents that are in the corpus; says how many are not."""
-    found = {
+    """The judgements of documents that are in the corpus; logs how many are not."""
+    kept = {
         query: {name: gain for name, gain in gains.items() if name in rows}
         for query, gains in qrels.items()
     }
-    left = sum(map(len, qrels.values())) - sum(map(len, found.values()))
-    if left:
-        logging.warning("%d judged documents are not in the corpus: left out", left)
-    return found
+    missing = sum(map(len, qrels.values())) - sum(map(len, kept.values()))
+    if missing:
+        logging.warning("%d judged documents are not in the corpus: left out", missing)
+    return kept
 
 
 def _answers(

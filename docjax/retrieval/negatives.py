@@ -1,12 +1,12 @@
 """Hard negatives: documents that a ranking puts high and nobody judged relevant.
 
-A file of them has a JSON object a line, and is sealed by the last line:
+A file of negatives has a JSON object per line; the last line is its seal:
 
     {"query": ID, "negatives": [document ids, best first]}
     {"seal": sha256 of the lines before, "documents": COUNT, "made_by": NAME,
      "queries": COUNT}
 
-`documents` counts those that were ranked.
+`documents` is the number of documents that were ranked.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ def mine(rank: Callable[[int], Run], qrels: Qrels, top: int) -> dict[str, list[s
     """The `top` best documents of each query of `qrels` that are not relevant to it.
 
     Args:
-      rank: gives a run with that many documents a query. It is asked for so many more
-        than `top` that relevant documents among them leave enough others.
+      rank: gives a run with that many documents per query. `mine` asks for more than
+        `top`, so that enough documents remain without the relevant documents.
       qrels: a document with a gain above 0 is relevant.
     """
     relevant = {
@@ -43,7 +43,7 @@ def mine(rank: Callable[[int], Run], qrels: Qrels, top: int) -> dict[str, list[s
 
 
 def write(negatives: Negatives, file: Path, *, documents: int, made_by: str) -> None:
-    """Writes a sealed file, or leaves what was there.
+    """Writes a sealed file; if that fails, the old file stays.
 
     Raises:
       UserError: if the file cannot be written.
@@ -64,11 +64,11 @@ def read(file: Path, known: Container[str] | None = None) -> dict[str, list[str]
     """The negatives of each query, from a file whose seal is intact.
 
     Args:
-      known: the ids of the corpus; None: any id will do.
+      known: the ids of the corpus; None: every id is allowed.
 
     Raises:
-      UserError: for a file that is missing, cut short or changed, and for one of other
-        documents than the `known` ones.
+      UserError: for a file that is missing, cut short or changed, or that names a
+        document which is not `known`.
     """
     try:
         lines = file.read_bytes().splitlines(keepends=True)
@@ -83,7 +83,7 @@ def read(file: Path, known: Container[str] | None = None) -> dict[str, list[str]
 
 
 def made_by(file: Path) -> str | None:
-    """Who made a file of negatives, as its seal says; None if it is not intact."""
+    """The `made_by` of a file's seal; None if the file is not intact."""
     try:
         lines = file.read_bytes().splitlines(keepends=True)
         _check_seal(file, lines)
@@ -97,15 +97,15 @@ def _check_seal(file: Path, lines: list[bytes]) -> None:
         seal = json.loads(lines[-1])["seal"]
     except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(
-            f"{file}: the last line is no seal, so the file is cut short or no file of "
-            f"negatives: {AGAIN}"
+            f"{file}: the last line is no seal, so the file is cut short or not a file "
+            f"of negatives: {AGAIN}"
         ) from None
     if seal != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
         raise UserError(f"{file}: was changed after it was written: {AGAIN}")
 
 
 def _check_known(file: Path, negatives: Negatives, known: Container[str]) -> None:
-    names = {name for some in negatives.values() for name in some}
+    names = {name for ranked in negatives.values() for name in ranked}
     unknown = sorted(name for name in names if name not in known)
     if unknown:
         raise UserError(

@@ -1,1 +1,1 @@
-"""Vectors to a metric that a user cares about, one a file."""
+"""Turns vectors into metrics that users care about, one task per file."""

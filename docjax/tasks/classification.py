@@ -60,7 +60,7 @@ def linear(
     """`accuracy` and `macro_f1` of logistic regression on the frozen vectors.
 
     Args:
-      iterations: the most steps of L-BFGS. A warning says if it has not converged.
+      iterations: the most steps of L-BFGS. The log warns if it has not converged.
       standardize: scales features by the mean and deviation of the train vectors.
 
     Raises:
@@ -97,7 +97,7 @@ def end_to_end(test: Embeddings) -> dict[str, float]:
     if len(test.predictions) != len(test.labels):
         raise UserError(
             f"{len(test.predictions)} predictions for {len(test.labels)} test "
-            "documents: give each document one"
+            "documents: give each document one prediction"
         )
     return score(test.labels, test.predictions)
 

@@ -63,8 +63,8 @@ def clustering(
     With `all_documents` both parts are clustered together, and both are scored (DECA).
 
     Args:
-      clusters: their number; None takes the number of classes of the fitted documents.
-      restarts: initialisations tried; k-means keeps the one with the least inertia.
+      clusters: number of clusters; None: the number of classes of the fitted documents.
+      restarts: initialisations to try; k-means keeps the result of least inertia.
       normalize: scales vectors to length 1, so that k-means compares cosines.
 
     Raises:
@@ -105,10 +105,12 @@ def assign(
     # With several threads the order of float sums, and so the result, would vary.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
-        made = len(set(kmeans.fit(train).labels_))
+        distinct = len(set(kmeans.fit(train).labels_))
         assigned = kmeans.predict(test)
-    if made < clusters:
-        logger.warning("%d clusters asked, %d found: vectors repeat", clusters, made)
+    if distinct < clusters:
+        logger.warning(
+            "%d clusters wanted, %d found: some vectors are equal", clusters, distinct
+        )
     return assigned
 
 

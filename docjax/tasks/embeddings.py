@@ -1,4 +1,4 @@
-"""Checks of vectors and labels that several tasks share, and vectors made elsewhere."""
+"""Checks of vectors and labels that several tasks share, and external vectors."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from docjax.types import Embeddings, TaskData
 
 
 class NoLabels(UserError):
-    """A part has no labelled document. A run goes on without the task."""
+    """A part has no labelled document. A run continues without the task."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelledVectors:
-    """The data of tasks that read labels alone: vectors that were made elsewhere."""
+    """Data for tasks that read only labels and vectors, made outside docjax."""
 
     parts: Mapping[str, Embeddings]
     similarity: str = "cosine"
@@ -28,8 +28,8 @@ class LabelledVectors:
         return self.parts[part]
 
     def documents(self, part: Any) -> NoReturn:
-        """Raises UserError: there are vectors and labels, and nothing to encode."""
-        raise UserError("the task reads documents, here are vectors and labels alone")
+        """Raises UserError: there are only vectors and labels, nothing to encode."""
+        raise UserError("the task needs documents, here are only vectors and labels")
 
     missing = vectors = queries = encode = documents
 
@@ -42,7 +42,7 @@ def check_labels(data: TaskData, *parts: str) -> None:
 
 
 def check(train: Embeddings, test: Embeddings) -> None:
-    """Raises UserError unless both parts hold finite vectors of one width, labelled."""
+    """Raises UserError for missing labels, non-finite vectors or different widths."""
     for part, embeddings in (("train", train), ("test", test)):
         check_part(part, embeddings)
     widths = train.vectors.shape[1], test.vectors.shape[1]
@@ -58,7 +58,7 @@ def check_classes(part: str, labels: list[str]) -> None:
     if len(set(labels)) < 2:
         raise UserError(
             f"all {len(labels)} {part} documents have the label {labels[0]!r}: "
-            "a task needs at least 2 classes; look at the split or leave the task out"
+            "a task needs at least 2 classes; check the split or leave the task out"
         )
 
 

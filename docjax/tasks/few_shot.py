@@ -1,4 +1,4 @@
-"""How well is a label read off the vector when few documents have one?"""
+"""How well does a probe read labels off vectors when few documents have labels?"""
 
 import dataclasses
 
@@ -64,7 +64,7 @@ def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarra
     """The rows of each class.
 
     Raises:
-      UserError: if a class has fewer than `shots`.
+      UserError: if a class has fewer than `shots` documents.
     """
     names = np.array(labels)
     rows = [np.flatnonzero(names == name) for name in sorted(set(labels))]

@@ -25,14 +25,14 @@ class Matching:
     """`matching` of the pairs in a table, or of documents with a link between them.
 
     Attributes:
-      path: a table of `split, source, target, label` (`docjax.data.pairs`), of ids of
-        the documents. For the part "test", the pairs of the split "test" are scored,
-        and the threshold comes from the first of dev, validation, valid, val and train
-        that is there. For "validation", the first of these but train is scored, and
-        the threshold comes from train. None: pairs are made as `linked_pairs` says,
-        from links within the scored part; the threshold comes from links within the
-        validation part, or within the training part if there are none.
-      seed: of the random pairs that are made beside the linked ones.
+      path: a table of `split, source, target, label` (`docjax.data.pairs`) with ids of
+        documents. For the part "test", the pairs of the split "test" are scored, and
+        the threshold comes from the first existing split of dev, validation, valid, val
+        and train. For "validation", the first of these except train is scored, and the
+        threshold comes from train. None: `linked_pairs` makes pairs from links within
+        the scored part; the threshold comes from links within the validation part, or
+        else within the training part.
+      seed: the seed of the random pairs that `linked_pairs` adds.
     """
 
     path: str | None = None
@@ -47,7 +47,7 @@ class Matching:
         missing = data.missing(needed)
         if missing:
             raise UserError(
-                f"{len(missing)} of {len(needed)} documents of the pairs are not there,"
+                f"{len(missing)} of {len(needed)} documents of the pairs are missing,"
                 f" {missing[0]!r} is the first: give the source that holds them "
                 "(docjax evaluate: --documents)"
             )
@@ -59,16 +59,16 @@ class Matching:
         return matching(_cosines(data, tuning), _cosines(data, scored))
 
     def _pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
-        """The pairs that the threshold is chosen on, and those that are scored."""
+        """The pairs for choosing the threshold, and the pairs to score."""
         if self.path is not None:
             pairs = read_pairs(Path(self.path))
             tuning, scored = splits_of(pairs, part)
             return pairs[tuning], pairs[scored]
-        others = [name for name in ("validation", "train") if name != part]
-        tuning = next(filter(None, (self._linked(data, name) for name in others)), [])
+        names = [name for name in ("validation", "train") if name != part]
+        tuning = next(filter(None, (self._linked(data, name) for name in names)), [])
         scored = self._linked(data, part)
-        for name, some in ((part, scored), (" or ".join(others), tuning)):
-            if not some:
+        for name, linked in ((part, scored), (" or ".join(names), tuning)):
+            if not linked:
                 raise UserError(
                     f"no two {name} documents have a link between them: give the "
                     'source documents "links", or the task a table of pairs (path)'
@@ -80,10 +80,10 @@ class Matching:
 
 
 def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
-    """The split of a table that the threshold is chosen on, and the one scored.
+    """The split of a table for choosing the threshold, and the split to score.
 
     Raises:
-      UserError: if one of the two is not there.
+      UserError: if the table lacks either split.
     """
     tuning, scored = TUNING, ("test",)
     if part != "test":
@@ -99,7 +99,7 @@ def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
 
 def _warn_of_unused(pairs: Mapping[str, list[Pair]], part: str) -> None:
     used = splits_of(pairs, part)
-    unused = {name: len(some) for name, some in pairs.items() if name not in used}
+    unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)
 

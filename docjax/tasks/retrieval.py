@@ -20,7 +20,7 @@ from docjax.retrieval.collection import Collection
 from docjax.types import Document, Qrels, Run, TaskData
 
 METRICS = {"ndcg@10": "nDCG@10", "mrr@10": "RR@10", "recall@100": "R@100", "map": "AP"}
-TUNED = "ndcg@10"  # what the weight of the fusion is chosen by
+TUNED = "ndcg@10"  # the metric that chooses the weight of the fusion
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +31,12 @@ class Retrieval:
 
     Attributes:
       path: a folder in BEIR's layout (`docjax.retrieval.collection`). For the part
-        "test" its test queries are scored, for "validation" those of another split.
+        "test", its test queries are scored; for "validation", those of another split.
         None: every document of the part with a `query` gives one query. The candidates
         are all documents of the part. The document itself is relevant with grade 2,
         the candidates that it links to with grade 1.
-      max_bad_fraction: bad documents of the folder that may be left out, as a share of
-        all.
+      max_bad_fraction: the share of the folder's documents that may be bad, and are
+        then left out.
     """
 
     path: str | None = None
@@ -50,12 +50,12 @@ class Retrieval:
             judged = collection.read(Path(self.path))
             _check_judged(judged, *_judgements(judged, part), self.max_bad_fraction)
             return
-        asked = (document for document in data.documents(part) if document.query)
-        count = len(list(itertools.islice(asked, 2)))
+        with_query = (document for document in data.documents(part) if document.query)
+        count = len(list(itertools.islice(with_query, 2)))
         if count < 2:
             raise UserError(
                 f'{count} {part} documents have a "query", retrieval needs 2 or more: '
-                "give the source documents one, or the task a BEIR folder (path)"
+                "give source documents a query, or the task a BEIR folder (path)"
             )
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
@@ -68,8 +68,8 @@ class Retrieval:
     def _of_folder(self, data: TaskData, part: str) -> dict[str, float]:
         judged = collection.read(Path(self.path))
         test, tuning = _judgements(judged, part)
-        asked = {*test, *tuning}
-        queries = {name: text for name, text in judged.queries.items() if name in asked}
+        names = {*test, *tuning}
+        queries = {name: text for name, text in judged.queries.items() if name in names}
         documents = functools.partial(judged.documents, self.max_bad_fraction)
         vectors = data.encode(documents())
         return _scores(data, queries, documents(), vectors, test, tuning)
@@ -84,20 +84,22 @@ def _scores(
     tuning: Qrels | None = None,
 ) -> dict[str, float]:
     """Ranks documents, and their vectors, for each query, and scores both rankings."""
-    asked = data.queries(list(queries.values()))  # first: it may be refused
+    query_vectors = data.queries(list(queries.values()))  # first, since this may raise
     by_words = bm25.search(documents, queries)
     cosine = data.similarity == "cosine"
-    by_vectors = index.nearest(list(queries), asked, vectors, fusion.TOP, cosine=cosine)
+    by_vectors = index.nearest(
+        list(queries), query_vectors, vectors, fusion.TOP, cosine=cosine
+    )
     return retrieval(by_vectors, by_words, test, tuning)
 
 
 def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
-    """The judgements to score, and those to choose the weight of the fusion by."""
+    """The judgements to score, and the judgements to choose the fusion's weight by."""
     if part == "test":
         return judged.test, judged.tuning
     if not judged.tuning:
         raise UserError(
-            f"{judged.corpus.parent}/qrels has the test queries alone: a {part} metric "
+            f"{judged.corpus.parent}/qrels has only the test queries: a {part} metric "
             "needs another split (dev.tsv), or leave splits.validation out"
         )
     return judged.tuning, {}
@@ -106,7 +108,7 @@ def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
 def _check_judged(
     judged: Collection, test: Qrels, tuning: Qrels, max_bad_fraction: float
 ) -> None:
-    """Raises UserError if no judged document is there; warns of missing ones."""
+    """Raises UserError if all judged documents are missing; warns if some are."""
     names = set().union(*test.values(), *tuning.values())
     missing = names.difference(
         document.id for document in judged.documents(max_bad_fraction)
@@ -114,7 +116,9 @@ def _check_judged(
     if missing:
         text = f"{len(missing)} of {len(names)} judged documents are not in the corpus"
         if missing == names:
-            raise UserError(f"{judged.corpus}: {text}, {min(missing)!r} is one")
+            raise UserError(
+                f"{judged.corpus}: {text}, {min(missing)!r} is one; add them"
+            )
         logger.warning("%s: no system can find them", text)
 
 
@@ -123,8 +127,8 @@ def retrieval(
 ) -> dict[str, float]:
     """`SYSTEM/ndcg@10`, `/mrr@10`, `/recall@100` and `/map` of bm25, dense and fused.
 
-    Also `fused/weight`, the share of `dense`: chosen on the queries of `tuning`, or
-    without any by cross-validation over those of `test`, and then the mean.
+    Also `fused/weight`, the share of `dense`, which is chosen on the queries of
+    `tuning`. Without these, it is the mean of a cross-validation over `test`.
 
     Raises:
       UserError: if ir-measures is not installed, and for a single query.

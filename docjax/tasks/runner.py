@@ -6,7 +6,7 @@ from docjax.types import Task, TaskData
 
 
 def scores(tasks: Mapping[str, Task], data: TaskData, part: str) -> dict[str, float]:
-    """Metrics named `eval/TASK/METRIC`; those of another part than "test" `PART/...`."""
+    """Metrics named `eval/TASK/METRIC`; `PART/TASK/METRIC` for parts but "test"."""
     prefix = "eval" if part == "test" else part
     return {
         f"{prefix}/{name}/{metric}": value

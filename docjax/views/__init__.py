@@ -1,1 +1,1 @@
-"""Training-time versions of a document, one a file."""
+"""Training-time versions of a document, one kind per file."""

@@ -10,9 +10,9 @@ from docjax.views.ready import Ready
 
 @dataclasses.dataclass(frozen=True)
 class OneAgainstRest(Ready):
-    """Two views: one unit, read as a query, and the others.
+    """Two views: one unit, read as a query, and the remaining units.
 
-    With probability `first` the first unit is taken, otherwise any one uniformly.
+    The query is the first unit with probability `first`, otherwise a random unit.
     """
 
     first: float = 0.5

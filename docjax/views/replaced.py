@@ -1,9 +1,9 @@
-"""A document and a paraphrase of it, word by word (DECA, section 3.3).
+"""A document and its paraphrase, word by word (DECA, section 3.3).
 
-A class says how a word may be replaced; `fitted` looks that up for all words of a
-vocabulary, once, so that a document is paraphrased by a few array operations, and counts
-and tags words in those documents of the corpus that training reads (all without them).
-Words are whole words of the tokenizer: with word pieces, those that are one piece.
+A class says how a word may be replaced. `fitted` looks up the replacements of all words
+of a vocabulary once, so that a few array operations paraphrase a document. `fitted`
+counts and tags words in the `documents` of the corpus (None: in all). Only words that
+are one token of the tokenizer are replaced.
 """
 
 import dataclasses
@@ -27,9 +27,9 @@ Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 
 class WordViews:
-    """Two views: the document, and the same in other words.
+    """Two views: the document, and the document in other words.
 
-    Each unit is changed by itself, so that several documents may come in one piece.
+    Each unit is changed independently, so that one call may read several documents.
     """
 
     many_documents = True
@@ -38,28 +38,28 @@ class WordViews:
 
 
 class Lexical(WordViews):
-    """Word views from a lexicon of NLTK.
+    """Word views that read lexicons of NLTK.
 
     Attributes:
-      lexicons: the folder of NLTK's data, if not where NLTK looks.
+      lexicons: the folder of NLTK's data; None: where NLTK looks.
     """
 
     lexicons: str | None
     needed: tuple[str, ...] = ("wordnet",)
 
     def files(self) -> tuple[Path, ...]:
-        """No file of the user's. Raises UserError if a lexicon is missing."""
+        """No file of the user. Raises UserError if a lexicon is missing."""
         lexicons.check(self.lexicons, *self.needed)
         return ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Replaced(WordViews, Ready):
-    """Words are drawn for some of the document's words.
+    """Replaces words of the document by random candidates.
 
     starts, candidates: word i may become `candidates[starts[i]:starts[i + 1]]`;
-    probability: of a word that has candidates to be drawn anew; prefix: the id that
-    goes before a replacement, if any.
+    probability: the chance that a word with candidates is replaced; prefix: the id to
+    put before a replacement, if any.
     """
 
     vocabulary: Vocabulary
@@ -93,8 +93,8 @@ class Replaced(WordViews, Ready):
 class WordNet(Lexical):
     """Each word becomes one of its synonyms in WordNet, or stays, all equally likely.
 
-    least_count: occurrences of a replacement in the corpus; lexicons: the folder of
-    NLTK's data, if not where NLTK looks.
+    least_count: the least occurrences of a replacement in the corpus; lexicons: the
+    folder of NLTK's data; None: where NLTK looks.
     """
 
     least_count: int = 10
@@ -104,13 +104,13 @@ class WordNet(Lexical):
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
     ) -> Replaced:
         words = vocabulary(tokenizer, corpus, documents)
-        found = lexicons.WordNet(self.lexicons).synonyms
-        return _replaced(words, lambda word: found(word) | {word}, self.least_count)
+        synonyms = lexicons.WordNet(self.lexicons).synonyms
+        return _replaced(words, lambda word: synonyms(word) | {word}, self.least_count)
 
 
 @dataclasses.dataclass(frozen=True)
 class Paraphrases(WordViews):
-    """As WordNet, with the pairs in a file (PPDB)."""
+    """Like `WordNet`, with the word pairs of a file (PPDB)."""
 
     path: str | None = None
     least_count: int = 10
@@ -118,7 +118,9 @@ class Paraphrases(WordViews):
     def files(self) -> tuple[Path, ...]:
         """The file of pairs. Raises UserError if it is missing."""
         if self.path is None:
-            raise UserError("Paraphrases needs a file of pairs: --config.views.path")
+            raise UserError(
+                "Paraphrases needs a file of pairs: give --config.views.path"
+            )
         if not Path(self.path).is_file():
             raise UserError(f"paraphrases {self.path}: no such file")
         return (Path(self.path),)
@@ -127,20 +129,18 @@ class Paraphrases(WordViews):
         self, tokenizer: Tokenizer, corpus: Corpus, documents: Documents = None
     ) -> Replaced:
         (file,) = self.files()
-        words, pairs = (
-            vocabulary(tokenizer, corpus, documents),
-            lexicons.pairs(str(file)),
-        )
-        found = lambda word: pairs[word] | {word} if word in pairs else ()
-        return _replaced(words, found, self.least_count)
+        words = vocabulary(tokenizer, corpus, documents)
+        pairs = lexicons.pairs(str(file))
+        replacements = lambda word: pairs[word] | {word} if word in pairs else ()
+        return _replaced(words, replacements, self.least_count)
 
 
 @dataclasses.dataclass(frozen=True)
 class Antonyms(Lexical):
-    """Adjectives and verbs become "not" and an antonym of theirs in WordNet.
+    """Adjectives and verbs become "not" and one of their antonyms in WordNet.
 
-    A word counts as adjective or verb if most of its occurrences do: of at most 16,
-    from at most 10,000,000 words of the corpus, tagged among their neighbours.
+    A word counts as adjective or verb if most of its tagged occurrences do: at most 16,
+    from at most 10,000,000 words of the corpus, tagged with their neighbours.
     """
 
     needed = ("wordnet", lexicons.TAGGER)
@@ -157,18 +157,18 @@ class Antonyms(Lexical):
         words = vocabulary(tokenizer, corpus, documents)
         if "not" not in words.ids:
             raise UserError(
-                'the vocabulary has no word "not", which antonyms need: leave it among '
-                "the stop words that are kept (keep)"
+                'the vocabulary has no word "not", which antonyms need: add it to '
+                "the stop words to keep (keep)"
             )
-        found = lexicons.WordNet(self.lexicons).antonyms
-        table = _replaced(words, found, self.least_count)
+        antonyms = lexicons.WordNet(self.lexicons).antonyms
+        table = _replaced(words, antonyms, self.least_count)
         wanted = np.flatnonzero(np.diff(table.starts))
         tagger = lexicons.Tagger(self.lexicons)
         tagged = adjectives_and_verbs(wanted, words, corpus, documents, tagger)
         return dataclasses.replace(
             _replaced(
                 words,
-                lambda word: found(word) if word in tagged else (),
+                lambda word: antonyms(word) if word in tagged else (),
                 self.least_count,
             ),
             probability=self.probability,
@@ -178,9 +178,9 @@ class Antonyms(Lexical):
 
 @dataclasses.dataclass(frozen=True)
 class Uninformative(Lexical):
-    """Rare words become more frequent synonyms of theirs in WordNet.
+    """Rare words become one of their more frequent synonyms in WordNet.
 
-    below: a word is rare that occurs less often.
+    below: a word is rare if it occurs less often.
     """
 
     below: int = 10
@@ -192,13 +192,13 @@ class Uninformative(Lexical):
         words = vocabulary(tokenizer, corpus, documents)
         synonyms = lexicons.WordNet(self.lexicons).synonyms
         rare = lambda word: words.counts[words.ids[word]] < self.below
-        found = lambda word: synonyms(word) - {word} if rare(word) else ()
-        return _replaced(words, found, self.below)
+        replacements = lambda word: synonyms(word) - {word} if rare(word) else ()
+        return _replaced(words, replacements, self.below)
 
 
 @dataclasses.dataclass(frozen=True)
 class Dropped(WordViews, Ready):
-    """Tokens are left out at random; a unit keeps one at least."""
+    """Leaves out tokens at random; a unit keeps at least one."""
 
     probability: float = 0.3
 
@@ -210,8 +210,8 @@ class Dropped(WordViews, Ready):
     ) -> tuple[Units, ...]:
         kept = generator.random(len(units.tokens)) >= self.probability
         lengths = units.lengths
-        some = lengths > 0
-        kept[units.offsets[:-1][some]] |= _sums(kept, units)[some] == 0
+        nonempty = lengths > 0
+        kept[units.offsets[:-1][nonempty]] |= _sums(kept, units)[nonempty] == 0
         dropped = dataclasses.replace(
             units,
             tokens=units.tokens[kept],
@@ -224,35 +224,36 @@ class Dropped(WordViews, Ready):
 def _check_probability(views: Any) -> None:
     if not 0 <= views.probability <= 1:
         raise UserError(
-            f"{type(views).__name__} has probability {views.probability}: give one from "
-            "0 to 1"
+            f"{type(views).__name__} has probability {views.probability}: give a "
+            "number from 0 to 1"
         )
 
 
 def _replaced(
     words: Vocabulary, candidates: Callable[[str], Iterable[str]], least_count: int
 ) -> Replaced:
-    """The table of all words; candidates are words of the vocabulary.
+    """The table of all words and their candidates, which are words of the vocabulary.
 
-    Those that occur less than `least_count` times are left out, the word itself never.
+    Candidates that occur less than `least_count` times are left out, but never the word
+    itself.
     """
     table, starts = [], [0]
     for i, word in enumerate(words.words):
         if word is not None and word.isalpha():
-            found = {words.ids[one] for one in candidates(word) if one in words.ids}
-            found = {j for j in found if j == i or words.counts[j] >= least_count}
-            table += sorted(found)
+            ids = {words.ids[name] for name in candidates(word) if name in words.ids}
+            ids = {j for j in ids if j == i or words.counts[j] >= least_count}
+            table += sorted(ids)
         starts.append(len(table))
     itself = np.repeat(np.arange(len(words.words)), np.diff(starts))
-    if np.array_equal(table, itself):  # empty, or no word has another
+    if np.array_equal(table, itself):  # no word has another candidate
         count = (
             f" that occurs {least_count} times: lower that number (least_count, below)"
             if least_count > 1
             else ""
         )
         raise UserError(
-            f"no word of the vocabulary has a replacement in it{count}; all kinds are "
-            "for English"
+            f"no word of the vocabulary has a replacement in it{count}; give English "
+            "texts"
         )
     return Replaced(words, np.array(starts), np.array(table, np.int32))
 
@@ -260,7 +261,7 @@ def _replaced(
 def _with_prefix(
     units: Units, tokens: np.ndarray, changed: np.ndarray, prefix: int
 ) -> Units:
-    """`tokens` with `prefix` before each of those that are `changed`."""
+    """`tokens` with `prefix` before each token that is `changed`."""
     longer = np.repeat(tokens, 1 + changed)
     ends = np.cumsum(1 + changed)
     longer[ends[changed] - 2] = prefix
@@ -270,6 +271,6 @@ def _with_prefix(
 
 
 def _sums(values: Bool[np.ndarray, " n"], units: Units) -> np.ndarray:
-    """How many are true in each unit."""
+    """The number of True values in each unit."""
     totals = np.concatenate([[0], np.cumsum(values)])
     return np.diff(totals[units.offsets])

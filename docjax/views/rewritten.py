@@ -27,26 +27,28 @@ def write(
     documents: Iterable[Document],
     rewrite: Callable[[list[str]], list[str]],
 ) -> None:
-    """Writes the file that `Rewritten` reads: what `rewrite` makes of the full texts.
+    """Writes the file that `Rewritten` reads: the result of `rewrite` for full texts.
 
-    It gets some hundred texts at a time. What is in the file already is not asked for
-    again, so that the same call goes on where it was stopped. An empty text is left out.
+    `rewrite` gets a few hundred texts at a time. Documents that the file holds already
+    are skipped, so that the same call continues after a stop. Empty texts are left out.
     """
     if Path(path).suffix in (".gz", ".xz", ".zst"):
-        raise UserError(f"{path}: write plain text, compress it afterwards")
+        raise UserError(
+            f"{path}: is compressed; name a file of plain text, compress it afterwards"
+        )
     try:
         Path(path).touch()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     with open(path, "a+b") as file:
         known = _known(file)
-        for some in _batches(one for one in documents if one.id not in known):
-            texts = rewrite([full_text(one) for one in some])
-            if len(texts) != len(some):
+        for batch in _batches(d for d in documents if d.id not in known):
+            texts = rewrite([full_text(document) for document in batch])
+            if len(texts) != len(batch):
                 raise UserError(
-                    f"rewrite gave {len(texts)} texts for {len(some)}: one each is needed"
+                    f"rewrite gave {len(texts)} texts for {len(batch)}: return one each"
                 )
-            for document, text in zip(some, texts, strict=True):
+            for document, text in zip(batch, texts, strict=True):
                 if text.strip():
                     record = json.dumps({"id": document.id, "text": text})
                     file.write(f"{record}\n".encode())
@@ -54,7 +56,7 @@ def write(
 
 
 def _known(file: BinaryIO) -> set[str]:
-    """The ids that are in the file; half a line at its end is cut off."""
+    """The ids in the file; an incomplete last line is cut off."""
     file.seek(0)
     lines = file.readlines()
     ids = [_id(line) for line in lines]
@@ -66,29 +68,28 @@ def _known(file: BinaryIO) -> set[str]:
             file.write(b"\n")
     if None in ids:
         raise UserError(
-            f"{file.name}, line {ids.index(None) + 1}: not a rewritten text, which is "
-            "JSON with id and text: mend it, or write to another file"
+            f"{file.name}, line {ids.index(None) + 1}: not a rewritten text, "
+            "JSON with id and text: mend the line, or write to another file"
         )
-    return {one for one in ids if one is not None}
+    return {name for name in ids if name is not None}
 
 
 def _id(line: bytes) -> str | None:
-    """The id of a line, if it is one of a rewritten text."""
+    """The id of the rewritten text in a line; None if the line holds none."""
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except ValueError:
         return None
-    whole = isinstance(found, dict) and {"id", "text"} <= set(found)
-    return str(found["id"]) if whole else None
+    complete = isinstance(record, dict) and {"id", "text"} <= set(record)
+    return str(record["id"]) if complete else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Rewritten(WordViews):
     """The document and a rewritten text of it, such as its translation back.
 
-    path: JSON lines with `id` and `text`, the rewritten texts by document; `write`
-    makes them with a function. They are tokenised once, into a corpus beside that of
-    the documents.
+    path: JSON lines with the `id` of a document and its rewritten `text`; `write` makes
+    such a file. The texts are tokenised once, into a corpus beside the documents'.
     """
 
     path: str | None = None
@@ -96,7 +97,7 @@ class Rewritten(WordViews):
     def files(self) -> tuple[Path, ...]:
         """The files of texts. Raises UserError if they are missing."""
         if self.path is None:
-            raise UserError("Rewritten needs a file of texts: --config.views.path")
+            raise UserError("Rewritten needs a file of texts: give --config.views.path")
         return tuple(files(self.path))
 
     def fitted(
@@ -105,7 +106,7 @@ class Rewritten(WordViews):
         self.files()
         limit = corpus.summary()["longest"]
         texts = functools.partial(jsonl, path=self.path)
-        found = Corpus.build(
+        rewritten = Corpus.build(
             corpus.folder.with_name("rewritten"),
             texts(),
             Whole(),
@@ -113,32 +114,32 @@ class Rewritten(WordViews):
             limit,
             fingerprint(texts, Whole(), tokenizer, limit),
         )
-        sizes = found.sizes(np.arange(len(found)))
-        rows = {one: row for row, one in enumerate(found.ids) if sizes[row]}
-        chosen = np.array([rows.get(one, -1) for one in corpus.ids])
-        read = chosen if documents is None else chosen[documents]
-        missing = int((read < 0).sum())
-        if missing == len(read):
+        sizes = rewritten.sizes(np.arange(len(rewritten)))
+        rows = {name: row for row, name in enumerate(rewritten.ids) if sizes[row]}
+        chosen = np.array([rows.get(name, -1) for name in corpus.ids])
+        trained = chosen if documents is None else chosen[documents]
+        missing = int((trained < 0).sum())
+        if missing == len(trained):
             raise UserError(
-                f"{self.path}: none of its {len(found)} texts has a known word and the "
-                f"id of a document; {found.ids[0]!r} is its first, {corpus.ids[0]!r} the "
-                "documents'"
+                f"{self.path}: none of its {len(rewritten)} texts has a known word and "
+                f"the id of a document; its first id is {rewritten.ids[0]!r}, a "
+                f"document has {corpus.ids[0]!r}: give texts the ids of documents"
             )
         if missing:
             logging.warning(
-                "%d of %d documents have no rewritten text with a known word: they stay "
-                "as they are",
+                "%d of %d documents have no rewritten text with a known word: they "
+                "stay as they are",
                 missing,
-                len(read),
+                len(trained),
             )
-        return Found(found, chosen)
+        return Found(rewritten, chosen)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Found(WordViews):
-    """The other words are those of the text found for the document.
+    """The document, and its rewritten text.
 
-    rows: of each document in the corpus, where its text lies in `texts`, or -1.
+    rows: for each document of the corpus, the row of its text in `texts`, or -1.
     """
 
     texts: Corpus
@@ -150,24 +151,24 @@ class Found(WordViews):
         del generator
         starts = np.flatnonzero(np.diff(units.documents, prepend=-1))
         ends = [*starts[1:].tolist(), len(units)]
-        found = [
+        parts = [
             self._of(units, start, end) for start, end in zip(starts.tolist(), ends)
         ]
-        return units, _joined(found) if found else units
+        return units, _joined(parts) if parts else units
 
     def _of(self, units: Units, start: int, end: int) -> Units:
-        """The rewritten text of the document with these units; without one, the units."""
+        """The rewritten text of the document with these units, or else the units."""
         number = units.documents[start]
         if self.rows[number] >= 0:
-            found = self.texts[int(self.rows[number])]
-            return dataclasses.replace(found, documents=np.full(len(found), number))
+            text = self.texts[int(self.rows[number])]
+            return dataclasses.replace(text, documents=np.full(len(text), number))
         if end - start == len(units):
             return units
         return units.take(np.arange(start, end))
 
 
 def _joined(parts: Sequence[Units]) -> Units:
-    """Documents in one piece; a single one stays what it is."""
+    """The units of all documents in one `Units`; a single document stays as it is."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([part.lengths for part in parts])
@@ -182,5 +183,5 @@ def _joined(parts: Sequence[Units]) -> Units:
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     documents = iter(documents)
-    while some := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
-        yield some
+    while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
+        yield batch

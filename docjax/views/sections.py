@@ -13,16 +13,15 @@ from docjax.views.ready import Ready
 class Sections(Ready):
     """`count` views: consecutive sections in groups of about equal numbers of tokens.
 
-    A view that would be empty, as in a document with too few sections, is made by
-    cutting between units instead. The units of view i are in section i: a trained model
-    knows no other numbers.
+    A document with fewer sections than views is cut between units instead. The units of
+    view i are in section i: a trained model knows no other section numbers.
     """
 
     count: int = 2
 
     def __post_init__(self) -> None:
         if not 2 <= self.count <= 5:
-            raise UserError(f"views.count {self.count}: CoLDE has from 2 to 5 sections")
+            raise UserError(f"views.count {self.count}: give 2 to 5 sections, as CoLDE")
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ class Sections(Ready):
 
 
 def balanced(starts: np.ndarray, total: int, groups: int) -> list[int]:
-    """The first piece of each group, so that groups have about total / groups tokens.
+    """The first piece of each group, so that a group has about total / groups tokens.
 
     Args:
       starts: the token at which each piece begins, ascending; at least `groups` pieces.

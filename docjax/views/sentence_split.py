@@ -1,4 +1,4 @@
-"""Each unit goes to one of two views by the toss of a coin (SimLTE and DocSplit, 3.1)."""
+"""A coin toss puts each unit into one of two views (SimLTE and DocSplit, 3.1)."""
 
 import dataclasses
 
@@ -10,8 +10,8 @@ from docjax.views.ready import Ready
 
 @dataclasses.dataclass(frozen=True)
 class SentenceSplit(Ready):
-    """Two views, disjoint, complete and in order; the coins are tossed again while one
-    view is empty."""
+    """Two disjoint views that keep all units in order; the coins are tossed again while
+    a view is empty."""
 
     kinds = (DOCUMENT, DOCUMENT)
     least_units = 2

@@ -1,4 +1,4 @@
-"""A text under each of the paraphrases, to be looked at side by side."""
+"""A text under each kind of paraphrase, side by side."""
 
 import tempfile
 from collections.abc import Collection, Mapping
@@ -32,34 +32,34 @@ def augmented(
     rewritten: str | None = None,
     seed: int = 0,
 ) -> dict[str, str]:
-    """The text's words, and what each kind of paraphrase makes of them.
+    """The text's words, and the words under each kind of paraphrase.
 
-    A kind that has none for this text gives the words as they are, and says why.
+    A kind without a paraphrase of this text gives the words unchanged, and the reason.
 
     Args:
-      run: whose vocabulary the replacements are taken from (DECA's constraint), and
-        whose own kind is as it trains; without one, all that the lexicons have.
-      lexicons: the folder of NLTK's data, if not where NLTK looks.
-      paraphrases: a file of word pairs (PPDB), for that kind.
-      rewritten: a file of rewritten texts (JSON lines), the one whose id is the text.
+      run: a run whose vocabulary has all replacements (DECA's constraint), and whose
+        own kind is shown as it trains; None: all replacements of the lexicons.
+      lexicons: the folder of NLTK's data; None: where NLTK looks.
+      paraphrases: a file of word pairs (PPDB), for `Paraphrases`.
+      rewritten: a file of rewritten texts (JSON lines); the line whose id is the text.
 
     Raises:
       UserError: for a missing lexicon, file or corpus, and a text without words.
     """
     if seed < 0:
         raise UserError(f"seed {seed} is not a number of at least 0")
-    others = _rewritten(text, rewritten) if rewritten else []
+    rewrites = _rewritten(text, rewritten) if rewritten else []
     if run:
         tokenizer = load_tokenizer(run / "tokenizer.json")
     else:
-        words = _words(" ".join([text, *others]))
+        words = _words(" ".join([text, *rewrites]))
         tokenizer = all_words(words, lexicons, paraphrases)
     kinds = _kinds(run, lexicons, paraphrases)
     words, texts = _replaced(text, tokenizer, kinds, run, seed)
     if not run:
         texts["Uninformative"] = f"{words} (without --model no word is rare)"
-    if others:
-        texts["Rewritten"] = _text(tokenizer.encode(others)[0], tokenizer)
+    if rewrites:
+        texts["Rewritten"] = _text(tokenizer.encode(rewrites)[0], tokenizer)
     elif rewritten:
         texts["Rewritten"] = f"{words} (no line of {rewritten} has the text as its id)"
     return {"words": words, **texts}
@@ -68,20 +68,22 @@ def augmented(
 def _replaced(
     text: str, tokenizer: Tokenizer, kinds: dict[str, Any], run: Path | None, seed: int
 ) -> tuple[str, dict[str, str]]:
-    """The text's words, and what each of the kinds that replace words makes of them."""
+    """The text's words, and the words under each kind that replaces words."""
     document = Document("text", (Section("", text),))
     texts = {}
     with tempfile.TemporaryDirectory() as folder:
-        own = Corpus.build(
+        text_corpus = Corpus.build(
             Path(folder) / "text", [document], units.Whole(), tokenizer, LIMIT, ""
         )
-        if not len(own[0].tokens):
-            raise UserError(f"no word of {text[:40]!r} is in the vocabulary")
-        corpus, documents = own, None
+        if not len(text_corpus[0].tokens):
+            raise UserError(
+                f"no word of {text[:40]!r} is in the vocabulary: give another text"
+            )
+        corpus, documents = text_corpus, None
         if run:
             corpus = Corpus.open(run / "corpus")
             documents = _trained_on(json_file.read(run / "config.json"), corpus)
-        words = _text(own[0].tokens, tokenizer)
+        words = _text(text_corpus[0].tokens, tokenizer)
         for name, kind in kinds.items():
             kind.files()
             try:
@@ -89,13 +91,13 @@ def _replaced(
             except UserError as error:
                 texts[name] = f"{words} ({error})"
                 continue
-            other = fitted(own[0], np.random.default_rng(seed))[1]
-            texts[name] = _text(other.tokens, tokenizer)
+            paraphrase = fitted(text_corpus[0], np.random.default_rng(seed))[1]
+            texts[name] = _text(paraphrase.tokens, tokenizer)
     return words, texts
 
 
 def _trained_on(config: Mapping[str, Any], corpus: Corpus) -> np.ndarray:
-    """The documents that a run reads in training, by number."""
+    """The numbers of the documents that a run reads in training."""
     if config["transductive"]:
         return np.arange(len(corpus))
     return splits.rows(corpus.splits, config["splits"]["train"], with_none=True)
@@ -104,26 +106,26 @@ def _trained_on(config: Mapping[str, Any], corpus: Corpus) -> np.ndarray:
 def _kinds(
     run: Path | None, lexicons: str | None, paraphrases: str | None
 ) -> dict[str, Any]:
-    """By name; that of a run as its config has it."""
+    """The kinds of paraphrase by name; a run's own kind is as in its config."""
     least = {} if run else {"least_count": 0}
-    found: list[Any] = [views.WordNet(**least, lexicons=lexicons)]
+    kinds: list[Any] = [views.WordNet(**least, lexicons=lexicons)]
     if paraphrases:
-        found.append(views.Paraphrases(paraphrases, **least))
-    found.append(views.Antonyms(1.0, **least, lexicons=lexicons))
-    found.append(views.Dropped())
+        kinds.append(views.Paraphrases(paraphrases, **least))
+    kinds.append(views.Antonyms(1.0, **least, lexicons=lexicons))
+    kinds.append(views.Dropped())
     if run:
-        found.append(views.Uninformative(lexicons=lexicons))
-        own = dict(json_file.read(run / "config.json")["views"])
-        if lexicons and "lexicons" in own:
-            own["lexicons"] = lexicons
-        if own["fn"].startswith(f"{views.__name__}."):
-            found.append(named.build(own))
-    return {type(kind).__name__: kind for kind in found}
+        kinds.append(views.Uninformative(lexicons=lexicons))
+        config = dict(json_file.read(run / "config.json")["views"])
+        if lexicons and "lexicons" in config:
+            config["lexicons"] = lexicons
+        if config["fn"].startswith(f"{views.__name__}."):
+            kinds.append(named.build(config))
+    return {type(kind).__name__: kind for kind in kinds}
 
 
 def _rewritten(text: str, path: str) -> list[str]:
-    """The rewritten text in a file of them, if there is one."""
-    return [full_text(one) for one in jsonl(path) if one.id == text][:1]
+    """The rewritten text of `text` in the file, if there is one."""
+    return [full_text(document) for document in jsonl(path) if document.id == text][:1]
 
 
 def all_words(
@@ -132,25 +134,25 @@ def all_words(
     paraphrases: str | None,
     pattern: str = CLEANINGS["letters"],
 ) -> Tokenizer:
-    """A tokenizer of some words and of all that could replace them.
+    """A tokenizer of `words` and of all their replacements.
 
-    pattern: what a word is in the texts that it reads.
+    pattern: the regular expression of a word in the texts that the tokenizer reads.
     """
     wordnet = lexicons_lib.WordNet(lexicons)
     pairs = lexicons_lib.pairs(paraphrases) if paraphrases else {}
-    found = {*words, "not"}
+    known = {*words, "not"}
     for word in words:
-        found |= (
+        known |= (
             wordnet.synonyms(word) | wordnet.antonyms(word) | pairs.get(word, set())
         )
-    return word_tokenizer(sorted(found), pattern)
+    return word_tokenizer(sorted(known), pattern)
 
 
 def _words(text: str) -> list[str]:
-    found = split(text)
-    if not found:
-        raise UserError(f"the text {text[:40]!r} has no words")
-    return found
+    words = split(text)
+    if not words:
+        raise UserError(f"the text {text[:40]!r} has no words: give another text")
+    return words
 
 
 def _text(ids: np.ndarray, tokenizer: Tokenizer) -> str:

@@ -107,6 +107,8 @@ BAD = [
     (b'{"id": "a", "text": "x", "links": [null]}', "wrong type"),
     (b'{"id": "a", "text": "x", "edges": [[0, 1]]}', "wrong type"),
     (b'{"id": "a", "text": "x", "edges": [0]}', "wrong type"),
+    (b'{"id": "a", "sections": [{"text": "x"}], "edges": [[false, 0]]}', "wrong type"),
+    (b'{"id": "a", "text": "x", "links": [true]}', "wrong type"),
     (b'{"id": "a", "text": "x", "query": 1}', "wrong type"),
     (b'{"id": "a", "text": "x", "metadata": 1}', "wrong type"),
     (b'{"id": "a", "text": "x", "sections": [{"text": "y"}]}', "wrong type"),
@@ -190,7 +192,7 @@ def test_a_number_too_long_to_read_is_bad_json():
 
 
 def test_when_all_are_bad_their_reasons_are_told():
-    with pytest.raises(UserError, match="2 bad ones were left out .2 empty text"):
+    with pytest.raises(UserError, match="2 bad records were left out .2 empty text"):
         records = [("here", {"id": name, "text": ""}) for name in "ab"]
         list(read(records, parse, max_bad_fraction=1.0))
 
@@ -208,5 +210,7 @@ def test_what_people_give_is_json_or_plain_text(text, expected):
 
 
 def test_a_share_of_bad_documents_is_from_0_to_1():
-    with pytest.raises(UserError, match="max_bad_fraction 5.0: a share is from 0 to 1"):
+    with pytest.raises(
+        UserError, match="max_bad_fraction 5.0: give a share from 0 to 1"
+    ):
         list(read(lines(b"{}"), parse_line, max_bad_fraction=5.0))

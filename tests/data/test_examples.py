@@ -92,7 +92,7 @@ def test_documents_without_links_between_them_are_a_mistake(tmp_path):
 
 
 def test_an_unknown_relation_is_a_mistake():
-    with pytest.raises(UserError, match="related 'label': documents are related by"):
+    with pytest.raises(UserError, match="related 'label': not 'links'"):
         Documents(related="label")
 
 
@@ -121,12 +121,12 @@ def test_pairs_of_documents_that_training_does_not_read_are_left_out(tmp_path, c
     with caplog.at_level(logging.WARNING):
         found = Pairs(table(tmp_path, *lines)).among(known(tmp_path, [1, 2, 4]))
     assert found.rows.tolist() == [[1, 2], [4, 2]]
-    assert "1 of 3 pairs have a document that is not trained on" in caplog.text
+    assert "left out 1 of 3 pairs: training does not read" in caplog.text
 
 
 def test_pairs_with_unknown_documents_are_a_mistake_with_their_number(tmp_path):
     path = table(tmp_path, "train d1 e9 1", "train e8 d1 1", "train e7 e7 0")
-    message = r"pairs\.tsv: 2 of its documents are not in the corpus, 'e8' is the first"
+    message = r"pairs\.tsv: 2 of its documents are not in the corpus, the first is 'e8'"
     with pytest.raises(UserError, match=message) as error:
         Pairs(path).among(known(tmp_path))
     assert "\n" not in str(error.value)
@@ -138,5 +138,7 @@ def test_a_table_without_similar_pairs_to_train_on_is_a_mistake(tmp_path):
 
 
 def test_pairs_without_a_table_say_where_to_name_one(tmp_path):
-    with pytest.raises(UserError, match="table of pairs: --config.examples.path=FILE"):
+    with pytest.raises(
+        UserError, match="table of pairs: give --config.examples.path=FILE"
+    ):
         Pairs().among(known(tmp_path))

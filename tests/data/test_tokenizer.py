@@ -104,7 +104,7 @@ def test_a_folder_without_a_tokenizer_is_named(tmp_path):
 
 def test_a_damaged_tokenizer_file_is_named(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(UserError, match="tokenizer.json: no tokenizer file"):
+    with pytest.raises(UserError, match="tokenizer.json: not a tokenizer file"):
         load_tokenizer(tmp_path)
 
 

@@ -152,7 +152,7 @@ def test_a_layout_has_room_for_the_documents_that_there_are():
     layout = Layout.of(np.full(100, 20), 8, 1024, **sizes)
     assert layout.pieces >= 1024 // 25
     for words in (64, 1000):
-        with pytest.raises(UserError, match=f"microbatch {words}: .* 32, 128 at least"):
+        with pytest.raises(UserError, match=f"microbatch {words}: .* 32, at least 128"):
             Layout.of(np.full(100, 20), 8, words, **sizes)
 
 

@@ -191,6 +191,6 @@ def test_a_vocabulary_of_less_than_two_words_is_refused(texts, count):
 
 def test_an_unknown_cleaning_is_refused_with_the_names_there_are():
     with pytest.raises(
-        UserError, match="'lines' is none of letters, alphabet, reviews"
+        UserError, match="'lines' is not one of letters, alphabet, reviews"
     ):
         learnt(["good film"], cleaning="lines")

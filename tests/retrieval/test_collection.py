@@ -43,6 +43,9 @@ def test_judgements_need_no_header(folder):
     assert read(folder).test == {"q": {"a": 1}, "r": {"b": 1}}
     (folder / "qrels" / "test.tsv").write_text("q\ta\t1 \nr\tb\t1\n")
     assert set(read(folder).test) == {"q", "r"}
+    (folder / "qrels" / "test.tsv").write_text("q\ta\t1.5x\nr\tb\t1\n")
+    with pytest.raises(UserError, match="line 1: 'q.*1.5x' is not"):
+        read(folder)
 
 
 def test_judgements_of_trec_are_read(folder):

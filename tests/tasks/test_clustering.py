@@ -72,7 +72,7 @@ def test_equal_vectors_score_zero_and_say_so(caplog):
     with caplog.at_level(logging.WARNING):
         scores = clustering(same, same)
     assert scores == {"nmi": 0, "purity": pytest.approx(1 / 3)}
-    assert "3 clusters asked, 1 found" in caplog.text
+    assert "3 clusters wanted, 1 found" in caplog.text
 
 
 def test_a_config_names_it():

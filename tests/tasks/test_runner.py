@@ -107,5 +107,5 @@ def test_labels_that_do_are_no_mistake():
 
 @pytest.mark.parametrize("task", [Retrieval(), Matching()])
 def test_vectors_and_labels_alone_have_no_documents(task):
-    with pytest.raises(UserError, match="vectors and labels alone"):
+    with pytest.raises(UserError, match="only vectors and labels"):
         task.check(LabelledVectors({"test": PART, "train": PART}), "test")

@@ -403,7 +403,7 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
             "replicas 8: .* moments of Adam",
         ),
         ({"objective.replicas": 0}, "'replicas': 0.*at least 1"),
-        ({"microbatch": 100}, "microbatch 100: a block of words has a multiple of 32"),
+        ({"microbatch": 100}, "microbatch 100: give a multiple of 32"),
         ({"encoder.segment.fn": "docjax.encoders.transformer.Transformer"}, "trains"),
         ({"init": "TINY", "encoder.segment.vocabulary": 30522}, "init .* does not fit"),
         (

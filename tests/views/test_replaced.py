@@ -451,7 +451,7 @@ def test_rewritten_texts_of_other_documents_are_refused(tmp_path):
     built = Built(tmp_path, FILMS)
     path = write_lines(tmp_path / "back.jsonl", x="film")
     with pytest.raises(
-        UserError, match="none of its 1 texts .* 'x' is its first, 'd0'"
+        UserError, match="none of its 1 texts .* first id is 'x', a document has 'd0'"
     ):
         built.fitted(Rewritten(path))
 
@@ -633,7 +633,7 @@ def test_views_without_any_replacement_are_refused(tmp_path, kind, text):
 
 
 def test_paraphrases_without_a_file_say_where_to_name_one(tmp_path):
-    with pytest.raises(UserError, match="file of pairs: --config.views.path"):
+    with pytest.raises(UserError, match="file of pairs: give --config.views.path"):
         Built(tmp_path, FILMS).fitted(Paraphrases())
 
 

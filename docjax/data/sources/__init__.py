@@ -1,1 +1,1 @@
-"""Where documents come from: one function a file, each gives Documents."""
+"""Sources of documents: each file has a function that gives Documents."""

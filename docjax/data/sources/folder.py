@@ -26,10 +26,10 @@ def folder(
     """The files under `path` as documents, in the order of their names.
 
     `LABEL/file` gives the label, `SPLIT/file` the split, and `SPLIT/LABEL/file` both,
-    where a split is "train", "test" and the like, or a name that ends so
+    where a split is "train", "test" and the like, or a name that ends in it
     ("20news-bydate-train"). Deeper folders make one label ("rec/autos"); "unsup" and
     "unlabeled" in a split mean no label. The id is the path below `path`. Hidden files
-    are no documents.
+    are left out.
 
     Raises:
       UserError: if there is no such folder, and what `documents.read` raises.
@@ -57,15 +57,15 @@ def folder(
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
-    """What changes when the files change: of each name, size and time, or `digest`."""
+    """Name, size and time of each file, or its `digest`: change when a file changes."""
     if content:
         return [(str(file), digest(file)) for file in _files(Path(path))]
-    found = [(file, file.lstat()) for file in _files(Path(path))]
-    return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found]
+    stats = [(file, file.lstat()) for file in _files(Path(path))]
+    return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats]
 
 
 def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """What the names of the folders above a file say."""
+    """The split and the label that the folders above a file name."""
     if not folders:
         return None, None
     match = SPLIT.search(folders[0])

@@ -1,4 +1,4 @@
-"""Documents from Hugging Face `datasets`, a package that is not installed by default."""
+"""Documents from Hugging Face `datasets`, which is not installed by default."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from docjax.data.sources import folder as folder_source
 from docjax.errors import UserError
 from docjax.types import Document
 
-# What reads a local file, by its suffix.
+# The reader of a local file, by its suffix.
 READERS = {
     ".csv": "csv",
     ".json": "json",
@@ -37,9 +37,9 @@ def huggingface(
         of it is one split), or a name on the hub.
       split: one or several; the documents of a slice such as "train[:10%]" are in
         the split "train".
-      text, label, title: names of columns; None: there is none. Class numbers become
-        class names, -1 no label.
-      revision: of a dataset on the hub: a commit, so that it is always the same.
+      text, label, title: names of columns; None: no such column. Class numbers become
+        class names; -1 means no label.
+      revision: the commit of a dataset on the hub, so that it is always the same.
 
     Raises:
       UserError: if `datasets` is not installed, or the dataset, a split or a column is
@@ -47,19 +47,19 @@ def huggingface(
     """
     splits = [split] if isinstance(split, str) else split
     _check_one(path, splits)
-    tables = {one: _table(path, one, revision) for one in splits}
+    tables = {part: _table(path, part, revision) for part in splits}
     names = {"text": text, "label": label, "title": title}
     names = {key: name for key, name in names.items() if name is not None}
-    for one, table in tables.items():
-        documents.check_columns(names, table.column_names, f"{path}, split {one}")
-    records = (pair for one in splits for pair in _records(path, one, tables[one]))
+    for part, table in tables.items():
+        documents.check_columns(names, table.column_names, f"{path}, split {part}")
+    records = (pair for part in splits for pair in _records(path, part, tables[part]))
     classes = _classes(next(iter(tables.values())), label)
     convert = _converter(names, classes)
     return documents.read(records, convert, max_bad_fraction, report)
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[Any]:
-    """What changes when local files do; a hub's dataset is told by its revision."""
+    """Changes when local files change; a dataset on the hub changes by `revision`."""
     if Path(path).is_file():
         if content:
             return [folder_source.digest(Path(path))]
@@ -80,7 +80,7 @@ def _table(path: str, split: str, revision: str | None) -> Any:
     try:
         if file.is_file():
             if file.suffix not in READERS:
-                raise UserError(f"{path}: not one of {', '.join(READERS)}")
+                raise UserError(f"{path}: not a file of {', '.join(READERS)}")
             kind, files = READERS[file.suffix], {split: str(file)}
             return datasets.load_dataset(kind, data_files=files, split=split)
         if (file / "dataset_dict.json").exists() or (file / "state.json").exists():
@@ -95,12 +95,12 @@ def _table(path: str, split: str, revision: str | None) -> Any:
 
 
 def _check_one(path: str, splits: Sequence[str]) -> None:
-    """Raises UserError if one table is asked for as several splits."""
+    """Raises UserError if `splits` are several, but the data is a single table."""
     one_table = Path(path).is_file() or (Path(path) / "state.json").exists()
     if one_table and len(splits) > 1:
         raise UserError(
-            f"{path} is one table, and would be each of {', '.join(splits)}: name one "
-            "split, and divide it with --config.holdout"
+            f"{path} is one table, not the splits {', '.join(splits)}: name one split, "
+            "and divide it with --config.holdout"
         )
 
 

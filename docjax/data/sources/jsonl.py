@@ -25,7 +25,7 @@ def jsonl(
 ) -> Iterator[Document]:
     """The documents in the lines of the files that `path` (a name or glob) matches.
 
-    "-" is standard input, which can be read once.
+    "-" is standard input, which can be read only once.
 
     Raises:
       UserError: for a missing or damaged file, and what `documents.read` raises.
@@ -40,33 +40,33 @@ def jsonl(
 
 
 def check_again(path: str) -> None:
-    """Raises UserError for a stream, where documents are read more than once."""
+    """Raises UserError for a stream, since documents are read more than once."""
     if path == "-" or Path(path).is_fifo():
         raise UserError(
-            f"{path}: a stream can be read once, here it is twice: name a file"
+            f"{path}: a stream can be read only once, this reads twice: name a file"
         )
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
-    """What changes when the files change: of each name, size and time, or `digest`."""
+    """Name, size and time of each file, or its `digest`: change when a file changes."""
     if content:
         return [(file.name, digest(file)) for file in files(path)]
-    found = [(file, file.stat()) for file in files(path)]
-    return [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in found]
+    stats = [(file, file.stat()) for file in files(path)]
+    return [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in stats]
 
 
 def files(path: str) -> list[Path]:
     """The files that `path` matches, in the order of their names."""
-    found = [Path(path)] if Path(path).is_file() else []
-    found = found or [Path(name) for name in sorted(glob.glob(str(path)))]
-    if not found:
+    matches = [Path(path)] if Path(path).is_file() else []
+    matches = matches or [Path(name) for name in sorted(glob.glob(str(path)))]
+    if not matches:
         raise UserError(f"{path}: no such file")
-    if any(file.is_dir() for file in found):
+    if any(file.is_dir() for file in matches):
         raise UserError(
             f"{path}: a folder; name its files ('{path}/*.jsonl'), or read text files "
             "with docjax.data.sources.folder.folder"
         )
-    return found
+    return matches
 
 
 def open_lines(file: Path) -> Iterator[bytes]:
@@ -86,14 +86,14 @@ def open_lines(file: Path) -> Iterator[bytes]:
 
 
 def _numbered(name: Path | str, lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Each line that is not blank, with the place it is at."""
+    """Each line that is not blank, with its place."""
     for number, line in enumerate(lines, start=1):
         if not line.isspace():
             yield f"{name}, line {number}", line
 
 
 def _open_zstandard(file: Path, mode: str) -> contextlib.closing:
-    """Opens a .zst file; the library's own reader ends a cut file in silence."""
+    """Opens a .zst file; the library's own reader does not report a cut file."""
     return contextlib.closing(_zstandard_lines(file, mode))
 
 

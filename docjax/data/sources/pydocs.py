@@ -1,7 +1,7 @@
 """Documents from the docstrings of scientific Python packages: nothing to download.
 
-Docstrings are read from the source files; nothing is imported or run. One docstring
-is parsed in `docjax.data.docstrings`.
+Docstrings are read from the source files; nothing is imported or run.
+`docjax.data.docstrings` parses a docstring.
 """
 
 import ast
@@ -46,46 +46,46 @@ def pydocs(
     "See Also" names that are documents too. Always the same for the same versions.
 
     Args:
-      packages: earlier ones keep what later ones repeat.
-      words: shorter docstrings are left out.
-      label_documents: sub-packages with fewer are labelled by their package.
+      packages: of repeated docstrings, the earliest package keeps its docstring.
+      words: docstrings with fewer words are left out.
+      label_documents: sub-packages with fewer documents have the package as label.
       test: the share of each label in the split "test"; the rest is "train".
       report: counts "documents" and, by reason, what is left out.
 
     Raises:
       UserError: if a package is not installed.
     """
-    found, counts = _read(tuple(packages), words)
+    docstrings, counts = _read(tuple(packages), words)
     if report is not None:
         report.update(counts)
     logging.info("pydocs: %s", dict(counts))
-    return holdout(_documents(found, label_documents), test=test)
+    return holdout(_documents(docstrings, label_documents), test=test)
 
 
 @functools.lru_cache(maxsize=1)
 def _read(
     packages: tuple[str, ...], words: int
 ) -> tuple[dict[str, Docstring], Counter]:
-    """The docstrings by name, and the counts. Kept: a run reads its source thrice."""
+    """The docstrings by name, and the counts. Cached: a run reads its source thrice."""
     counts: Counter = Counter()
-    found: dict[str, Docstring] = {}
+    docstrings: dict[str, Docstring] = {}
     for package in packages:
         for name, text in _docstrings(package, _folder(package), words, counts):
-            if name in found:
+            if name in docstrings:
                 counts["same name"] += 1
             elif (docstring := parse(text)).words < words:
                 counts["too short"] += 1
             else:
-                found[name] = docstring
-    found = _without_repetitions(found, counts)
-    if not found:
+                docstrings[name] = docstring
+    docstrings = _without_repetitions(docstrings, counts)
+    if not docstrings:
         raise UserError(f"empty corpus: no docstring of {words} words in {packages}")
-    counts["documents"] += len(found)
-    return found, counts
+    counts["documents"] += len(docstrings)
+    return docstrings, counts
 
 
 def stamp(packages: Iterable[str] = PACKAGES, **keywords) -> list[str]:
-    """What changes when a package does: its version."""
+    """The versions of the packages, which change when a package changes."""
     owners = importlib.metadata.packages_distributions()
     return [
         f"{package} {importlib.metadata.version(owners[package][0])}"
@@ -127,7 +127,7 @@ def _docstrings(
 
 def _parse_source(source: bytes) -> ast.Module:
     collected = gc.isenabled()
-    gc.disable()  # it takes most of the time while so many objects are made
+    gc.disable()  # collecting would take most of the time here
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(source)
@@ -137,7 +137,7 @@ def _parse_source(source: bytes) -> ast.Module:
 
 
 def _has_long_string(source: bytes, words: int) -> bool:
-    """Whether there may be a string of as many words: parsing is slow."""
+    """Whether a string may have `words` words; a quick test, since parsing is slow."""
     pieces = (p for quote in (b'"""', b"'''") for p in source.split(quote)[1:-1])
     return any(len(piece.split()) >= words for piece in pieces)
 
@@ -168,9 +168,9 @@ def _added(node: ast.expr, prefix: str) -> Iterator[tuple[str, str]]:
         return
     try:
         *place, name, text = map(ast.literal_eval, node.args)
-    except ValueError:  # text that is computed
+    except ValueError:  # the text is computed
         return
-    if isinstance(text, tuple):  # of a method
+    if isinstance(text, tuple):  # the name and text of a method
         name, text = f"{name}.{text[0]}", text[1]
     if isinstance(text, str) and not name.rpartition(".")[2].startswith("_"):
         yield _public(".".join([*place, name] if place else [prefix, name])), text
@@ -182,28 +182,31 @@ def _public(name: str) -> str:
 
 
 def _without_repetitions(
-    found: Mapping[str, Docstring], report: Counter
+    docstrings: Mapping[str, Docstring], report: Counter
 ) -> dict[str, Docstring]:
-    texts = [" ".join(s.text for s in one.sections) for one in found.values()]
+    texts = [
+        " ".join(s.text for s in docstring.sections)
+        for docstring in docstrings.values()
+    ]
     repeated = near_duplicates(texts)
     report["near duplicate"] += sum(number is not None for number in repeated)
-    kept = zip(found.items(), repeated)
-    return {name: one for (name, one), number in kept if number is None}
+    kept = zip(docstrings.items(), repeated)
+    return {name: docstring for (name, docstring), number in kept if number is None}
 
 
 def _documents(
-    found: Mapping[str, Docstring], label_documents: int
+    docstrings: Mapping[str, Docstring], label_documents: int
 ) -> Iterator[Document]:
-    counts = Counter(_sub_package(name) for name in found)
+    counts = Counter(_sub_package(name) for name in docstrings)
     labels = {
         name: _sub_package(name)
         if counts[_sub_package(name)] >= label_documents
         else name.partition(".")[0]
-        for name in found
+        for name in docstrings
     }
     links = _Links(labels)
-    for name in sorted(found):
-        docstring = found[name]
+    for name in sorted(docstrings):
+        docstring = docstrings[name]
         yield Document(
             id=name,
             sections=docstring.sections,
@@ -220,7 +223,7 @@ def _sub_package(name: str) -> str:
 
 
 class _Links:
-    """Finds the documents that a docstring's "See Also" means."""
+    """Finds the documents that a docstring's "See Also" refers to."""
 
     def __init__(self, labels: Mapping[str, str]):
         self._labels = labels
@@ -229,21 +232,27 @@ class _Links:
             self._by_title[name.rpartition(".")[2]].append(name)
 
     def __call__(self, name: str, see_also: Iterable[str]) -> tuple[str, ...]:
-        meant = [self._find(name, other) for other in see_also]
-        return tuple(dict.fromkeys(one for one in meant if one and one != name))
+        targets = [self._find(name, reference) for reference in see_also]
+        return tuple(
+            dict.fromkeys(target for target in targets if target and target != name)
+        )
 
-    def _find(self, name: str, other: str) -> str | None:
-        """The document called `other`, the one nearest to `name` if there are many."""
-        *place, title = _public(other).split(".") or [""]
-        fitting = [
-            one
-            for one in self._by_title.get(title, ())
-            if all(part in one.split(".") for part in place)
+    def _find(self, name: str, reference: str) -> str | None:
+        """The document called `reference`; of several, the nearest to `name`."""
+        *place, title = _public(reference).split(".") or [""]
+        paths = [
+            path
+            for path in self._by_title.get(title, ())
+            if all(part in path.split(".") for part in place)
         ]
         package = name.partition(".")[0]
         if not place:  # a bare name means an object of the same package
-            fitting = [one for one in fitting if one.partition(".")[0] == package]
-        return min(fitting, key=lambda one: (-_common(one, name), one), default=None)
+            paths = [path for path in paths if path.partition(".")[0] == package]
+        return min(
+            paths,
+            key=lambda path: (-_common(path, name), path),
+            default=None,
+        )
 
 
 def _common(a: str, b: str) -> int:

@@ -32,8 +32,8 @@ def tfds(
       path: name of a dataset, or the folder of a prepared one (".../NAME/VERSION").
       split: one or several; slices such as "train[:10%]" are in the split "train".
       data_dir: where datasets are; the library's default if None.
-      text, label, title: names of features; None: there is none. Class numbers become
-        class names, -1 no label.
+      text, label, title: names of features; None: no such feature. Class numbers
+        become class names; -1 means no label.
       download: downloads and prepares the dataset first if it is not there.
 
     Raises:
@@ -47,14 +47,14 @@ def tfds(
     names = {"text": text, "label": label, "title": title}
     convert = _converter(builder, {k: v for k, v in names.items() if v is not None})
     splits = [split] if isinstance(split, str) else split
-    records = (pair for one in splits for pair in _records(builder, one))
+    records = (pair for part in splits for pair in _records(builder, part))
     return documents.read(records, convert, max_bad_fraction, report)
 
 
 def stamp(
     path: str, data_dir: str | None = None, download: bool = False, **keywords
 ) -> list[Any]:
-    """What changes when the dataset does: version, and examples and bytes by split."""
+    """The version, and examples and bytes by split: change when the dataset changes."""
     builder = _builder(path, data_dir)
     if download and not builder.info.splits:
         _prepare(builder)
@@ -85,13 +85,13 @@ def _prepare(builder: library.core.DatasetBuilder) -> None:
 def _check(builder: library.core.DatasetBuilder, name: str) -> None:
     if not builder.info.splits:
         raise UserError(
-            f"dataset {name!r} is not prepared in {builder.data_path}: name its data_dir, "
-            "or let download=True fetch it"
+            f"dataset {name!r} is not prepared in {builder.data_path}: name its "
+            "data_dir, or let download=True fetch it"
         )
-    found = builder.info.file_format
-    if found != library.core.FileFormat.ARRAY_RECORD:
+    file_format = builder.info.file_format
+    if file_format != library.core.FileFormat.ARRAY_RECORD:
         raise UserError(
-            f"dataset {name!r} has {found.value} files: prepare it again with "
+            f"dataset {name!r} has {file_format.value} files: prepare it again with "
             "file_format='array_record'"
         )
 

@@ -62,13 +62,15 @@ def test_a_column_or_split_that_is_not_there_is_named(folder):
 
 def test_a_file_of_another_kind_is_refused(folder):
     (folder / "a.pdf").write_bytes(b"x")
-    with pytest.raises(UserError, match=r"a\.pdf: not one of \.csv"):
+    with pytest.raises(UserError, match=r"a\.pdf: not a file of \.csv"):
         huggingface(str(folder / "a.pdf"), split="train")
 
 
 def test_one_table_is_not_read_as_two_splits(folder):
     (folder / "a.csv").write_text("text,label\none,x\n")
-    with pytest.raises(UserError, match="would be each of train, test: name one"):
+    with pytest.raises(
+        UserError, match="one table, not the splits train, test: name one"
+    ):
         huggingface(str(folder / "a.csv"))
 
 
