@@ -48,10 +48,10 @@ class Pending:
 class Batcher:
     """Encodes segments in one thread, while new requests queue up.
 
-    The batcher cuts documents into pieces of about `tokens` / TURNS tokens. Requests take
-    turns piece by piece, so that a short request does not wait for a long one. After a
-    disconnect the remaining pieces are dropped. One call reads at most `tokens` tokens,
-    or a single longer piece. A second thread turns the vectors into answers.
+    The batcher cuts documents into pieces of about `tokens` / TURNS tokens. Requests
+    take turns piece by piece, so that a short request does not wait for a long one.
+    After a disconnect the remaining pieces are dropped. One call reads at most `tokens`
+    tokens, or a single longer piece. A second thread turns the vectors into answers.
     """
 
     def __init__(
