@@ -20,8 +20,8 @@ import docjax
 class MtebModel(AbsEncoder):
     """A model for mteb, which reads whole documents and encodes queries as queries.
 
-    mteb files results by name and revision. The name is that of the folder; the revision
-    is a fingerprint of everything that the vectors depend on.
+    mteb files results by name and revision. The name is that of the folder; the
+    revision is a fingerprint of everything that the vectors depend on.
 
     Args:
       model_name, revision, keywords: the arguments of `docjax.load`.

@@ -114,7 +114,8 @@ class Gate:
             if self.running > self.limits.max_requests:
                 raise Refusal(
                     429,
-                    f"{self.limits.max_requests} requests are being answered: try later",
+                    f"{self.limits.max_requests} requests are being answered, which is "
+                    "the limit: try later",
                 )
             body = await self._body(scope, receive)
             if body is not None:

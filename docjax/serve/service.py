@@ -118,9 +118,9 @@ class Service:
         if self.model.graph is not None and longest > most:
             raise Refusal(
                 413,
-                f"a document has {longest:,} segments, at most {most:,} are read because "
-                "its graph grows with their square: send the document in parts, or serve "
-                "a model with the cap limits.inference_segments",
+                f"a document has {longest:,} segments, at most {most:,} are read, "
+                "because its graph grows with their square: send the document in "
+                "parts, or serve a model with the cap limits.inference_segments",
             )
 
     def _document(self, documents: Sequence[Segments]) -> np.ndarray:
