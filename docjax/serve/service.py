@@ -53,10 +53,8 @@ class Service:
         stats = dict.fromkeys(COUNTS, 0)
         documents = list(self.model.read(items, stats))
         self._check_graphs(documents)
-        return [
-            Job([document], self._document, len(document.tokens))
-            for document in documents
-        ], stats["tokens_cut"]
+        jobs = [Job([each], self._document, len(each.tokens)) for each in documents]
+        return jobs, stats["tokens_cut"]
 
     def queries(self, texts: Sequence[Item]) -> tuple[list[Job], int]:
         """A job for each query, and 0. Raises UserError if a query is too long."""
