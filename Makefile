@@ -1,9 +1,9 @@
-# `make` lists the targets; PYTHON=python3.13 chooses the Python of .venv.
+# `make` lists the targets. PYTHON=python3.13 chooses the Python of .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Bytecode is left to the first import of a module: a third of the time to install.
+# Without bytecode the installation takes a third less time; the first import writes it.
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -25,7 +25,7 @@ lint: .venv/.test  ## ruff, its formatter, and types of the public face
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: .venv/.bench  ## the speed of encoder, encode, gradient cache and words, and memory
+bench: .venv/.bench  ## speed and memory: encoder, encode, gradient cache, words
 	$(BIN)/python benchmarks/encoder.py
 	$(BIN)/python -m benchmarks.encode
 	$(BIN)/python benchmarks/gradient_cache.py
@@ -49,11 +49,11 @@ clean:  ## remove .venv, builds and caches; runs/ stays
 	@touch $@
 
 .venv/.test: .venv/.made setup.py constraints.txt
-	@echo "Installing docjax and its tests' oracles into .venv (a minute) ..."
+	@echo "Installing docjax and its test tools into .venv (a minute) ..."
 	@$(INSTALL) --editable '.[serve,test]'
 	@touch $@ .venv/.runtime
 
 .venv/.bench: .venv/.test
-	@echo "Installing what the benchmarks compare with into .venv ..."
+	@echo "Installing the baselines of the benchmarks into .venv ..."
 	@$(INSTALL) --editable '.[test,baselines]'
 	@touch $@

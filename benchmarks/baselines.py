@@ -1,8 +1,8 @@
-"""What DECA's tables compare with: document vectors of libraries and of BERT, scored.
+"""The baselines of DECA's tables: document vectors of libraries and of BERT, scored.
 
-Each function of LIBRARY takes the words of a dataset (of all documents: the methods see
-the texts of the test part, too) and gives vectors, or a sparse matrix. gensim comes with
-`pip install docjax[baselines]`.
+Each function of LIBRARY takes the words of all documents of a dataset, also of the test
+part, and returns vectors or a sparse matrix. gensim comes with `pip install
+docjax[baselines]`.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ WIDTH = 100
 
 
 def counts(prepared: Prepared) -> scipy.sparse.csr_matrix:
-    """How often each document has each word, by the number of the word."""
+    """The number of times that each document (row) has each word (column)."""
     corpus = prepared.corpus
     tokens = np.asarray(corpus.tokens)
     shape = len(corpus), prepared.tokenizer.vocabulary
@@ -46,12 +46,12 @@ def counts(prepared: Prepared) -> scipy.sparse.csr_matrix:
 
 
 def tfidf(prepared: Prepared) -> scipy.sparse.csr_matrix:
-    """As scikit-learn weighs counts."""
+    """TF-IDF weights with scikit-learn's defaults."""
     return TfidfTransformer().fit_transform(counts(prepared))
 
 
 def lda(prepared: Prepared) -> np.ndarray:
-    """Shares of 100 topics."""
+    """The shares of 100 topics in each document."""
     model = LatentDirichletAllocation(
         WIDTH,
         doc_topic_prior=1 / WIDTH,
@@ -64,7 +64,7 @@ def lda(prepared: Prepared) -> np.ndarray:
 
 
 def w2v_avg(prepared: Prepared) -> np.ndarray:
-    """Means of the vectors of Word2Vec (CBOW)."""
+    """Means of Word2Vec (CBOW) vectors."""
     from gensim.models import Word2Vec
 
     documents = words_of(prepared)
@@ -96,7 +96,7 @@ def _paragraphs(prepared: Prepared, dm: int) -> np.ndarray:
 
 
 def _gensim(prepared: Prepared) -> dict[str, Any]:
-    """Of all its models: every word of the vocabulary, no subsampling."""
+    """Keywords of all gensim models: every word of the vocabulary, no subsampling."""
     objective = prepared.config.objective.keywords
     return dict(
         vector_size=WIDTH,
@@ -118,7 +118,7 @@ BERT = ("bert", "bert_st")
 
 
 class Sum(EachViewAlone):
-    """The sum of the segment vectors: BERT-ST sums those of sentences."""
+    """The sum of the segment vectors: BERT-ST sums the vectors of sentences."""
 
     @nn.compact
     def __call__(self, vectors, lengths, places=None, graphs=None):
@@ -126,13 +126,15 @@ class Sum(EachViewAlone):
 
 
 def of_library(system: str, prepared: Prepared) -> dict[str, float]:
-    """The tasks on the vectors of a library."""
+    """The metrics of the tasks on the vectors of a library."""
     return of_vectors(LIBRARY[system](prepared), prepared)
 
 
 def of_bert(system: str, prepared: Prepared, transformer: str) -> dict[str, float]:
-    """First tokens of a transformer: of the first 512 tokens, or of all sentences,
-    summed."""
+    """Metrics of a transformer's first token.
+
+    "bert" reads the first 512 tokens; "bert_st" sums the vectors of all sentences.
+    """
     model = docjax.load(transformer)
     segment = model.encoder.segment.clone(pooling="first", normalize=False)
     encoder = model.encoder.clone(segment=segment, document=Sum())
@@ -151,7 +153,7 @@ def of_bert(system: str, prepared: Prepared, transformer: str) -> dict[str, floa
 
 
 def of_vectors(vectors, prepared: Prepared) -> dict[str, float]:
-    """The tasks of a config on the vectors of all documents, dense or sparse."""
+    """The metrics of a config's tasks on all documents' vectors, dense or sparse."""
     labels, parts = prepared.corpus.labels, {}
     for part in ("train", "test"):
         rows = [i for i in prepared.rows(part) if labels[i] is not None]
@@ -164,7 +166,7 @@ def of_vectors(vectors, prepared: Prepared) -> dict[str, float]:
 
 
 def _of_sparse(parts: dict[str, Embeddings], cluster: bool) -> dict[str, float]:
-    """The same where centring would fill the matrix: raw features alone."""
+    """The metrics on sparse features, unscaled: centring would fill the matrix."""
     train, test = parts["train"], parts["test"]
     probe = LogisticRegression(C=1.0, max_iter=2000).fit(train.vectors, train.labels)
     found = {"classification/accuracy": probe.score(test.vectors, test.labels)}

@@ -2,10 +2,10 @@
 
     python -m benchmarks.before_after --before OLD_CHECKOUT --workdir W
 
-Trains each config in both checkouts (this one is the later), encodes the same documents
-with both runs, and prints the largest differences of losses, metrics and vectors, and
-whether the parameters are equal to the bit. What is in the workdir already is not run
-again. A difference is relative to the larger number where that is above 1.
+Trains each config in the old checkout and in this checkout, and encodes the same
+documents with both runs. Prints the largest differences of losses, metrics and vectors,
+and whether the parameters are equal to the bit. Runs that the workdir already has are
+not repeated. A difference is relative if the larger number is above 1.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def write_documents(path: Path) -> Path:
-    """Made-up documents with sections, of 5 to 2,000 words."""
+    """Synthetic documents with sections, of 5 to 2,000 words."""
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def call(checkout: Path, *arguments: str) -> None:
 
 
 def compared(before: Path, after: Path) -> list[str]:
-    """The largest difference of losses, metrics and vectors; are parameters equal?"""
+    """The largest differences, and whether the parameters are equal."""
     old, new = (metrics(run) for run in (before, after))
     missing = sorted(set(old) ^ set(new))
     losses, others = [0.0], [0.0]

@@ -3,13 +3,13 @@
     pip install libtpu==0.0.42   # the release that jax 0.10.2 names
     python benchmarks/compile_for_pods.py --topology v5e:2x4
 
-The encoder of `configs/graph_roberta.py` with two of its layers, and 32 segments a
-device. For each program of a step this prints the memory of a device, the seconds that
-the compiler estimates, and where they go. Scatter and collectives have no estimate. The
+Compiles the encoder of `configs/graph_roberta.py` with two layers and 32 segments a
+device. For each program of a step this prints the memory of a device and the compiler's
+estimate of seconds, by operation. Scatter and collectives have no estimate. The
 benchmark fails if a pass over the segments has a collective, or if a step reduces the
 gradient of a segment encoder more than once.
 
-libtpu may also lie in a folder of its own: `TPU_LIBRARY_PATH=FOLDER/libtpu/libtpu.so`.
+If libtpu is in another folder, set `TPU_LIBRARY_PATH=FOLDER/libtpu/libtpu.so`.
 """
 
 import argparse
@@ -66,7 +66,7 @@ PARTS = dict(
 
 
 class Setting(NamedTuple):
-    """What is compiled: a cache on the mesh of a pod, and shapes."""
+    """The input of the compiler: a gradient cache on the mesh of a pod, and shapes."""
 
     cache: GradientCache
     state: State
@@ -89,7 +89,7 @@ class Setting(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Of one compiled program."""
+    """The compiler's figures for one program."""
 
     bytes: int  # of a device
     cycles: dict[str, int]  # by part
@@ -97,7 +97,7 @@ class Report(NamedTuple):
 
 
 def library() -> str | None:
-    """The file of libtpu, if there is one."""
+    """The path of libtpu; None if libtpu is missing."""
     if given := os.environ.get("TPU_LIBRARY_PATH"):
         return given if Path(given).is_file() else None
     package = importlib.util.find_spec("libtpu")
@@ -128,7 +128,7 @@ def _batch() -> Batch:
 
 
 def report(compiled: jax.stages.Compiled) -> Report:
-    """What the compiler says of a program."""
+    """The compiler's figures for a program."""
     hlo = compiled.as_text()
     cycles = collections.Counter()
     for line, times in _operations(hlo):
@@ -140,7 +140,7 @@ def report(compiled: jax.stages.Compiled) -> Report:
 
 
 def _operations(hlo: str) -> Iterator[tuple[str, int]]:
-    """The operations of a program, and how often each runs; loops are followed."""
+    """The operations of a program, also inside loops, and how often each runs."""
     bodies, name = {}, None
     for line in hlo.splitlines():
         if head := re.match(r"(ENTRY )?%?([\w.\-]+) .*\{$", line):
@@ -177,7 +177,7 @@ def _bytes(kind: str) -> int:
 
 
 def check(reports: dict[str, Report], state: State) -> None:
-    """Asserts what a pod needs: a step that talks only where it must."""
+    """Asserts that a step has no needless communication."""
     for name in ("encode", "pull back"):
         assert not reports[name].collectives, (name, reports[name].collectives)
     kinds, sizes = zip(*reports["add up"].collectives, strict=True)

@@ -1,13 +1,13 @@
-"""Random mistakes in config files: each one is a line for its user, or is no mistake.
+"""Random mistakes in config files: each must give one line, or be harmless.
 
   python -m benchmarks.config_mutations --count 1000 --real 60
 
-Every shipped config, at `:smoke`, is changed at random and written as a file: a field
-is deleted or renamed, a value becomes another, two values change places, and so on. The
-file is then read as a run reads it, up to the corpus. Counted are errors other than
-UserError, and configs that are accepted with a value of the wrong type; beartype, which
-docjax does not use for this, is asked for the types. `--real` files are also trained on
-for one step by `python -m docjax.main`.
+The benchmark changes every shipped config, at `:smoke`, at random and writes a file: it
+deletes or renames a field, replaces a value, swaps two values, and so on. It then reads
+the file as a run does, up to the corpus. It counts errors other than UserError, and
+accepted configs with a value of the wrong type; beartype, which docjax itself does not
+use for this, checks the types. `python -m docjax.main` also trains one step with
+`--real` of the files.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def tiny(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 def mutated(
     config: dict[str, Any], generator: np.random.Generator
 ) -> tuple[dict[str, Any], str]:
-    """A copy with one to three mistakes, and what was done."""
+    """A copy with one to three mistakes, and a description of the mistakes."""
     config, done = copy.deepcopy(config), []
     for _ in range(_choice(generator, (1, 1, 1, 2, 3))):
         change = _choice(generator, CHANGES)
@@ -91,7 +91,7 @@ def file_text(config: Any) -> str:
 
 
 def read(path: Path) -> fields.RunConfig:
-    """What a run does with a config file before it reads the corpus."""
+    """Does what a run does with a config file before it reads the corpus."""
     given = config_lib.load(path)
     config = fields.resolve(given)
     with contextlib.suppress(UserError):  # a file that a shipped config leaves open
@@ -228,7 +228,7 @@ def _functions(name: str) -> list[str]:
 def run(
     configs: Mapping[str, Any], count: int, seed: int, folder: Path
 ) -> dict[str, list[Path]]:
-    """Reads `count` files with mistakes; the files by their outcome."""
+    """Reads `count` files with mistakes; returns the files by outcome."""
     outcomes, names = collections.defaultdict(list), list(configs)
     for number in range(count):
         name = names[number % len(names)]
@@ -283,7 +283,7 @@ def main() -> None:
 
 
 def train_some(count: int, folder: Path) -> collections.Counter:
-    """The outcomes of `count` files, half of which are accepted before training."""
+    """The outcomes of `count` files, half of them accepted before training."""
     configs = {name: tiny(config, folder) for name, config in shipped().items()}
     outcomes = run(configs, 15 * count, 1, folder)
     half, trained = count // 2, collections.Counter()

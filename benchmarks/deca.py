@@ -1,24 +1,24 @@
-"""The tables of DECA, published and ours: test error, NMI, kinds of paraphrases, lambda.
+"""The tables of DECA, published and ours: error, NMI, kinds of paraphrases, lambda.
 
     python -m benchmarks.deca --data DATA --lexicons nltk_data --pairs ppdb.xz \
         --workdir runs/deca --datasets r8 --systems doc2vecc deca
     python -m benchmarks.deca ... --study lambda          # Figure 3
     python -m benchmarks.deca ... --study paraphrases     # Table 5
     python -m benchmarks.deca ... --study batch           # Table 7
-    python -m benchmarks.deca ... --page runs/deca/page   # all that is there so far
+    python -m benchmarks.deca ... --page runs/deca/page   # all figures so far
 
 DATA holds r8.jsonl.xz, r52.jsonl.xz, mr.jsonl.xz, 20news.jsonl.xz, imdb.jsonl.xz and
-imdb_unsup.jsonl.xz. What is measured once is kept under --workdir and not measured
-again; the same command goes on with what is left, and prints the tables of all there is.
+imdb_unsup.jsonl.xz. The benchmark keeps every figure under --workdir and does not
+measure it again. The same command continues, and prints the tables of all figures.
 
-    --only-measured        prints what is there, a dash for the rest
-    --page FOLDER          the same as FOLDER/index.html: all tables, the figures of
+    --only-measured        measures nothing; a missing figure is a dash
+    --page FOLDER          writes FOLDER/index.html: all tables, the figures of
                            lambda and of the documents, nearest words
     --validate             a fifth of the training documents in place of the test part
     --set FIELD=JSON ...   other values of the config, for trials
 
-How a figure is measured is in deca_runs.py, how it is put beside the published one in
-deca_tables.py, the page in deca_page.py.
+deca_runs.py measures a figure, deca_tables.py puts it beside the published figure, and
+deca_page.py makes the page.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def tables(flags: argparse.Namespace) -> list[Table]:
-    """Those of a study; Tables 3 and 4 without one."""
+    """The tables of a study; without a study, Tables 3 and 4."""
     if flags.study == "lambda":
         return [deca_tables.of_weights(weights(flags))]
     if flags.study == "paraphrases":
@@ -82,7 +82,7 @@ def weights(flags: argparse.Namespace) -> dict[float, Runs]:
 
 
 def paraphrases(flags: argparse.Namespace) -> Found:
-    """The runs of each way and kind that is published."""
+    """The runs of each published way and kind."""
     return {
         (way, kind): by_seed(
             functools.partial(deca_runs.of_paraphrases, way, kind), flags.seeds, flags
@@ -106,13 +106,13 @@ def by_seed(
     seeds: Iterable[int],
     flags: argparse.Namespace,
 ) -> Runs:
-    """The metrics of the seeds that are measured."""
+    """The metrics of the measured seeds, by seed."""
     found = {seed: measure(seed, flags) for seed in seeds}
     return {seed: metrics for seed, metrics in found.items() if metrics is not None}
 
 
 def contents(flags: argparse.Namespace) -> deca_page.Contents:
-    """Of the page: what is measured with these flags."""
+    """The content of the page: all figures measured with these flags."""
     facts = {"seeds": " ".join(map(str, flags.seeds)), "set": " ".join(flags.set)}
     if flags.validate:
         facts["test part"] = "a fifth of the training documents"
@@ -138,7 +138,7 @@ def contents(flags: argparse.Namespace) -> deca_page.Contents:
 
 
 def trained(flags: argparse.Namespace) -> deca_page.Trained | None:
-    """The models that the page shows, if both are there."""
+    """The models that the page shows; None unless both are trained."""
     models, folder = {}, flags.workdir / SHOWN
     for system in ("doc2vecc", "deca"):
         run = folder / f"{system}-0"
@@ -151,7 +151,7 @@ def trained(flags: argparse.Namespace) -> deca_page.Trained | None:
 
 
 def command(flags: argparse.Namespace, **changed) -> str:
-    """The command line of these flags, without those that have their default."""
+    """The command line of these flags, without defaults."""
     found, default = ["python", "-m", "benchmarks.deca"], parser().get_default
     for name, value in (changed | vars(flags) | changed).items():  # changed ones first
         if value != default(name):

@@ -1,8 +1,8 @@
-"""One page of what has been measured of DECA, self-contained, readable offline.
+"""One page with all measured figures of DECA, self-contained, readable offline.
 
 `write(folder, Contents(...))` makes `folder/index.html` with the templates of
-docjax/explain, and figures with their numbers in `folder/figures`. The page says what
-has not been measured.
+docjax/explain, and figures with their numbers in `folder/figures`. The page says which
+figures are missing.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ TEMPLATE = page.template(
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """Models of words with the documents that they were trained on."""
+    """Word models with their training documents."""
 
     dataset: str
     prepared: Prepared
@@ -52,7 +52,7 @@ class Trained:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What the page says."""
+    """The content of the page."""
 
     systems: Found  # by system and dataset
     weights: Mapping[float, Runs]  # by lambda
@@ -96,7 +96,7 @@ def _curve(folder: Path, weights: Mapping[float, Runs]) -> Path | None:
 
 
 def draw_weights(path: Path, found: Mapping[float, Runs]) -> Path:
-    """Error on R8 against lambda, over the published ones; the PNG."""
+    """Draws the error on R8 against lambda, ours and published; returns the PNG."""
     errors = {w: deca_tables.errors(runs) for w, runs in found.items() if runs}
     values = {w: list(by_seed.values()) for w, by_seed in errors.items()}
     published = {
@@ -127,7 +127,7 @@ def draw_weights(path: Path, found: Mapping[float, Runs]) -> Path:
 
 
 def _trained(folder: Path, trained: Trained) -> dict[str, Any]:
-    """What the page shows of trained models: a map of documents, and nearest words."""
+    """The page's part about trained models: a map of documents, and nearest words."""
     documents = list(trained.prepared.documents())
     chosen = tsne.sample(len(documents), MAP, seed=0)
     png = _map(folder, trained, [documents[i] for i in chosen], chosen)
@@ -146,7 +146,7 @@ def _trained(folder: Path, trained: Trained) -> dict[str, Any]:
 def _map(
     folder: Path, trained: Trained, documents: Sequence[Document], rows: np.ndarray
 ) -> Path:
-    """Draws the documents, which are those at `rows` of the corpus; the PNG."""
+    """Draws the documents at `rows` of the corpus; returns the PNG."""
     corpus = trained.prepared.corpus
     panels = {"TF-IDF": baselines.tfidf(trained.prepared)[rows]} | {
         name: model.encode(documents, normalize_embeddings=True)

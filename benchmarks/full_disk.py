@@ -1,13 +1,13 @@
-"""Does a run on a full disk end with one line, and go on when there is room?
+"""Does a run on a full disk end with one line, and resume when there is room?
 
     python -m benchmarks.full_disk [--sizes 20]     (as root: it mounts file systems)
 
-Trains configs/graph_roberta.py:smoke once undisturbed, and then on file systems in
-memory that are too small by more or less, and on a read-only one. A run must print one
-line beside its progress, no traceback, and end with exit code 2 within a minute of the
-undisturbed run's time. Then the file system grows: the same command must end with the
-parameters of the undisturbed run. The exit code is 1 if a bar is missed. The runs share
-what XLA compiles.
+Trains configs/graph_roberta.py:smoke once undisturbed, then on file systems in memory
+of several sizes that are too small, and on a read-only file system. A run must print
+one line beside its progress and no traceback, and must end with exit code 2 at most a
+minute later than the undisturbed run. Then the file system grows: the same command must
+end with the parameters of the undisturbed run. The exit code is 1 if a run fails a bar.
+The runs share XLA's compiled programs.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def full(size: int, expected: str, limit: float) -> bool:
-    """Trains in `size` bytes, gives room, and trains on; whether all is well."""
+    """Trains in `size` bytes, gives room, and resumes; True if all is well."""
     with mounted(f"size={size}") as folder:
         outcome = train(folder / "run")
         mount("-o", "remount,size=1g", str(folder))
@@ -74,7 +74,7 @@ def full(size: int, expected: str, limit: float) -> bool:
 
 
 def read_only(limit: float) -> bool:
-    """Trains on a read-only file system; whether that ends as it should."""
+    """Trains on a read-only file system; True if the run ends as it should."""
     with mounted("size=1m,ro") as folder:
         outcome = train(folder / "run")
         show("read-only", outcome, "")
@@ -131,7 +131,7 @@ def used(folder: Path) -> int:
 
 
 def sha256(run: Path) -> str:
-    """Of all parameters of a run, and their names."""
+    """The sha256 of a run's parameters and their names."""
     digest = hashlib.sha256()
     for path, leaf in jax.tree.leaves_with_path(docjax.load(run).params):
         digest.update(jax.tree_util.keystr(path).encode())

@@ -1,12 +1,12 @@
-"""Bar: a batch of 1,536 documents in the memory of 96, and what the cache costs.
+"""The gradient cache: 1,536 documents in the memory of 96, and the cost in time.
 
     python benchmarks/gradient_cache.py
 
-Prints (1) peak memory of one step at 96 and at 1,536 documents with the same
-micro-batch, each in a process of its own, beside what the segment vectors and their
-gradients take; (2) the time of a step against the plain gradient where that fits,
-interleaved, the median of several. Synthetic passages: 24 short ones a document for
-memory, 8 of 16 to 128 tokens for time.
+Prints (1) the peak memory of one step at 96 and at 1,536 documents with the same
+micro-batch, each in a process of its own, beside the memory of the segment vectors and
+their gradients; (2) the time of a step against the plain gradient for a batch that fits
+in memory, the median of alternating steps. The passages are synthetic: 24 short
+passages a document for memory, 8 passages of 16 to 128 tokens for time.
 """
 
 import argparse
@@ -65,7 +65,7 @@ class Problem(NamedTuple):
         return cache, params, sharding.put_batch(batch, cache.mesh)
 
     def views(self, units: Units, generator: np.random.Generator) -> list[Segments]:
-        """The halves of a document; no special tokens."""
+        """The two halves of a document, without special tokens."""
         frame = Frame(np.zeros(0, np.int32), np.zeros(0, np.int32), self.lengths[1])
         views = Halves()(units, generator)
         return [segments(view, OneEach(), frame) for view in views]
@@ -90,7 +90,7 @@ SPEED = {
 
 
 def peak(documents: int) -> float:
-    """MiB of the largest resident size of a process that takes two steps."""
+    """The peak resident memory, in MiB, of a process that takes two steps."""
     done = subprocess.run(
         [sys.executable, __file__, f"--documents={documents}"],
         capture_output=True,

@@ -4,15 +4,15 @@
     python -m benchmarks.newsgroups --path openstax.jsonl.xz --workdir runs/openstax \
         --holdout --graph section
 
-NMI and purity of k-means, fitted on the train vectors and assigned on test, for: the
-MiniLM checkpoint that reads the first 512 tokens; graph-roberta on it (frozen, so that
-its passages are read once for all seeds) and graph-roberta from scratch (4 x 256), each
-before and after contrastive training on the train text. Labels are never trained on.
-Every run lies under --workdir, is resumed by the same command, and is not repeated once
-it has ended; the table goes to standard output.
+Prints NMI and purity of k-means, fitted on the train vectors and assigned on test. The
+systems are the MiniLM checkpoint on the first 512 tokens; graph-roberta on a frozen
+MiniLM, which reads the passages once for all seeds; and graph-roberta from scratch (4 x
+256). Both kinds of graph-roberta are measured before and after contrastive training on
+the train texts, without labels. All runs lie under --workdir; the same command resumes
+them and does not repeat a run that has ended.
 
-The temperature, the unit vectors, the width and the epochs on MiniLM were chosen on a
-fifth of 20 Newsgroups' training documents, held out at random:
+A random fifth of 20 Newsgroups' training documents chose the temperature, the unit
+vectors, the width and the epochs on MiniLM:
 
     python -m benchmarks.newsgroups --path 20news.jsonl.xz --workdir runs/trials \
         --systems minilm --seeds 0 --validate --set objective.temperature=0.2
@@ -80,7 +80,7 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
 
 
 def varied(config: ConfigDict, flags: argparse.Namespace) -> ConfigDict:
-    """The config with the fields of --set."""
+    """The config with the values of --set."""
     pairs = (pair.split("=", 1) for pair in flags.set)
     config.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
     return config
@@ -110,7 +110,7 @@ def truncated(flags: argparse.Namespace) -> dict[str, float]:
 
 
 def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dict]:
-    """What is measured of a system with a seed, kept in a file once it is known."""
+    """The metrics of a system with a seed, kept in a file."""
     name = "-".join([system, str(seed), *flags.set])
     run = flags.workdir / (system if system == "minilm-512" else name)
     path = run / "measured.json"

@@ -1,12 +1,11 @@
-"""How much of what a training step computes is padding, and in how many shapes.
+"""The share of padding in a training step, and the number of compiled shapes.
 
   python -m benchmarks.padding runs/demo
   python -m benchmarks.padding runs/demo --batch 1536 --microbatch 256 --batches 2
 
-Makes the batches of an epoch of a run as training does, or the first `--batches` of
-them. Prints the share of token positions that hold no token, the shapes of micro-batches
-that would be compiled, the micro-batches of a step, and the time one thread takes to
-make a batch.
+Makes all batches of an epoch, or the first `--batches`, as the training of a run does.
+Prints the share of token positions without a token, the number of shapes to compile,
+the micro-batches of a step, and the seconds that one thread needs for a batch.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 
     python benchmarks/pretrain_step.py --documents 1536 --microbatch 1024
 
-1,536 documents of 2 to 50 passages of about 100 words (130 tokens), the shape of
-roberta-base, bfloat16, random halves, graph attention, InfoNCE, AdamW. Prints
-documents/s, real tokens/s, peak memory, and model FLOPs utilisation: the operations
-of the gradient without the cache's extra forward pass, on real tokens only, against
-the measured rate of a large matrix product.
+The setting: 1,536 documents of 2 to 50 passages of about 100 words (130 tokens), the
+shape of roberta-base, bfloat16, random halves, graph attention, InfoNCE, AdamW. Prints
+documents/s, real tokens/s, peak memory, and model FLOPs utilisation. The utilisation is
+the rate of the gradient's operations, on real tokens only and without the cache's extra
+forward pass, over the measured rate of a large matrix product.
 """
 
 import argparse
@@ -36,7 +36,7 @@ LIMIT = 250  # tokens of a passage
 
 
 def document(generator: np.random.Generator, vocabulary: int) -> Units:
-    """A document whose number of passages falls off as that of web texts does."""
+    """A document; numbers of passages are distributed as in web texts."""
     passages = int(np.clip(generator.lognormal(2.0, 0.9), 2, PASSAGES))
     lengths = np.clip(generator.normal(130, 22, passages), 12, LIMIT).astype(int)
     return Units(
@@ -48,14 +48,14 @@ def document(generator: np.random.Generator, vocabulary: int) -> Units:
 
 
 def halves(units: Units, generator: np.random.Generator) -> list[Segments]:
-    """The views of a document; no special tokens."""
+    """The views of a document, without special tokens."""
     frame = Frame(np.zeros(0, np.int32), np.zeros(0, np.int32), LIMIT)
     views = Halves()(units, generator)
     return [segments(view, OneEach(), frame) for view in views]
 
 
 def matrix_peak(size: int = 8192) -> float:
-    """Operations/s of a bfloat16 product of random matrices."""
+    """The operations/s of a bfloat16 product of random matrices."""
     a, b = jax.random.normal(jax.random.key(0), (2, size, size), jnp.bfloat16)
     b = b / size**0.5  # the product of a product stays of the same size
     product = jax.jit(lambda a, b: (a @ b).astype(jnp.bfloat16))
@@ -70,7 +70,8 @@ def matrix_peak(size: int = 8192) -> float:
 def operations(encoder: Transformer, lengths: np.ndarray) -> float:
     """Multiply-adds x 2 of forward and backward over segments of these lengths.
 
-    The last layer has keys and values of all tokens, and the rest of the first alone.
+    The last layer computes keys and values of all tokens, everything else only for the
+    first token.
     """
     d, f, layers = encoder.width, encoder.hidden, encoder.layers
     tokens, count = lengths.sum(), len(lengths)

@@ -2,9 +2,9 @@
 
     python benchmarks/retrieval.py --data DATA
 
-Prints a Markdown table of nDCG@10, and fails if the fusion is not above both on
-average. The weight of the fusion is cross-validated: these collections have no other
-split. Cranfield has two empty documents, which are left out.
+Prints a Markdown table of nDCG@10, and fails unless the fusion is above both on
+average. Cross-validation chooses the weight of the fusion, because these collections
+have no other split. The two empty documents of Cranfield are left out.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""`docjax serve` under many clients, good and bad ones, every answer checked.
+"""`docjax serve` under many clients, good and bad; every answer is checked.
 
     python -m benchmarks.serve --path 20news.jsonl.xz --clients 200 --seconds 60
 
-Starts a real server on a free port. Each client sends one request after another, drawn
-at random: vectors of documents and queries, similarities and comparisons, each answer
-compared with what `encode` and `compare` give in this process; and requests that are
-too large, malformed, too slow or given up, each with its status. Then more requests at
-once than the server takes, and a SIGTERM while it answers. Prints a row of Markdown, and
-exits with 1 if anything was wrong.
+Starts a real server on a free port. Each client sends random requests, one after
+another. Answers with vectors of documents and queries, similarities and comparisons
+must equal the results of `encode` and `compare` in this process. Requests that are too
+large, malformed, too slow or cancelled must get the right status. Then the benchmark
+sends more requests at once than the server takes, and a SIGTERM while the server
+answers. Prints a row of Markdown, and exits with 1 if anything was wrong.
 """
 
 import argparse
@@ -45,7 +45,7 @@ LARGE = b" " * (300 << 10)  # over max-body
 
 @dataclasses.dataclass
 class Expected:
-    """Texts, and what the model makes of them in this process."""
+    """Texts, and their results in this process."""
 
     texts: list[str]
     vectors: np.ndarray
@@ -66,7 +66,7 @@ class Expected:
 
 @dataclasses.dataclass
 class Outcome:
-    """What a load gave."""
+    """The result of a load."""
 
     statuses: Counter = dataclasses.field(default_factory=Counter)  # kind, status
     seconds: list[float] = dataclasses.field(default_factory=list)  # of good answers
@@ -80,7 +80,7 @@ class Outcome:
 def server(
     model: str, flags: dict[str, float]
 ) -> Iterator[tuple[subprocess.Popen, int]]:
-    """A server that takes requests, and its port; it is killed at the end."""
+    """A ready server and its port; the server is killed at the end."""
     command = [sys.executable, "-m", "docjax", "serve", model, "--port=0"]
     command += [f"--{name}={value}" for name, value in flags.items()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -98,7 +98,7 @@ def server(
 async def send(
     port: int, path: str, body: bytes, head: str = "", method: str = "POST"
 ) -> tuple[int, bytes]:
-    """Status and body of an answer; one connection each."""
+    """The status and the body of an answer, over a connection of its own."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         head = head or f"content-length: {len(body)}\r\n"
@@ -117,13 +117,13 @@ async def send(
 
 
 async def post(port: int, path: str, value: Any) -> tuple[int, Any]:
-    """Status and JSON of an answer to JSON."""
+    """The status and the JSON of the answer to a JSON request."""
     status, body = await send(port, path, json.dumps(value).encode())
     return status, json.loads(body)
 
 
 async def load(port: int, expected: Expected, clients: int, seconds: float) -> Outcome:
-    """Sends requests from `clients` clients for some time, and checks the answers."""
+    """Sends requests from `clients` clients for a given time; checks the answers."""
     outcome = Outcome()
     end = time.monotonic() + seconds
 
@@ -255,7 +255,7 @@ async def _headless(port, expected, generator, outcome) -> None:
 
 
 async def _drip(port: int, start: bytes) -> bytes:
-    """The first line of the answer to a request that stalls; without one, nothing."""
+    """The first line of the answer to a request that stalls; empty without answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answer = asyncio.ensure_future(reader.readline())
     try:
@@ -270,7 +270,7 @@ async def _drip(port: int, start: bytes) -> bytes:
 
 
 async def _cancel(port, expected, generator, outcome) -> None:
-    """Sends a request or a part of it, and leaves."""
+    """Sends a request or a part of a request, and disconnects."""
     text = generator.choice(expected.texts)
     body = json.dumps({"input": [text] * 8}).encode()
     _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -318,7 +318,7 @@ def _near(outcome: Outcome, kind: str, found, right, scale: float) -> None:
 
 
 async def burst(port: int, expected: Expected, requests: int) -> Outcome:
-    """Requests at once, more than the server takes: 200 or 429, and each occurs."""
+    """Sends more requests at once than the server takes; expects both 200 and 429."""
     outcome = Outcome()
 
     async def one(text: str) -> None:
@@ -333,7 +333,7 @@ async def burst(port: int, expected: Expected, requests: int) -> Outcome:
 
 
 async def drain(port: int, process: subprocess.Popen, expected: Expected) -> Outcome:
-    """SIGTERM while requests wait: they are answered, later ones are not taken."""
+    """Sends SIGTERM while requests wait: the server answers them and takes no more."""
     outcome = Outcome()
     asked = {"input": expected.texts[:16]}
     begun = [asyncio.create_task(post(port, "/v1/embeddings", asked)) for _ in range(8)]
@@ -354,7 +354,7 @@ async def drain(port: int, process: subprocess.Popen, expected: Expected) -> Out
 
 
 async def _running(port: int) -> int:
-    """The requests that the server is answering, as it counts them."""
+    """The number of requests in the server, by its own count."""
     _, body = await send(port, "/metrics", b"", method="GET")
     return int(float(re.search(rb"\ndocjax_running (\S+)", body)[1]))
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.start_up [--repeats 7]
 
-Each is a new process; they take turns with `python -c "import jax"`, and the table
-gives the median of each as a multiple of its median. One untimed turn first writes
-bytecode and reads the files into memory.
+Each command is a new process and takes turns with `python -c "import jax"`. The table
+has the median time of each command, as a multiple of the median of `import jax`. A
+first untimed turn writes bytecode and reads the files into memory.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def turn() -> dict[str, float]:
 
 
 def seconds(arguments: list[str]) -> float:
-    """The time of one process, from its start to its end."""
+    """The seconds of one process from start to end."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()

@@ -1,15 +1,16 @@
-"""Words a second of Doc2vecC against gensim's Word2Vec (CBOW), and what they are worth.
+"""Words a second and test error of Doc2vecC against gensim's Word2Vec (CBOW).
 
     python -m benchmarks.words --path r8.jsonl.xz --lexicons nltk_data
     python -m benchmarks.words      # the docstrings of installed packages
 
-Both train on the same words with the same width, window, negatives and passes, in turns,
-on 1 and on 2 cores: from the words on disk or in memory to the trained vectors, batches
-and updates included; compiling and gensim's scan of the vocabulary are left out (both
-happen once). Every word is read: neither leaves frequent ones out. docjax has a replica
-and 2,048 documents of a step for each core, gensim a thread. Then the test error of
-logistic regression on means of the vectors, standardised and raw. gensim shrinks its
-window at random; `context="shrunk"` does too.
+Both train on the same words with the same width, window, negatives and passes, in
+turns, on 1 and on 2 cores. The time runs from the words on disk or in memory to the
+trained vectors and includes batches and updates, but neither compiling nor gensim's
+scan of the vocabulary (both happen once). Both read every word, also frequent words.
+For each core docjax has a replica and 2,048 documents of a step, and gensim has a
+thread. The benchmark then measures the test error of logistic regression on means of
+the vectors, standardised and raw. gensim shrinks its window at random, as does
+`context="shrunk"`.
 """
 
 import argparse
@@ -104,7 +105,7 @@ def of_gensim(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
 
 
 def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
-    """Of the test documents, in %."""
+    """The test error in %."""
     lengths = np.diff(found.corpus.starts())
     means = baselines.counts(found) @ table / np.maximum(lengths, 1)[:, None]
     parts = {
@@ -116,7 +117,7 @@ def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
 
 
 def child(flags: argparse.Namespace) -> None:
-    """One measurement, on its own cores; prints it as JSON."""
+    """Prints one measurement, on cores of its own, as JSON."""
     os.sched_setaffinity(0, range(flags.cores))
     sharding.use_cores(flags.cores)
     found = prepared(flags, flags.run)

@@ -1,24 +1,24 @@
 """CoLDE: sections of a document in chunks, chunk attention, BiLSTM, linked documents.
 
 Jha et al., "Supervised Contrastive Learning for Interpretable Long-Form Document
-Matching", 2023: two sections of each document, chunks of 512 tokens that know their place
-(section and number), BERT, attention of the chunks of one section to those of the next, a
-BiLSTM, and the supervised contrastive loss with temperature 0.5; Adam 5e-5, weight decay
-0.01, batches of 75 documents, 25 epochs on the ACL papers (AAN).
-Expected (Table 1, F1 and accuracy of matching): AAN .7344 and .7420, Wikipedia .8092 and
-.8006, patents .8393 and .8333.
+Matching", 2023: two sections of each document, chunks of 512 tokens that know their
+place (section and number), BERT, attention from the chunks of one section to the chunks
+of the next section, a BiLSTM, and the supervised contrastive loss with temperature 0.5;
+Adam 5e-5, weight decay 0.01, batches of 75, 25 epochs on the ACL papers (AAN).
+Expected (Table 1, F1 and accuracy of matching): AAN .7344 and .7420, Wikipedia .8092
+and .8006, patents .8393 and .8333.
 
-Otherwise than the paper says or leaves open: relatedness is that of linked documents
-("links" of the source), so that no set of papers has to share a label; the first token
-stands for a chunk, without BERT's pooler; the table of chunk numbers has 10 rows and not
-128: training reads 10 chunks of a section, a later one takes the last row, and the rest
-would stay random.
+Departures from the paper, and choices that it leaves open: two documents are related if
+one links to the other ("links" of the source), so that papers need no labels. The first
+token is the vector of a chunk, without BERT's pooler. The table of chunk numbers has 10
+rows, not 128: training reads 10 chunks of a section, and other rows would stay random.
+A later chunk takes the last row.
 
   python -m docjax.main --config=configs/colde.py --workdir=runs/colde \
       --config.source.path=papers.jsonl
 
-Variants: `small`, a small encoder and its own tokenizer from scratch; `demo`, that on the
-docstrings of the installed Python packages, whose "See Also" are the links; `smoke`,
+Variants: `small`: a small encoder and its own tokenizer from scratch. `demo`: `small`
+on the docstrings of the installed Python packages, linked by "See Also". `smoke`:
 everything in seconds.
 """
 
@@ -81,18 +81,18 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def small(config: ConfigDict) -> None:
-    """A small encoder from scratch; from random weights, means of tokens learn sooner.
+    """A small encoder from scratch: from random weights, token means learn sooner.
 
-    From random weights chunk attention teaches a section to recognise the other one by
-    what it has read there, and little else (docs/trials.md): it is left out.
+    Without chunk attention: a section that attends to the other section recognises its
+    pair by what it has read, and learns little else from random weights.
     """
-    own = load("graph_roberta", variant="small")
-    config.encoder.segment.update(own.encoder.segment)
+    graph_roberta = load("graph_roberta", variant="small")
+    config.encoder.segment.update(graph_roberta.encoder.segment)
     config.encoder.segment.update(positions=514, position_offset=2, types=1)
     config.encoder.document.update(width=128, hidden=128, attention="none")
     config.objective.temperature = 0.1
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
-        config[name] = own[name]
+        config[name] = graph_roberta[name]
     config.optimizer.learning_rate = 1e-3
 
 
@@ -110,10 +110,10 @@ def demo(config: ConfigDict) -> None:
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus, with links."""
     demo(config)
-    own = load("graph_roberta", variant="smoke")
+    graph_roberta = load("graph_roberta", variant="smoke")
     config.source.packages = ("numpy",)
     for name in ("tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = own[name]
-    config.checkpoint_every = own.checkpoint_every
-    config.encoder.segment.update(own.encoder.segment)
+        config[name] = graph_roberta[name]
+    config.checkpoint_every = graph_roberta.checkpoint_every
+    config.encoder.segment.update(graph_roberta.encoder.segment)
     config.encoder.document.update(width=32, hidden=32, attention="literal")

@@ -3,41 +3,44 @@
 Luo et al., "Unsupervised Document Embedding via Contrastive Augmentation", 2021.
 Expected (its Table 3, test error of logistic regression): R8 2.4, R52 6.4, MR 28.1,
 Ohsumed 39.1, 20 Newsgroups 14.9, IMDB 9.8 %; Doc2vecC alone 3.0, 9.6, 29.3, 45.5, 19.2,
-10.5 %. What we measure is in docs/results.md. On two cores R8 takes 51 s and IMDB's
-100,000 documents 7 min 18 s; training on one core MR 71 s, R52 112 s, 20news 15 min.
+10.5 %. Our results are in docs/results.md. On two cores R8 takes 51 s and IMDB's
+100,000 documents take 7 min 18 s. On one core training takes 71 s for MR, 112 s for
+R52 and 15 min for 20news.
 
   python -m docjax.main --config=configs/deca.py:r8 --workdir=runs/r8 \
       --config.source.path=r8.jsonl.xz --config.views.lexicons=nltk_data
   python -m docjax.main --config=configs/deca.py:imdb --workdir=runs/imdb \
       --config.source.path='imdb*.jsonl.xz' --config.views.path=ppdb.xz
 
-`nltk_data` holds NLTK's stopwords, wordnet and averaged_perceptron_tagger_eng, as
-`python -m nltk.downloader -d nltk_data NAME ...` leaves them; `ppdb.xz` is a file of word
-pairs, PPDB's own or `word<TAB>word`. Another kind of paraphrase is a whole value:
-`--config.views='{"fn": "docjax.views.replaced.Dropped"}'`; `docjax augment` shows them all.
+`nltk_data` holds NLTK's stopwords, wordnet and averaged_perceptron_tagger_eng, which
+`python -m nltk.downloader -d nltk_data NAME ...` downloads. `ppdb.xz` is a file of word
+pairs, from PPDB or with lines `word<TAB>word`. To choose another kind of paraphrase,
+set all of `views`: `--config.views='{"fn": "docjax.views.replaced.Dropped"}'`. The
+command `docjax augment` shows all kinds.
 
-The vectors are learnt on all documents of the source, those of the test part too (their
-texts, not their labels). `--config.objective.weight=0` is Doc2vecC.
-`--config.objective.replicas=2` trains on two cores, or GPUs, at a time, to vectors that differ
-from those of one but are worth the same; it pays for Doc2vecC with 512 documents or more of
-each between two sums (`--config.batch=1024`), not for DECA with its batch of 512
-(docs/results.md).
+Training reads the texts of all documents of the source, also those of the test part,
+but not their labels. `--config.objective.weight=0` is Doc2vecC.
+`--config.objective.replicas=2` trains on two cores or GPUs at a time. The vectors
+differ from those of one replica but are equally good. Replicas are faster for Doc2vecC
+with at least 512 documents for each replica in a step (`--config.batch=1024`), not for
+DECA with its batch of 512 (docs/trials.md).
 
-Otherwise than the paper says or leaves open, each chosen on a part of the training
-documents (docs/results.md): windows as in the authors' code ("left"), so that some words
-are predicted from their document alone; Adagrad for every row with a linear decay; all
-words of 512 documents a step, but frequent ones less often (subsample). By the number of
-words of all documents that are in the vocabulary:
+Departures from the paper, and choices that it leaves open, made on a part of the
+training documents (docs/trials.md): windows as in the authors' code ("left"), so that
+some words are predicted from their document alone; Adagrad for every row with a linear
+decay; steps of all words of 512 documents, but of fewer frequent words (subsample).
+Further settings depend on the number of words in all documents that are in the
+vocabulary:
 
-- up to 800,000 (R8, R52, MR): learning rate 0.15, subsample 1e-3, lambda 0.25; R8 is
-  read 20 times, R52 and MR, whose errors fall further, 120 times;
-- up to 10 million (Ohsumed, 20 Newsgroups): 0.4, 1e-4, lambda 0.05, 240 times;
-- above (IMDB): 0.4, 1e-4, lambda 0.1, 20 times.
+- up to 800,000 (R8, R52, MR): learning rate 0.15, subsample 1e-3, lambda 0.25; 20
+  passes for R8, 120 passes for R52 and MR, whose errors fall further;
+- up to 10 million (Ohsumed, 20 Newsgroups): 0.4, 1e-4, lambda 0.05, 240 passes;
+- above (IMDB): 0.4, 1e-4, lambda 0.1, 20 passes.
 
-Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb` with the values of the paper's
-Table 2; `simsiam`, also after another and a comma, SimSiam in place of InfoNCE (DC+SS);
-`demo`, the docstrings of the installed Python packages, without any lexicon; `smoke`,
-everything in seconds, nothing learnt.
+Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb`: the values of the paper's
+Table 2. `simsiam`: SimSiam in place of InfoNCE (DC+SS), also after another variant and
+a comma. `demo`: the docstrings of the installed Python packages, without any lexicon.
+`smoke`: everything in seconds, nothing learnt.
 """
 
 from ml_collections import ConfigDict, FieldReference
@@ -50,7 +53,7 @@ VARIANTS = ("", *DATASETS, "simsiam", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    lexicons = FieldReference(None, field_type=str)  # set one, and all are set
+    lexicons = FieldReference(None, field_type=str)  # one value for all its places
     config = ConfigDict(
         dict(
             seed=0,
@@ -148,12 +151,12 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def _table_2(config: ConfigDict, window: int, negatives: int, sample: int) -> None:
-    """The paper's values: window, negatives, words of a document in one estimate."""
+    """The paper's values; `sample`: words of a document in one estimate."""
     config.objective.update(window=window, negatives=negatives, sample=sample)
 
 
 def _large(config: ConfigDict, epochs: int, weight: float) -> None:
-    """More than 800,000 words."""
+    """Settings for more than 800,000 words."""
     config.epochs = epochs
     config.optimizer.learning_rate = 0.4
     config.objective.update(subsample=1e-4, weight=weight)
@@ -180,7 +183,7 @@ def r52(config: ConfigDict) -> None:
 
 
 def mr(config: ConfigDict) -> None:
-    """Single sentences: no word is left out of the vocabulary."""
+    """Single sentences: the vocabulary has every word."""
     _table_2(config, window=10, negatives=5, sample=5)
     config.tokenizer.train.update(least_count=1, stop_words=False)
     config.views.least_count = 5
@@ -215,7 +218,7 @@ def simsiam(config: ConfigDict) -> None:
 
 
 def demo(config: ConfigDict) -> None:
-    """The built-in corpus; words are left out at random, which needs no lexicon."""
+    """The built-in corpus; the paraphrases drop random words and need no lexicon."""
     config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
     config.tokenizer.train.stop_words = False
     config.views = dict(fn="docjax.views.replaced.Dropped")

@@ -1,22 +1,22 @@
 """DECA on BERT: the contrastive loss alone, over documents and their paraphrases.
 
-Luo et al., 2021, rows DECA (BT+SC) and, with `simsiam`, DECA (BT+SS): the first token of
-bert-base-uncased, the first 512 tokens of a document, one epoch of batches of 2.
-Expected (Table 3, test error in %): R8 6.6 and 4.9, R52 15.3 and 14.3, MR 20.9 and 21.0,
-20 Newsgroups 61.1 and 41.6: worse than BERT as it is on most. Table 7 has MR with 64
-tokens and batches of 2, 4 and 8: SC 21.69, 21.94, 19.61; SS 20.99, 20.65, 19.31.
-With all-MiniLM-L6-v2 in BERT's place, batches of 2 are trained on at 6 documents a second
-on one core: half an hour for MR.
+Luo et al., 2021, rows DECA (BT+SC) and, with `simsiam`, DECA (BT+SS): the first token
+of bert-base-uncased, the first 512 tokens of a document, one epoch of batches of 2.
+Expected (Table 3, test error in %): R8 6.6 and 4.9, R52 15.3 and 14.3, MR 20.9 and
+21.0, 20 Newsgroups 61.1 and 41.6; on most of them BERT without this training is better.
+Table 7 has MR with 64 tokens and batches of 2, 4 and 8: SC 21.69, 21.94, 19.61; SS
+20.99, 20.65, 19.31. With all-MiniLM-L6-v2 in BERT's place, one core trains on 6
+documents a second in batches of 2: half an hour for MR.
 
   python -m docjax.main --config=configs/deca_bert.py:r8 --workdir=runs/r8-bert \
       --config.source.path=r8.jsonl.xz --config.views.lexicons=nltk_data
 
-`--config.init=FOLDER` takes another BERT; its words are replaced where they are one piece
-of its tokenizer.
+`--config.init=FOLDER` takes another BERT. Paraphrases replace only words that are a
+single piece of its tokenizer.
 
-Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb` with the paraphrases of the
-paper's Table 2; `simsiam`, also after another and a comma; `smoke`, a small encoder from
-scratch on the built-in corpus, everything in seconds.
+Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb`: the paraphrases of the paper's
+Table 2. `simsiam`: SimSiam, also after another variant and a comma. `smoke`: a small
+encoder from scratch on the built-in corpus, everything in seconds.
 """
 
 from ml_collections import ConfigDict
@@ -73,11 +73,11 @@ def mr(config: ConfigDict) -> None:
 
 
 def ohsumed(config: ConfigDict) -> None:
-    """As the config itself."""
+    """No change."""
 
 
 def news(config: ConfigDict) -> None:
-    """20 Newsgroups: as the config itself."""
+    """20 Newsgroups: no change."""
 
 
 def imdb(config: ConfigDict) -> None:
@@ -93,7 +93,7 @@ def simsiam(config: ConfigDict) -> None:
 
 
 def smoke(config: ConfigDict) -> None:
-    """A few documents of the built-in corpus; words are left out at random."""
+    """A few documents of the built-in corpus; the paraphrases drop random words."""
     small = load("graph_roberta", "smoke")
     for name in ("source", "steps", "epochs", "log_every", "checkpoint_every"):
         config[name] = small[name]

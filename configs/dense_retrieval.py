@@ -1,10 +1,11 @@
 """A dense retriever of long documents: queries, documents that answer them, negatives.
 
-graph-roberta fine-tuned for retrieval (Xu et al., 2021, section 3.3): a query is a single
-node, a document a graph of passages; a softmax over the answers of all queries of the
-batch and the negatives of all, one direction, plain dot products. The paper's MS MARCO
-run: batches of 128, 10 epochs, 5e-5, warm-up 0.1, one negative a query, first from
-BM25's first 100, then from those of the model itself.
+graph-roberta fine-tuned for retrieval (Xu et al., 2021, section 3.3): a query is a
+single node, and a document is a graph of passages. The loss is a softmax over the
+answers and the negatives of all queries of the batch, in one direction, with plain dot
+products. The paper's MS MARCO run: batches of 128, 10 epochs, 5e-5, warm-up 0.1, one
+negative for each query, first from the first 100 documents of BM25, then from those of
+the model itself.
 Expected (Table 4): MRR@100 of MS MARCO documents 34.85 %, with BM25 37.60 %.
 
   docjax mine bm25 --data msmarco --output negatives.jsonl
@@ -14,14 +15,14 @@ Expected (Table 4): MRR@100 of MS MARCO documents 34.85 %, with BM25 37.60 %.
       --config.examples.negatives=negatives.jsonl --config.init=runs/retrieval
   docjax mine runs/dense --data msmarco --output own.jsonl
 
-The third line mines the negatives of a second run, which begins with `init=runs/dense`.
-Without `examples.path` (training) and `tasks.retrieval.path` (evaluation) the queries are
-the documents' own `query` fields; without `examples.negatives` BM25 mines them at the
-beginning.
+The third command mines the negatives of a second run, which takes `init=runs/dense`.
+Without `examples.path` (training) and `tasks.retrieval.path` (evaluation) the queries
+are the `query` fields of the documents. Without `examples.negatives` BM25 mines the
+negatives before the first step.
 
-Variants: `small`, a small encoder and its own tokenizer from scratch; `demo`, that on the
-docstrings of the installed Python packages, whose summary lines are the queries and whose
-"See Also" are further answers; `smoke`, everything in seconds.
+Variants: `small`: a small encoder and its own tokenizer from scratch. `demo`: `small`
+on the docstrings of the installed Python packages; their summary lines are the queries,
+and their "See Also" name further answers. `smoke`: everything in seconds.
 """
 
 from ml_collections import ConfigDict
@@ -53,11 +54,11 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch, compared by cosine."""
-    own = load("graph_roberta", variant="small")
-    config.encoder.update(own.encoder)
+    graph_roberta = load("graph_roberta", variant="small")
+    config.encoder.update(graph_roberta.encoder)
     config.objective.update(similarity="cosine", temperature=0.05)
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
-        config[name] = own[name]
+        config[name] = graph_roberta[name]
     config.optimizer.learning_rate = 1e-3
 
 
@@ -74,9 +75,9 @@ def demo(config: ConfigDict) -> None:
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     demo(config)
-    own = load("graph_roberta", variant="smoke")
+    graph_roberta = load("graph_roberta", variant="smoke")
     for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = own[name]
-    config.checkpoint_every = own.checkpoint_every
-    config.encoder.update(own.encoder)
-    config.limits.segment_tokens = own.limits.segment_tokens
+        config[name] = graph_roberta[name]
+    config.checkpoint_every = graph_roberta.checkpoint_every
+    config.encoder.update(graph_roberta.encoder)
+    config.limits.segment_tokens = graph_roberta.limits.segment_tokens

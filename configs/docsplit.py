@@ -1,21 +1,21 @@
-"""DocSplit: sentences of a document tossed into two views, BERT, InfoNCE and masked words.
+"""DocSplit: sentences of a document in two views, BERT, InfoNCE and masked words.
 
 Kim et al., "Simple and effective: learning document embeddings by sentence splitting"
 (DocSplit; the same method as SimLTE), sections 2 and 3: cosine InfoNCE with temperature
 0.05, one direction, plus 0.1 times the masked-language-model loss of both views; a tanh
-layer over the first token in training alone; AdamW 5e-5 without warm-up, one epoch of
-6.2M Wikipedia articles in batches of 36. Each view is read up to 512 tokens.
-Expected, frozen encoder and a trained MLP (accuracy): 20 Newsgroups 76.89 %, five
-examples a class 55.79 % (BERT 62.34 and 19.94, SimCSE 74.02 and 42.63).
+layer over the first token, in training only; AdamW 5e-5 without warm-up, one epoch of
+6.2M Wikipedia articles in batches of 36. The encoder reads 512 tokens of each view.
+Expected accuracy of an MLP on the frozen encoder: 20 Newsgroups 76.89 %, with five
+examples of each class 55.79 % (BERT 62.34 and 19.94, SimCSE 74.02 and 42.63).
 
-Otherwise than the paper: no dropout of attention weights apart from hidden dropout, as
-one number (0.1) sets both.
+Departure from the paper: one number (0.1) sets the dropout of attention weights and the
+hidden dropout.
 
   python -m docjax.main --config=configs/docsplit.py --workdir=runs/docsplit \
       --config.source.path='wikipedia/*.jsonl.zst'
 
-Variants: `small`, a small encoder and its own tokenizer from scratch; `demo`, that on the
-docstrings of the installed Python packages; `smoke`, everything in seconds.
+Variants: `small`: a small encoder and its own tokenizer from scratch. `demo`: `small`
+on the docstrings of the installed Python packages. `smoke`: everything in seconds.
 """
 
 from ml_collections import ConfigDict
@@ -73,13 +73,13 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def small(config: ConfigDict) -> None:
-    """A small encoder from scratch; from random weights, means of tokens learn sooner."""
-    own = load("graph_roberta", variant="small")
-    config.encoder.segment.update(own.encoder.segment)
+    """A small encoder from scratch: from random weights, token means learn sooner."""
+    graph_roberta = load("graph_roberta", variant="small")
+    config.encoder.segment.update(graph_roberta.encoder.segment)
     config.encoder.segment.update(positions=514, position_offset=2, types=1)
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
-        config[name] = own[name]
-    config.checkpoint_every = own.checkpoint_every
+        config[name] = graph_roberta[name]
+    config.checkpoint_every = graph_roberta.checkpoint_every
     config.optimizer.learning_rate = 1e-3
 
 
@@ -89,17 +89,17 @@ def demo(config: ConfigDict) -> None:
     config.encoder.segment.layers = 1
     config.source = load("graph_roberta", variant="demo").source
     config.batch = 64
-    config.microbatch = 4  # docstrings are of very different lengths
+    config.microbatch = 4  # the lengths of docstrings differ a lot
     config.epochs = 4
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     demo(config)
-    own = load("graph_roberta", variant="smoke")
+    graph_roberta = load("graph_roberta", variant="smoke")
     for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = own[name]
-    config.checkpoint_every = own.checkpoint_every
-    config.encoder.segment.update(own.encoder.segment)
+        config[name] = graph_roberta[name]
+    config.checkpoint_every = graph_roberta.checkpoint_every
+    config.encoder.segment.update(graph_roberta.encoder.segment)
     config.limits.segment_tokens = 128
     config.tasks.few_shot.shots = 5

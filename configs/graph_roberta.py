@@ -9,9 +9,9 @@ Expected: 20 Newsgroups, k-means on the vectors without labels, NMI 0.516 and pu
   python -m docjax.main --config=configs/graph_roberta.py --workdir=runs/pretrain \
       --config.source.path='openwebtext/*.jsonl.zst'
 
-Variants: `small`, a small encoder and its own tokenizer from scratch, for a corpus on a
-laptop; `demo`, that on the docstrings of the installed Python packages, minutes on 2
-cores; `smoke`, everything in seconds, nothing learnt.
+Variants: `small`: a small encoder and its own tokenizer from scratch, for a corpus on a
+laptop. `demo`: `small` on the docstrings of the installed Python packages, in minutes
+on 2 cores. `smoke`: everything in seconds, nothing learnt.
 """
 
 from ml_collections import ConfigDict
@@ -117,9 +117,9 @@ def get_config(variant: str = "") -> ConfigDict:
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch.
 
-    The paper's unscaled dot products start from trained vectors; from random ones
-    they collapse (the loss stays at log batch). Means of tokens compared by cosine
-    learn from the first step.
+    The paper's unscaled dot products need trained vectors: random vectors collapse (the
+    loss stays at log batch). Means of tokens compared by cosine learn from the first
+    step.
     """
     config.tokenizer.train.vocabulary = 8192
     config.encoder.segment.update(
@@ -147,7 +147,7 @@ def demo(config: ConfigDict) -> None:
     small(config)
     config.encoder.segment.layers = 1
     config.batch = 64
-    config.microbatch = 4  # docstrings are of very different lengths
+    config.microbatch = 4  # the lengths of docstrings differ a lot
     config.epochs = 1
     config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
 

@@ -1,16 +1,16 @@
 """graph-roberta fine-tuned end to end for classification.
 
 Xu et al., 2021, Table 6: batches of 32 documents, warm-up 0.1, weight decay 0.01;
-learning rate and epochs by dataset. The best epoch by validation accuracy is kept.
-`init` is a run of `graph_roberta.py`, or `roberta-base` for the row without
-contrastive pre-training (Table 2: 20 Newsgroups 86.66 with, 85.36 % without).
+learning rate and epochs depend on the dataset. The run keeps the epoch with the best
+validation accuracy. `init` is a run of `graph_roberta.py`, or `roberta-base` without
+contrastive pre-training (Table 2, 20 Newsgroups: 86.66 % with, 85.36 % without).
 
   python -m docjax.main --config=configs/graph_roberta_classify.py:newsgroup \
       --workdir=runs/newsgroup --config.source.path=20news.jsonl.xz \
       --config.init=runs/pretrain
 
-Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan` with the paper's values; `small`,
-`demo` and `smoke` as in `graph_roberta.py`.
+Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan`: the paper's values. `small`,
+`demo` and `smoke`: as in `graph_roberta.py`.
 """
 
 from ml_collections import ConfigDict
@@ -18,8 +18,8 @@ from ml_collections import ConfigDict
 from docjax.config import load
 from docjax.errors import UserError
 
-# Learning rate, epochs, and the share of the training documents for validation
-# (0: the data has a validation part).
+# Learning rate, epochs, and the share of training documents for validation (0: the data
+# has a validation part).
 DATASETS = dict(
     arxiv=(1e-4, 20, 0.0),
     newsgroup=(5e-5, 20, 0.1),

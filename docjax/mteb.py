@@ -1,4 +1,4 @@
-"""docjax in mteb, the benchmark of embeddings (`pip install "docjax[mteb]"`).
+"""docjax models in mteb, the benchmark of embeddings (`pip install "docjax[mteb]"`).
 
 mteb.evaluate(MtebModel("runs/demo"), mteb.get_tasks(["NFCorpus"]))
 """
@@ -18,13 +18,13 @@ import docjax
 
 
 class MtebModel(AbsEncoder):
-    """A model that reads mteb's documents whole, and its queries as queries.
+    """A model for mteb, which reads whole documents and encodes queries as queries.
 
-    mteb keeps results by name and revision: here the name of the folder, and a
-    fingerprint of all that the vectors depend on.
+    mteb files results by name and revision. The name is that of the folder; the
+    revision is a fingerprint of everything that the vectors depend on.
 
     Args:
-      model_name, revision, keywords: what `docjax.load` takes.
+      model_name, revision, keywords: the arguments of `docjax.load`.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class MtebModel(AbsEncoder):
         prompt_type: PromptType | None = None,
         **others: Any,
     ) -> Float[np.ndarray, "n d"]:
-        """The vectors of the texts of all batches; an empty text has zeros.
+        """The vectors of the texts of all batches; zeros for an empty text.
 
-        What else mteb tells (the task, a batch size) changes nothing.
+        Further arguments of mteb (the task, a batch size) have no effect.
         """
         texts = [text for batch in inputs for text in batch["text"]]
-        real = [row for row, text in enumerate(texts) if text.strip()]
-        words = [texts[row] for row in real]
+        rows = [row for row, text in enumerate(texts) if text.strip()]
+        filled = [texts[row] for row in rows]
         if prompt_type is PromptType.query:
-            found = self.model.encode_queries_of_any_length(words)
+            encoded = self.model.encode_queries_of_any_length(filled)
         else:
-            found = self.model.encode(words)
-        vectors = np.zeros((len(texts), found.shape[1]), np.float32)
-        vectors[real] = found
+            encoded = self.model.encode(filled)
+        vectors = np.zeros((len(texts), encoded.shape[1]), np.float32)
+        vectors[rows] = encoded
         return vectors

@@ -1,4 +1,4 @@
-"""docjax in scikit-learn: documents become vectors in a step of a pipeline."""
+"""docjax in scikit-learn: a pipeline step that turns documents into vectors."""
 
 from typing import Any
 
@@ -18,23 +18,23 @@ from docjax.model.inputs import check_list
 class DocumentVectorizer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """The vectors of a trained model; fitting loads it, and learns nothing.
+    """The vectors of a trained model; `fit` loads the model and learns nothing.
 
-    Documents are texts, dicts as in a JSON-lines corpus, or Documents, in a list, an
-    array or a column of a table.
+    Documents are texts, dicts as in a JSON-lines corpus, or Documents. They come in a
+    list, an array or a column of a table.
 
     Args:
-      model: what `docjax.load` takes: a run, or a Hugging Face folder or name.
+      model: the argument of `docjax.load`: a run, or a Hugging Face folder or name.
 
     Attributes:
-      model_: the loaded model. It is pickled with its parameters.
+      model_: the loaded model, which pickle saves with its parameters.
     """
 
     def __init__(self, model: Any):
         self.model = model
 
     def fit(self, X: Any, y: Any = None) -> "DocumentVectorizer":
-        """Loads the model; neither documents nor labels are read."""
+        """Loads the model; ignores the documents and the labels."""
         self.model_ = docjax.load(self.model)
         return self
 
@@ -43,7 +43,7 @@ class DocumentVectorizer(
 
         Raises:
           NotFittedError: before `fit`.
-          UserError: for a single document or a table, and for one without text.
+          UserError: for a single document, a table, or a document without text.
         """
         check_is_fitted(self)
         check_list(X)

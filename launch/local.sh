@@ -3,17 +3,18 @@
 #
 #   launch/local.sh [--dry-run] N --config=configs/NAME.py --workdir=DIR ...
 #
-# Process 0 has the terminal; every line of the others goes to standard error with its
-# number before it. SIGTERM, SIGINT and SIGHUP go to all processes. When one fails, the
-# others are told to end too. The exit code is 0, or that of the first that failed:
-# 1 failed, 2 a mistake in the command or the data, 3 the loss was not finite,
-# 75 stopped by SIGTERM with everything saved (run the same command again).
+# Process 0 writes to the terminal. The lines of every other process go to standard error
+# with the number of the process. All processes receive SIGTERM, SIGINT and SIGHUP. When
+# a process fails, the launcher stops all others. The exit code is 0, or the code of the
+# first process that failed: 1 failed, 2 a mistake in the command or the data, 3 the loss
+# was not finite, 75 SIGTERM stopped the run with everything saved (run the same command
+# again).
 #
 # Environment: DEVICES  simulated devices of each process (1)
 #              PYTHON   the Python to run (.venv/bin/python, else python3)
-#              GRACE    seconds the others get to end before they are killed (30)
+#              GRACE    seconds from the first failure until all processes are killed (30)
 #
-# One process drives all GPUs of a machine: python -m docjax.main needs no launcher.
+# For the GPUs of one machine use python -m docjax.main: one process drives all of them.
 
 set -uo pipefail
 
@@ -26,15 +27,15 @@ main() {
     --dry-run) dry=1 && shift ;;
   esac
   count=${1-}
-  [[ $count =~ ^[1-9][0-9]*$ ]] || usage "N is ${count:-missing}, not a number above 0"
+  [[ $count =~ ^[1-9][0-9]*$ ]] || usage "N is ${count:-missing}: give a number above 0"
   shift
   find_python
   find_port
   for signal in HUP INT TERM; do
-    # shellcheck disable=SC2064 # the signal of this turn is meant
+    # shellcheck disable=SC2064 # expands to the signal of this iteration
     trap "forward $signal" "$signal"
   done
-  set -m # own process groups: a signal reaches each process once, through `forward`
+  set -m # a process group for each process: signals arrive once, through `forward`
   for ((number = 0; number < count; number++)); do
     start "$@"
   done
@@ -55,8 +56,8 @@ find_python() {
   python=${python:-python3}
 }
 
-# Below the range from which the system serves outgoing connections, so that none of
-# them takes the port before process 0 listens on it.
+# Below the port range of outgoing connections, so that no connection takes the port
+# before process 0 listens on it.
 find_port() {
   port=$((20000 + RANDOM % 12000))
   while (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do
@@ -85,7 +86,7 @@ start() {
 }
 
 label() {
-  trap '' HUP INT TERM # until the process it reads from has ended
+  trap '' HUP INT TERM # `label` ends when its process has ended
   while IFS= read -r line || [[ $line ]]; do
     printf '[%s] %s\n' "$1" "$line" >&2
   done
@@ -116,7 +117,7 @@ wait_for_all() {
 reap() {
   wait "${pids[number]}" 2> /dev/null
   local ended=$?
-  kill -s KILL -- "-${pids[number]}" 2> /dev/null # what it started and left behind
+  kill -s KILL -- "-${pids[number]}" 2> /dev/null # the children that it left behind
   unset "pids[number]"
   ((ended && !code)) || return
   code=$ended

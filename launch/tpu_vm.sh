@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Trains on a Cloud TPU VM or a pod slice of them: copies the committed files to every
-# worker, installs them there and runs docjax.main, one process a worker.
+# Trains on a Cloud TPU VM or on a pod slice: copies the committed files to every worker,
+# installs them and runs docjax.main, one process a worker.
 #
 #   launch/tpu_vm.sh [--dry-run] NAME ZONE --config=configs/NAME.py --workdir=DIR ...
 #
-# DIR lies on a file system that all workers have mounted (Filestore, Cloud Storage
-# FUSE). The workers need Python 3.11 with venv, or a newer one named by PYTHON.
+# All workers have mounted the file system of DIR (Filestore, Cloud Storage FUSE). The
+# workers need Python 3.11 with venv, or a newer Python named by PYTHON.
 #
-# To stop with everything saved (exit code 75), and to go on run the same command again:
+# This stops the run with everything saved (exit code 75); to resume, run the same
+# launch command again:
 #   gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all \
 #     --command='pkill -TERM -f [d]ocjax.main'
 # Other exit codes: 0 done, 1 failed, 2 a mistake in the command or the data, 3 the loss

@@ -10,7 +10,7 @@
   const words = (element) =>
     (element.querySelector("h4") || element).textContent.slice(0, 60);
 
-  let chosen = null;  // kind and number of the link that was clicked
+  let chosen = null;  // kind and number of the link that the user clicked
   const clear = () => all(".on").forEach((element) => element.classList.remove("on"));
   const show = (kind, number) => {
     clear();
@@ -33,9 +33,9 @@
 
   const scale = (side) => map.clientHeight / panes[side].scrollHeight;
   const make = (name, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-    return map.appendChild(made);
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+    return map.appendChild(element);
   };
   const shape = (kind, number) => {
     const w = map.clientWidth, m = w / 2;
@@ -79,7 +79,7 @@
     });
     sliders.forEach(drawn);
     panes.forEach((_, side) => make("rect", { x: side ? map.clientWidth - 4 : 0,
-      width: 4 }));  // the part of each text that is in sight
+      width: 4 }));  // the visible part of each text
     follow();
     if (chosen) show(...chosen);
   };

@@ -1,9 +1,9 @@
 """The page that shows why two documents are similar: `write(path, comparison)`.
 
-The page shows both texts side by side, and between them the strongest links of their
-sections (bands) and of their segments (curves). A text that fits its pane has the ends
-of its curves beside its passages. For a longer text, the ends are at the passages'
-places in the whole text, as on a scroll bar.
+The page shows both texts side by side. Bands between the texts are the strongest links
+of their sections, and curves are the strongest links of their segments. If a text fits
+its pane, its curves end beside the passages. Otherwise they end at the passages' places
+in the whole text, as on a scroll bar.
 """
 
 from pathlib import Path
@@ -18,9 +18,12 @@ from docjax.storage import atomic
 
 STYLE = page.FOLDER / "compare_page.css"
 SCRIPT = page.FOLDER / "compare_page.js"
-LINKS = {"sections": 50, "segments": 200}  # at most on a page
-DRAWN = {"sections": 5, "segments": 20}  # at most drawn at first, and in the table
-WORDS = 16  # of a segment in the table
+LINKS = {"sections": 50, "segments": 200}  # the most links on a page
+DRAWN = {
+    "sections": 5,
+    "segments": 20,
+}  # the most links drawn at first and in the table
+WORDS = 16  # words of a segment in the table
 NAMES = "A", "B"
 TEMPLATE = page.template(
     page.FOLDER / "compare_page.html.jinja", script=SCRIPT, styles=[STYLE]
@@ -47,14 +50,14 @@ def facts(comparison: Comparison) -> dict[str, Any]:
 
 
 def links(comparison: Comparison) -> dict[str, list[Link]]:
-    """The strongest links of sections and of segments, at most LINKS of each."""
+    """The strongest links between sections and between segments, at most LINKS each."""
     return {
         kind: strongest(getattr(comparison, kind), most) for kind, most in LINKS.items()
     }
 
 
 def strongest(cosines: Float[np.ndarray, "_ _"], most: int) -> list[Link]:
-    """The `most` highest numbers of a matrix with their places, highest first."""
+    """The `most` highest cosines of a matrix with their places, highest first."""
     flat = cosines.ravel()
     highest = np.argpartition(-flat, min(most, flat.size) - 1)[:most]
     highest = highest[np.argsort(-flat[highest], kind="stable")]
@@ -66,10 +69,10 @@ def strongest(cosines: Float[np.ndarray, "_ _"], most: int) -> list[Link]:
 
 
 def values(comparison: Comparison) -> dict[str, Any]:
-    """What `comparison.html.jinja` shows: the number, the texts, the links."""
+    """The values for `comparison.html.jinja`: the cosine, the texts, the links."""
     chosen = links(comparison)
     if comparison.sections.size == 1:
-        chosen["sections"] = []  # the cosine of the documents says the same
+        chosen["sections"] = []  # the same cosine as that of the documents
     drawn = {
         kind: chosen[kind][: min(most, max(getattr(comparison, kind).shape))]
         for kind, most in DRAWN.items()

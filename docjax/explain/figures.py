@@ -30,7 +30,7 @@ def curves(
     """Metrics against the training step: a panel per metric, a line per run.
 
     Args:
-      runs: the parsed lines of each run's metrics.jsonl, under the name to show.
+      runs: display name of a run -> the parsed lines of its metrics.jsonl.
       metrics: flat names; a metric that no run has gets no panel.
 
     Raises:
@@ -71,8 +71,8 @@ def tsne_panels(
     """t-SNE maps of the same documents in several representations, side by side.
 
     A panel is a matrix of dense vectors or a sparse (TF-IDF) matrix; each row is a
-    document. All panels show the same random sample if there are more than `most`
-    documents, and the title says so. The CSV gives row numbers if `ids` is None.
+    document. For more than `most` documents, all panels show the same random sample and
+    the title says so. The CSV has row numbers if `ids` is None.
 
     Raises:
       UserError: for fewer than 5 documents, panels of different length, or vectors
@@ -165,7 +165,7 @@ def _points(lines: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, 
 def _curves(
     axis: Axes, panel: tuple[str, Mapping[str, Sequence[tuple]]]
 ) -> dict[str, Line2D]:
-    """Draws the lines of a metric; gives them by run."""
+    """Draws the lines of a metric; returns them by run."""
     metric, lines = panel
     style.plain(axis, title=metric, x="step")
     return {
@@ -191,14 +191,14 @@ def _line(axis: Axes, pairs: Sequence[tuple], number: int) -> Line2D:
 def _scatter(
     axis: Axes, xy: np.ndarray, labels: Sequence[str]
 ) -> dict[str, PathCollection]:
-    """Draws the marks of each class; gives them by the name to show."""
+    """Draws the marks of each class; returns them by the name in the legend."""
     names = np.asarray(labels, dtype=object)
     styles = style.class_styles(labels)
     groups = [(name, names == name, *look) for name, look in styles.items()]
-    others = ~np.isin(names, list(styles))
-    if others.any():
-        name = f"other ({len(set(names[others]))} classes)"
-        groups.append((name, others, style.EDGE, "."))
+    rare = ~np.isin(names, list(styles))
+    if rare.any():
+        name = f"other ({len(set(names[rare]))} classes)"
+        groups.append((name, rare, style.EDGE, "."))
     return {
         name: axis.scatter(*xy[rows].T, s=11, c=colour, marker=marker, linewidths=0)
         for name, rows, colour, marker in groups

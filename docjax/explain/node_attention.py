@@ -1,7 +1,7 @@
-"""The attention weights of the graph layers as the one matrix that a page shows.
+"""Reduces the attention weights of all graph layers to the matrix that a page shows.
 
-A row is a receiver and a column is a sender. Node 0 is the document, node i its i-th
-segment. `DocumentModel.explain` gives the weights.
+A row is a receiver and a column is a sender. Node 0 is the document and node i is its
+i-th segment. The weights come from `DocumentModel.explain`.
 """
 
 import jax

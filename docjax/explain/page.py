@@ -1,9 +1,9 @@
-"""What all HTML pages share: how templates are filled, and how numbers are shown.
+"""Templates and number formats for all HTML pages.
 
-A page loads nothing. Its style, script and images stand inside it, and its
-Content-Security-Policy forbids the network and every script but the page's own, which
-the policy names by a hash. All values are escaped; `page.html.jinja` is the frame of
-every page, `parts.html.jinja` holds its tables, bars and figures.
+A page loads nothing: it contains its style, script and images. Its
+Content-Security-Policy forbids the network, and every script except the page's own,
+which the policy names by a hash. Jinja2 escapes all values. `page.html.jinja` is the
+frame of every page; `parts.html.jinja` has tables, bars and figures.
 """
 
 import base64
@@ -30,15 +30,15 @@ Number = int | float | np.number
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A figure as a page shows it."""
+    """A figure for a page."""
 
-    name: str  # of its PNG
+    name: str  # the file name of the PNG
     data: str | None  # the PNG in base64; None if the file is missing
-    links: Mapping[str, str]  # what a link leads to -> its address
+    links: Mapping[str, str]  # text of a link -> address
 
 
 def template(path: Path, script: Path, styles: Sequence[Path] = ()) -> jinja2.Template:
-    """The template in a file, with a script and with styles after those of all pages.
+    """The template in a file, with a script, the common style and further styles.
 
     The template may extend and import the templates of this folder.
     """
@@ -71,7 +71,7 @@ def digest(script: str) -> str:
 
 
 def readable(value: Any) -> Any:
-    """A number grouped and rounded to four digits; any other value as it is."""
+    """A number with grouped digits, rounded to four; any other value unchanged."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         return value
     if isinstance(value, numbers.Integral):
@@ -86,12 +86,12 @@ def share(value: Number, highest: Number) -> str:
 
 
 def row_names(columns: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The rows that at least one column has, in the order in which they come."""
+    """The names of the rows of all columns, in order of first appearance."""
     return list(dict.fromkeys(row for cells in columns.values() for row in cells))
 
 
 def picture(png: Path | None, folder: Path) -> Picture | None:
-    """A figure with links from `folder` to its PNG and its CSV; None without figure."""
+    """A figure with links from `folder` to its PNG and CSV; None if `png` is None."""
     if png is None:
         return None
     files = {"PNG": png, "numbers (CSV)": png.with_suffix(".csv")}
@@ -103,7 +103,7 @@ def picture(png: Path | None, folder: Path) -> Picture | None:
 
 
 def _finalize(value: Any) -> Any:
-    """What a template writes for a value: text without control characters."""
+    """The value that a template writes: text without control characters."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return printable(value)

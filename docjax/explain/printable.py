@@ -1,10 +1,10 @@
-"""Text of documents as plots and pages can show it: any text is only text.
+"""Makes any text of a user fit for plots and pages.
 
-A class label or a title is whatever the user's file says: control characters, line
-breaks, nothing at all, or a whole paragraph.
+A class label or a title may hold control characters, line breaks, nothing at all, or a
+whole paragraph.
 """
 
-KEPT = "\t\n\f\r"  # the control characters that are white space
+KEPT = "\t\n\f\r"  # control characters that are white space
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 CONTROLS = {
     code: REPLACED
@@ -12,20 +12,20 @@ CONTROLS = {
     for code in codes
     if chr(code) not in KEPT
 }
-WIDEST = 40  # characters of a label
+WIDEST = 40  # characters of the longest label
 EMPTY = "(empty)"
 
 
 def printable(text: str) -> str:
-    """The text with a mark for each control character and each half of a character."""
+    """The text with REPLACED for each control character and half of a character."""
     return text.translate(CONTROLS)
 
 
 def label(text: str) -> str:
-    """The text on one line of at most WIDEST characters; a longer text loses its middle.
+    """The text on one line of at most WIDEST characters, or EMPTY without words.
 
-    The end stays because the names of classes often differ only there. A text without
-    words becomes EMPTY.
+    A longer text loses its middle, not its end: names of classes often differ only at
+    the end.
     """
     line = " ".join(printable(text).split()) or EMPTY
     if len(line) <= WIDEST:

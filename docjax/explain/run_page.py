@@ -1,7 +1,7 @@
-"""The page about a run, `report/index.html`: one file, which is read offline.
+"""The page about a run, `report/index.html`: one file that opens offline.
 
-`write(run_dir, Report(...))` makes the page from plain data and from figures that
-figures.py has drawn. The page says which of its parts are missing.
+`write(run_dir, Report(...))` makes the page from plain data and from the figures of
+figures.py. The page says which of its parts are missing.
 """
 
 import dataclasses
@@ -51,8 +51,8 @@ class Attention:
       ValueError: if a matrix does not fit the passages.
     """
 
-    document: str  # its title or id
-    passages: Sequence[Section]  # heading and text of nodes 1 to p
+    document: str  # title or id
+    passages: Sequence[Section]  # headings and texts of the nodes 1 to p
     weights: Mapping[str, Float[np.ndarray, "_ _"]]  # graph -> [1+p 1+p]
     bars: Path | None = None  # PNG of figures.document_attention
     heat: Path | None = None  # PNG of figures.node_attention
@@ -73,24 +73,24 @@ class Export:
 
     folder: str
     differences: Mapping[str, float]  # library -> largest difference of any number
-    documents: int  # that were compared
-    words: Sequence[int]  # of the shortest and of the longest document
+    documents: int  # number of compared documents
+    words: Sequence[int]  # words of the shortest and of the longest document
     files: Mapping[str, int]  # name -> bytes
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What the page says. Mappings keep their order; the page says what is None."""
+    """The content of the page, in the order of the mappings. None: a missing part."""
 
     name: str
     config: Mapping[str, Any]
-    # "after training" -> {"eval/clustering/nmi": 0.52}; more is better in all of them
+    # "after training" -> {"eval/clustering/nmi": 0.52}; higher is better everywhere
     scores: Mapping[str, Mapping[str, Number]] = dataclasses.field(default_factory=dict)
     # "train" -> {"documents": 2000, "words cut by caps": 0, "padding": 0.04}
     data: Mapping[str, Mapping[str, Number | str]] = dataclasses.field(
         default_factory=dict
     )
-    curves: Path | None = None  # a PNG; its CSV lies beside it
+    curves: Path | None = None  # a PNG; the CSV lies beside it
     tsne: Path | None = None
     attention: Attention | None = None
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
@@ -109,7 +109,7 @@ def write(run_dir: Path, report: Report) -> Path:
 
 
 def html(report: Report, folder: Path) -> str:
-    """The page; its links to figures start at `folder`."""
+    """The page; links to figures are relative to `folder`."""
     absent = "attention" if report.words else "words"  # a mean of words has no graph
     config, scores = report.config, _scores(report.scores)
     return TEMPLATE.render(
@@ -129,7 +129,7 @@ def html(report: Report, folder: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of docjax, Python and the packages that decide the numbers."""
+    """The versions of docjax, Python and the packages that compute the numbers."""
     result = {"docjax": docjax.__version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -140,7 +140,7 @@ def versions() -> dict[str, str]:
 
 
 def _short(part: Any) -> Any:
-    """The last word of a part's `fn`, or a plain value as it is."""
+    """The last word of a part's `fn`; a plain value unchanged."""
     if isinstance(part, Mapping):
         return str(part.get("fn", "-")).rpartition(".")[2]
     return part
@@ -168,13 +168,13 @@ def _best(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def _attention(attention: Attention | None, folder: Path) -> dict[str, Any] | None:
-    """What the template shows of the attention; None without attention."""
+    """The values of the attention for the template; None without attention."""
     if attention is None:
         return None
     weights = {
         graph: [[float(f"{weight:.4g}") for weight in row] for row in matrix]
         for graph, matrix in attention.weights.items()
-    }  # rounded to digits, not to decimals: a weight of 0 means that there is no edge
+    }  # four digits, not four decimals: only a missing edge has the weight 0
     return {
         "document": attention.document,
         "bars": page.picture(attention.bars, folder),

@@ -1,4 +1,4 @@
-"""The look of all figures (colours, panels, legends), and their files: PNG and CSV."""
+"""The style of all figures (colours, panels, legends), and their files: PNG and CSV."""
 
 import csv
 import warnings
@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from docjax.explain.printable import label
 from docjax.storage import atomic
 
-# A search chose these colours: any two differ by at least 22 in CIELAB, for normal vision
-# and for simulated protanopia, deuteranopia and tritanopia. Further classes have the same
-# colours with another marker.
+# A search chose these colours: any two differ by at least 22 in CIELAB, for normal
+# vision and for simulated protanopia, deuteranopia and tritanopia. If there are more
+# classes, the colours repeat with another marker.
 COLOURS = (
     "#0072b2 #e69f00 #c33c69 #69d2c3 #3c2da5 #96873c #f0a5ff #4b3c00 #a5d296 #78005a"
 ).split()
@@ -54,18 +54,18 @@ def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
 def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
     """A legend below all panels, in as many columns as fit.
 
-    The figure grows by the legend's height, so that the panels keep theirs.
+    The figure grows by the height of the legend, so that the panels keep their height.
 
     Args:
-      handles: what is drawn, by its name. (Matplotlib's own collection of handles
-        leaves out names that are empty or start with "_".)
+      handles: the drawn artists by name. (Matplotlib itself would leave out names that
+        are empty or start with "_".)
     """
     texts = list(map(label, handles))
     fits = int(figure.get_figwidth() / (0.075 * max(map(len, texts)) + 0.35))
     columns = max(1, min(len(texts), fits))
     rows = -(-len(texts) // columns)
     figure.set_figheight(figure.get_figheight() + 0.17 * rows + 0.1)
-    drawn = figure.legend(
+    box = figure.legend(
         list(handles.values()),
         texts,
         loc="outside lower center",
@@ -77,12 +77,12 @@ def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
         handletextpad=0.3,
         columnspacing=1.2,
     )
-    for text in drawn.get_texts():
+    for text in box.get_texts():
         text.set_parse_math(False)
 
 
 def class_styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The colour and marker of each class; a rare class of many gets none."""
+    """The colour and marker of each class; the rarest of too many classes get none."""
     most = len(COLOURS) * len(MARKERS)
     kept = sorted(name for name, _ in Counter(labels).most_common(most))
     return {
@@ -99,7 +99,7 @@ def save(
     path.parent.mkdir(parents=True, exist_ok=True)
     png, table = (path.parent / f"{path.name}{end}" for end in (".png", ".csv"))
     with warnings.catch_warnings(), atomic.partial(png) as partial:
-        # The font draws a box for a character that it lacks; the CSV has the character.
+        # The font draws a box for a missing character; the CSV has the character.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(partial, format="png", facecolor="white")
     text = dict(newline="", encoding="utf-8", errors="backslashreplace")
@@ -111,5 +111,5 @@ def save(
 
 
 def _exact(value: Any) -> Any:
-    """A float as nine digits, from which every float32 can be read back exactly."""
+    """A float with nine digits, which restore every float32 exactly."""
     return f"{value:.9g}" if isinstance(value, (float, np.floating)) else value

@@ -17,8 +17,8 @@ Vectors = Float[np.ndarray, "c d"] | scipy.sparse.spmatrix | scipy.sparse.sparra
 def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
     """A t-SNE map of the vectors: perplexity 30, PCA initialisation.
 
-    Sparse vectors are first reduced to 50 dimensions. The perplexity of fewer than 91
-    documents is a third of their number. Vectors that are all equal lie at the origin.
+    Sparse vectors are first reduced to 50 dimensions. For n < 91 documents the
+    perplexity is (n - 1) / 3. If all vectors are equal, all positions are 0.
     """
     if scipy.sparse.issparse(vectors):
         vectors = _dense(vectors, seed)
@@ -56,7 +56,8 @@ def check(
         raise UserError("t-SNE got no panels: give at least one panel of vectors")
     if len(labels) < 5:
         raise UserError(
-            f"t-SNE got {len(labels)} documents, it needs at least 5: label more documents"
+            f"t-SNE got {len(labels)} documents, it needs at least 5: label more "
+            "documents"
         )
     for name, vectors in panels.items():
         values = vectors.data if scipy.sparse.issparse(vectors) else vectors

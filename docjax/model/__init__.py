@@ -1,1 +1,1 @@
-"""A trained model and everything that is done with one."""
+"""A trained model and all its uses."""

@@ -1,7 +1,6 @@
 """Why two documents are similar: by document, by section and by segment.
 
-What is compared are the vectors of one model; the page that shows it is
-`docjax.explain.compare_page`.
+The vectors of one model are compared. `docjax.explain.compare_page` shows the result.
 """
 
 import dataclasses
@@ -18,22 +17,22 @@ from docjax.data.units import Cut, Passages, Sentences
 from docjax.errors import UserError
 from docjax.types import Document, Passage, Section, Segments
 
-PASSAGES = 20  # that a text is cut into at least, if it has as many sentences
-WORDS = 100  # of a passage at most
-PAIRS = 1 << 26  # of segments that are compared; memory grows with them
+PASSAGES = 20  # the least passages of a text, if it has as many sentences
+WORDS = 100  # the most words of a passage
+PAIRS = 1 << 26  # the most pairs of segments to compare; memory grows with them
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two documents, as it is compared.
+    """One of the two documents of a comparison.
 
     Attributes:
-      headings: of its sections that have segments; a section without heading has "".
-      segments: what is compared; their `section` counts `headings`.
-      tokens: of the segments.
-      whole: the tokens that the document's vector is made of.
-      same: the compared segments are those of the document's vector.
-      segments_cut, tokens_cut: what the model's cap leaves out of that vector.
+      headings: of the sections that have segments; "" for a section without heading.
+      segments: the texts to compare; their `section` is an index into `headings`.
+      tokens: the tokens of `segments`.
+      whole: the tokens from which the model makes the document's vector.
+      same: whether `tokens` and `whole` are the same segments.
+      segments_cut, tokens_cut: what the model's cap leaves out of the vector.
     """
 
     title: str
@@ -50,9 +49,9 @@ class Side:
 class Comparison:
     """Cosines of two documents, and of their parts.
 
-    similarity: of the documents' vectors, as `encode` gives them; sections: of the
-    means of their segments' vectors, weighted by tokens; segments: of their vectors.
-    Rows are those of `a`, columns those of `b`, which hold the texts.
+    similarity: the cosine of the documents' vectors from `encode`. sections: cosines of
+    the sections, each the mean of its segments' vectors weighted by tokens. segments:
+    cosines of the segments' vectors. Rows belong to `a` and columns to `b`.
     """
 
     similarity: float
@@ -65,12 +64,12 @@ class Comparison:
 def cosines(
     a: Float[np.ndarray, "q d"], b: Float[np.ndarray, "c d"]
 ) -> Float[np.ndarray, "q c"]:
-    """The cosine of every vector of `a` with every one of `b`; of a zero vector, 0."""
+    """The cosine of each vector of `a` with each vector of `b`; 0 for a zero vector."""
     return np.clip(unit(a) @ unit(b).T, -1, 1)
 
 
 def unit(vectors: Float[np.ndarray, "... d"]) -> Float[np.ndarray, "... d"]:
-    """The vectors scaled to length 1; zero stays zero."""
+    """The vectors scaled to length 1; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(lengths, 1e-12)
 
@@ -80,29 +79,29 @@ def read(
     cut: Cut,
     most: int | None,
 ) -> Side:
-    """A document as it is compared by a model that cuts documents so.
+    """A document prepared for a comparison by a model that cuts documents with `cut`.
 
-    A model whose segments are too long to look at (word averages, plain transformers,
-    joined sentences) compares documents by passages of about a PASSAGES-th of their
-    words, at most WORDS.
+    Some models have segments that are too long for a reader (word averages, plain
+    transformers, joined sentences). They compare passages of about a PASSAGES-th of
+    the document's words, at most WORDS.
 
     Args:
-      most: segments that the document's vector is made of; None: all.
+      most: the number of segments in the document's vector; None: all.
     """
     whole, pieces = cut.with_texts(document)
     kept = whole.first(most)
-    compared, pieces = kept, pieces[: len(kept)]
+    tokens, pieces = kept, pieces[: len(kept)]
     same = cut.units.readable and cut.segments.one_each
     if not same:
         passages = Cut(_ComparedPassages(), OneEach(), cut.tokenizer, cut.limit)
-        compared, pieces = passages.with_texts(document)
+        tokens, pieces = passages.with_texts(document)
     sections = document.sections or (Section("", ""),)
     numbers, places = np.unique([p.section for p in pieces], return_inverse=True)
     return Side(
         title=document.title or document.id,
         headings=[sections[n].heading for n in numbers],
         segments=[Passage(p.text, int(n)) for p, n in zip(pieces, places)],
-        tokens=compared,
+        tokens=tokens,
         whole=kept,
         same=same,
         segments_cut=len(whole) - len(kept),
@@ -112,7 +111,7 @@ def read(
 
 @runtime_checkable
 class Encodes(Protocol):
-    """A model that encodes segments, and documents from them."""
+    """A model that encodes segments, and encodes documents from their segments."""
 
     def segments(
         self, params: Any, documents: Sequence[Segments]
@@ -124,18 +123,18 @@ class Encodes(Protocol):
 
 
 def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
-    """The cosines of two documents that were read for the same model."""
-    parts = inference.segments(params, [a.tokens, b.tokens])
+    """The cosines of two documents that `read` prepared for the same model."""
+    segments = inference.segments(params, [a.tokens, b.tokens])
     whole = [
-        # What is compared is mostly what the document's vector is made of.
-        dataclasses.replace(side.whole, vectors=part) if side.same else side.whole
-        for side, part in zip((a, b), parts)
+        # If the segments are the same, they are not encoded again.
+        dataclasses.replace(side.whole, vectors=vectors) if side.same else side.whole
+        for side, vectors in zip((a, b), segments)
     ]
     documents = np.stack(list(inference.encode(params, whole)))
     return Comparison(
         similarity=float(cosines(documents[:1], documents[1:])[0, 0]),
-        sections=cosines(_sections(a, parts[0]), _sections(b, parts[1])),
-        segments=cosines(*parts),
+        sections=cosines(_sections(a, segments[0]), _sections(b, segments[1])),
+        segments=cosines(*segments),
         a=a,
         b=b,
     )
@@ -146,17 +145,17 @@ def check_pairs(sides: Sequence[Side], most: int) -> None:
     if math.prod(len(side.segments) for side in sides) > most:
         a, b = (f"{len(side.segments):,}" for side in sides)
         raise UserError(
-            f"{a} x {b} passages: at most {most:,} pairs are compared; compare parts of "
+            f"{a} x {b} passages: at most {most:,} pairs are compared; give parts of "
             "the documents"
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class _ComparedPassages:
-    """The sentences of a short text, passages of a long one.
+    """Cuts a short text into sentences, and a long text into passages.
 
-    Title and headings are read only if there is nothing else: "Summary" would be the
-    strongest link of many documents.
+    Title and headings count only if the document has no other text: "Summary" would be
+    the strongest link of many documents.
     """
 
     readable = True
@@ -171,8 +170,11 @@ class _ComparedPassages:
 def _sections(
     side: Side, vectors: Float[np.ndarray, "p d"]
 ) -> Float[np.ndarray, "_ d"]:
-    """The direction of each section's vector; its length does not matter."""
-    found = np.zeros((len(side.headings), vectors.shape[1]), np.float32)
+    """The sum of each section's segment vectors, weighted by tokens.
+
+    A cosine ignores the length, so that the sum stands for the mean.
+    """
+    sums = np.zeros((len(side.headings), vectors.shape[1]), np.float32)
     numbers = [segment.section for segment in side.segments]
-    np.add.at(found, numbers, vectors * side.tokens.lengths[:, None])
-    return found
+    np.add.at(sums, numbers, vectors * side.tokens.lengths[:, None])
+    return sums

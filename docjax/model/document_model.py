@@ -1,6 +1,6 @@
-"""A trained model as a user holds it: encode, compare, explain, classify.
+"""A trained model for users: encode, compare, explain, classify.
 
-`docjax.load` gives one.
+`docjax.load` returns a `DocumentModel`.
 """
 
 import collections
@@ -38,11 +38,11 @@ from docjax.types import (
     UnitCutter,
 )
 
-TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # that are tokenised
-Vectors = Float[np.ndarray, "... d"]  # of one document [d], of a list [b d]
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
+Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
 COUNTS = (
     *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
-    "documents_empty",  # without a token that the model knows
+    "documents_empty",  # documents without any token that the model knows
 )
 
 
@@ -52,7 +52,7 @@ class Attention(NamedTuple):
     weights: Float[np.ndarray, "layers h i i"]  # row = receiver, column = sender
     segments: list[Passage]  # of the nodes 1, 2, ...
     headings: list[str]  # of the segments' sections
-    segments_cut: int  # that the model's cap leaves out
+    segments_cut: int  # the number of segments that the model's cap leaves out
 
 
 class SegmentVectors(NamedTuple):
@@ -64,14 +64,14 @@ class SegmentVectors(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DocumentModel:
-    """An encoder with its parameters, tokenizer, and the way it cuts documents.
+    """An encoder with its parameters, its tokenizer and its way to cut documents.
 
     Attributes:
-      units, segments: how documents become units, and these segments.
-      limits: what of a document and of a query is read.
-      labels: of the classes of `classify`.
-      similarity_fn_name: "cosine" or "dot": how training compared vectors.
-      mesh: the devices that encode; None: those of this process.
+      units, segments: how documents become units, and how units become segments.
+      limits: how much of a document and of a query the model reads.
+      labels: the names of the classes for `classify`.
+      similarity_fn_name: how training compared vectors, "cosine" or "dot".
+      mesh: the devices that encode; None: all devices of this process.
     """
 
     encoder: DocumentEncoder
@@ -94,11 +94,14 @@ class DocumentModel:
         head = self.encoder.head
         classes = head.classes if head is not None and head.classifies else 0
         if classes and len(self.labels) != classes:
-            raise UserError(f"{len(self.labels)} labels, {classes} classes of the head")
+            raise UserError(
+                f"{len(self.labels)} labels: the head has {classes} classes; give one "
+                "label for each class"
+            )
 
     @functools.cached_property
     def width(self) -> int:
-        """Length of a vector."""
+        """The length of a document vector."""
         return len(next(self.encode_stream(["a"])))
 
     @overload
@@ -134,15 +137,16 @@ class DocumentModel:
     ) -> Vectors | tuple[Vectors, dict[str, int]]:
         """Document vectors, float32 [documents, width], in the order given.
 
-        One document alone gives one vector [width], as in sentence-transformers.
+        A single document gives a single vector [width], as in sentence-transformers.
 
         Args:
-          documents: texts, dicts as in a JSON-lines corpus, or Documents; or one.
-          batch_size: segments that are read at once; None chooses by tokens.
+          documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; or
+            a single document.
+          batch_size: segments in one call; None chooses by the number of tokens.
           normalize_embeddings: scales vectors to length 1.
-          return_stats: also gives the number of documents, segments and tokens read,
-            of segments and tokens that the model's cap left out, and of documents of
-            unknown words alone (otherwise the latter two are logged as a warning).
+          return_stats: also returns COUNTS: what was read, what the model's cap left
+            out, and how many documents have no known word. Without `return_stats` a
+            warning says what was left out and how many documents are empty.
 
         Raises:
           UserError: for a document without text, and for a table.
@@ -170,34 +174,34 @@ class DocumentModel:
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The vectors of any number of documents, one by one, in their order.
 
-        Some thousand segments are in memory at a time.
+        Memory holds a few thousand segments at a time.
 
         Args:
-          stats: takes the counts that `encode` returns, as documents are read.
+          stats: a dict that receives the counts of `encode` while documents are read.
 
         Raises:
-          UserError: for a document without text, when it is reached.
+          UserError: when the stream reaches a document without text.
         """
         stats = {} if stats is None else stats
         stats.update({name: 0 for name in COUNTS if name not in stats})
-        read = self.read(documents, stats)
-        return self.inference(batch_size).encode(self.params, read)
+        tokens = self.read(documents, stats)
+        return self.inference(batch_size).encode(self.params, tokens)
 
     def encode_once(
         self, documents: Iterable[Document], counts: dict[str, Any]
     ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
-        """Id and vector of each document of a stream, which is read once.
+        """The id and the vector of each document of a stream that can be read once.
 
-        `counts` takes what `encode` counts, and the `width` of the vectors.
+        `counts` receives the counts of `encode` and the `width` of the vectors.
         """
         ids: collections.deque[str] = collections.deque()
 
-        def remembered() -> Iterator[Document]:
+        def with_ids_kept() -> Iterator[Document]:
             for document in documents:
                 ids.append(document.id)
                 yield document
 
-        bar = tqdm(remembered(), desc="encode", unit="document", disable=None)
+        bar = tqdm(with_ids_kept(), desc="encode", unit="document", disable=None)
         for vector in self.encode_stream(iter(bar), stats=counts):
             counts["width"] = len(vector)
             yield ids.popleft(), vector
@@ -205,12 +209,12 @@ class DocumentModel:
     def encode_queries(
         self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
     ) -> Vectors:
-        """Query vectors, float32 [queries, width]; of one text alone [width].
+        """Query vectors, float32 [queries, width]; [width] for a single text.
 
-        A query is one segment of at most `limits.query_tokens`.
+        A query is one segment of at most `limits.query_tokens` tokens.
 
         Raises:
-          UserError: for a longer query: it would be cut.
+          UserError: for a longer query, because a part of the query would be lost.
         """
         items, alone = as_list(texts)
         if not items:
@@ -224,41 +228,41 @@ class DocumentModel:
     def encode_queries_of_any_length(
         self, texts: Sequence[str]
     ) -> Float[np.ndarray, "q d"]:
-        """Query vectors; a text longer than the model's queries is read as a document."""
+        """Query vectors; a text that is too long for a query is read as a document."""
         if not len(texts):
             return self._no_vectors()
         special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
         room = min(self.limits.query_tokens, self.limits.segment_tokens) - special
         long = np.array([len(ids) > room for ids in self.tokenizer.encode(texts)])
         vectors: list[Any] = [None] * len(texts)
-        for which, encode in ((~long, self.encode_queries), (long, self.encode)):
-            rows = np.flatnonzero(which)
-            some = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
-            for row, vector in zip(rows, some, strict=True):
+        for chosen, encode in ((~long, self.encode_queries), (long, self.encode)):
+            rows = np.flatnonzero(chosen)
+            encoded = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
+            for row, vector in zip(rows, encoded, strict=True):
                 vectors[row] = vector
         return np.stack(vectors)
 
     def segment_vectors(
         self, documents: Sequence[Item], *, batch_size: int | None = None
     ) -> list[SegmentVectors]:
-        """For each document the vectors of the segments that `encode` reads.
+        """The vectors and the texts of the segments that `encode` reads, by document.
 
-        The segment encoder's vectors, before the document encoder joins them, and the
-        segments' texts. Read a large corpus in parts: all vectors are in memory. What
-        the model's cap leaves out is logged as a warning, as in `encode`.
+        The vectors come from the segment encoder alone, not from the document encoder.
+        All of them are in memory: give a large corpus in parts. A warning says what the
+        model's cap left out, as in `encode`.
 
         Raises:
-          UserError: for a document without text, and for what is not a list.
+          UserError: for a document without text, and for anything but a list.
         """
         check_list(documents)
         stats = dict.fromkeys(COUNTS, 0)
-        read = [self._segments(x, number, stats) for number, x in enumerate(documents)]
+        cut = [self._segments(x, number, stats) for number, x in enumerate(documents)]
         self.warn(stats)
-        if not read:
+        if not cut:
             return []
         inference = self.inference(batch_size)
-        parts = inference.segments(self.params, [segments for segments, _ in read])
-        return [SegmentVectors(v, texts) for v, (_, texts) in zip(parts, read)]
+        vectors = inference.segments(self.params, [segments for segments, _ in cut])
+        return [SegmentVectors(v, texts) for v, (_, texts) in zip(vectors, cut)]
 
     def classify(
         self,
@@ -267,15 +271,15 @@ class DocumentModel:
         batch_size: int | None = None,
         show_progress_bar: bool = False,
     ) -> list[str]:
-        """The label of each document, by the head of a model trained to classify.
+        """The label of each document, from a model that was trained to classify.
 
         Raises:
-          UserError: as `encode`, and if the model has no such head.
+          UserError: as `encode`, and if the model has no classes.
         """
         if not self.encoder.classifies:
             raise UserError(
                 "this model has no classes: train one with "
-                "--config=graph_roberta_classify, or a classifier on its vectors"
+                "--config=graph_roberta_classify, or train a classifier on its vectors"
             )
         check_list(documents)
         vectors = self.encode(
@@ -287,19 +291,19 @@ class DocumentModel:
     def similarity(
         self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... d"]
     ) -> Float[np.ndarray, "_ _"]:
-        """Of every vector of `a` with every one of `b`, as training compared them.
+        """The similarity of each vector of `a` with each vector of `b`.
 
-        See `similarity_fn_name`; the cosine of a zero vector is 0.
+        `similarity_fn_name` says which; the cosine of a zero vector is 0.
         """
         a, b = np.atleast_2d(a), np.atleast_2d(b)
         return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
 
     def compare(self, a: Item, b: Item) -> Comparison:
-        """How similar two documents are, and which of their sections and segments.
+        """The cosines of two documents, of their sections and of their segments.
 
-        All by cosine. A model that reads a document in one piece or in pieces of its
-        own length (word averages, plain transformers) compares sentences, and passages
-        of long texts. What the model's cap leaves out is counted, as in `encode`.
+        A model whose segments are too long for a reader (word averages, plain
+        transformers) compares the sentences of short texts and the passages of long
+        ones. The result says what the model's cap leaves out.
 
         Raises:
           UserError: for a document without text, or two with too many segments.
@@ -314,52 +318,54 @@ class DocumentModel:
         Raises:
           UserError: if the model's document encoder has no attention.
         """
-        read = as_document(document, 0)
-        one, pieces = self.cut.with_texts(read)
-        kept = self._capped(one, {})
+        parsed = as_document(document, 0)
+        whole, pieces = self.cut.with_texts(parsed)
+        kept = self._capped(whole, {})
         weights = self.inference().attention(self.params, kept)
-        sections = [section.heading for section in read.sections] or [""]
+        sections = [section.heading for section in parsed.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
         count = len(kept)
-        return Attention(weights, pieces[:count], headings[:count], len(one) - count)
+        return Attention(weights, pieces[:count], headings[:count], len(whole) - count)
 
     def read(
         self, documents: Iterable[Item], stats: dict[str, int]
     ) -> Iterator[Segments]:
-        """Each document's tokens, as many as `encode` reads; COUNTS go to `stats`."""
-        return (self._capped(one, stats) for one in self._read(documents, self.cut))
+        """The tokens of each document that `encode` reads; adds COUNTS to `stats`."""
+        cut = self._read(documents, self.cut)
+        return (self._capped(document, stats) for document in cut)
 
     def read_queries(self, texts: Sequence[str]) -> list[Segments]:
-        """Each query's tokens. Raises UserError for one that would be cut."""
+        """Each query's tokens. Raises UserError for a query that is too long."""
         most = self.limits.query_tokens
         whole = dataclasses.replace(self.cut, units=Whole(), segments=OneEach())
-        found = list(self._read(texts, whole))
-        for text, one in zip(texts, found, strict=True):
-            if len(one) > 1 or len(one.tokens) > most:
+        queries = list(self._read(texts, whole))
+        for text, query in zip(texts, queries, strict=True):
+            if len(query) > 1 or len(query.tokens) > most:
                 raise UserError(
-                    f"query {text[:40]!r} has {len(one.tokens)} tokens, the model reads "
-                    f"{most}: shorten it, or encode it as a document"
+                    f"query {text[:40]!r} has {len(query.tokens)} tokens, the model "
+                    f"reads {most}: shorten it, or encode it as a document"
                 )
-        empty = sum(not len(one.tokens) for one in found)
+        empty = sum(not len(query.tokens) for query in queries)
         if empty:
             logging.warning(
-                "%d of %d queries have no word of the vocabulary: their vectors are zero",
+                "%d of %d queries have no word of the vocabulary: their vectors are "
+                "zero",
                 empty,
-                len(found),
+                len(queries),
             )
-        return found
+        return queries
 
     def read_pair(self, a: Item, b: Item) -> list[Side]:
         """Two documents' tokens and texts, as `compare` reads them."""
         return [
             comparison.read(
-                as_document(one, number), self.cut, self.limits.inference_segments
+                as_document(item, number), self.cut, self.limits.inference_segments
             )
-            for number, one in enumerate((a, b))
+            for number, item in enumerate((a, b))
         ]
 
     def fingerprint(self) -> str:
-        """A sha256 of all that a document's vector depends on."""
+        """A sha256 of everything that a document's vector depends on."""
         limit = self.limits.segment_tokens
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.tokenizer, limit)
@@ -375,11 +381,11 @@ class DocumentModel:
     def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
         """The segments of each item; a few hundred items are tokenised together."""
         documents = (as_document(item, number) for number, item in enumerate(items))
-        for some in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
-            yield from cut.documents(some)
+        for part in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
+            yield from cut.documents(part)
 
     def warn(self, stats: Mapping[str, int]) -> None:
-        """Logs what the counts of `encode` say was not read."""
+        """Logs what the model did not read, by the counts of `encode`."""
         if stats["segments_cut"]:
             logging.warning(
                 "the model reads the first %d segments of a document: %d segments "
@@ -396,22 +402,22 @@ class DocumentModel:
                 stats["documents"],
             )
 
-    def _capped(self, one: Segments, stats: dict[str, int]) -> Segments:
-        """At most `limits.inference_segments` segments; counts what is left out."""
-        kept = one.first(self.limits.inference_segments)
+    def _capped(self, whole: Segments, stats: dict[str, int]) -> Segments:
+        """The first `limits.inference_segments` segments; `stats` counts the rest."""
+        kept = whole.first(self.limits.inference_segments)
         if stats:
             stats["documents"] += 1
             stats["segments"] += len(kept)
             stats["tokens"] += len(kept.tokens)
-            stats["segments_cut"] += len(one) - len(kept)
-            stats["tokens_cut"] += len(one.tokens) - len(kept.tokens)
+            stats["segments_cut"] += len(whole) - len(kept)
+            stats["tokens_cut"] += len(whole.tokens) - len(kept.tokens)
             stats["documents_empty"] += not len(kept.tokens)
         return kept
 
     def _segments(
         self, item: Item, number: int, stats: dict[str, int]
     ) -> tuple[Segments, list[str]]:
-        """The segments of a document that are read, as tokens and as texts."""
+        """The segments that the model reads of a document, as tokens and as texts."""
         whole, pieces = self.cut.with_texts(as_document(item, number))
         kept = self._capped(whole, stats)
         return kept, [piece.text for piece in pieces[: len(kept)]]

@@ -1,4 +1,4 @@
-"""`docjax encode`: vectors of any number of documents, in memory that stays flat."""
+"""`docjax encode`: vectors of any number of documents, in constant memory."""
 
 import contextlib
 import hashlib
@@ -19,7 +19,7 @@ from docjax.model.document_model import DocumentModel
 from docjax.storage.shards import Shards, beside, rows_and_ids
 from docjax.types import Document
 
-DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends when it has so many
+DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
 
 
 def encode_file(
@@ -31,19 +31,21 @@ def encode_file(
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
-    """Writes the vectors of JSON lines, as `docjax.storage.shards` says; gives the counts.
+    """Writes the vectors of JSON lines to files of `Shards`; returns the counts.
 
-    Killed at any moment and called again, it goes on. Of several processes each writes
-    every so many-th shard, and the last to finish joins all; the others get None.
+    After a kill the same call continues. Process k of n writes the shards k, k + n, ...
+    The last process to finish joins the shards and returns the counts; every other
+    process returns None.
 
     Raises:
-      UserError: for a bad document, before any is encoded; if input or model are not
-        those it was begun with; for a damaged shard; and if nothing can be written.
+      UserError: for a bad document, before any document is encoded; if the input or the
+        model has changed since the first call; for a damaged shard; and if the output
+        cannot be written.
     """
     if not 0 <= process < processes:
         raise UserError(
-            f"--process {process} of --processes {processes}: processes are numbered "
-            f"from 0 to {processes - 1}"
+            f"--process {process} of --processes {processes}: give a number from 0 to "
+            f"{processes - 1}"
         )
     check_again(path)
     files = Shards(
@@ -65,15 +67,15 @@ def encode_file(
 
 
 def _fingerprint(path: str, content: bool, max_bad_fraction: float) -> str:
-    """Of the input: by the file's size and time, or by its content."""
+    """A sha256 of the input: of the file's content, or of its size and time."""
     facts = [stamp(path, content), max_bad_fraction, DOCUMENTS, CHARACTERS]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def survey(path: str, max_bad_fraction: float) -> dict[str, Any]:
-    """The number of `documents` in each shard, and of those `left_out` by reason.
+    """The number of `documents` in each shard, and of documents `left_out` by reason.
 
-    A mistake anywhere in the input is found here, and not after hours.
+    The survey finds every mistake in the input before hours of encoding.
     """
     report: Counter = Counter()
     documents = jsonl(path, max_bad_fraction, report)
@@ -96,7 +98,7 @@ def _encode_shards(
     processes: int,
     process: int,
 ) -> None:
-    """Writes those of this process's shards that are not there yet."""
+    """Writes the missing shards of this process."""
     total = sum(sizes[process::processes])
     bar = tqdm(total=total, desc="encode", unit="document", disable=None)
     with bar, contextlib.closing(documents):
@@ -107,14 +109,15 @@ def _encode_shards(
                 if files.read(number) is None:
                     counts: dict[str, int] = {}
                     vectors = np.stack(list(model.encode_stream(shard, stats=counts)))
-                    files.write(number, vectors, [one.id for one in shard], counts)
+                    ids = [document.id for document in shard]
+                    files.write(number, vectors, ids, counts)
                 bar.update(len(shard))
 
 
 def check_output(flag: str, name: str) -> None:
-    """Raises UserError for an output that cannot be a file, before work is done."""
+    """Raises UserError for an output that cannot be a file, before any work."""
     if not Path(name).name or Path(name).is_dir():
-        raise UserError(f"{flag} {name!r}: no file can be written there: name a file")
+        raise UserError(f"{flag} {name!r} names no file: give the path of a file")
 
 
 def write_array(pairs: Iterable[tuple[str, np.ndarray]], output: Path) -> None:
@@ -130,11 +133,11 @@ def write_array(pairs: Iterable[tuple[str, np.ndarray]], output: Path) -> None:
         with rows_and_ids(output, len(first[1])) as append:
             for name, vector in itertools.chain([first], pairs):
                 append(vector[None], [name])
-            beside(output, "json").unlink(missing_ok=True)  # it told of another
+            beside(output, "json").unlink(missing_ok=True)  # of an earlier array
 
 
 def lines(pairs: Iterable[tuple[str, np.ndarray]]) -> Iterator[str]:
-    """A JSON object a document, with its id and vector."""
+    """One JSON object for each document, with its id and its vector."""
     for name, vector in pairs:
         yield json.dumps({"id": name, "vector": vector.tolist()}) + "\n"
 
@@ -145,6 +148,6 @@ def _written(output: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"{output}: cannot be written ({error}); mend that, and run the same "
+            f"{output}: cannot be written ({error}); mend the cause, and run the same "
             "command again"
         ) from None

@@ -1,6 +1,6 @@
-"""One task on any model and a user's own files: what `docjax evaluate` does.
+"""`docjax evaluate`: one task on any model and a user's own files.
 
-The tasks of a run, on the run's documents, are in `docjax.run.scoring`.
+`docjax.run.scoring` has the tasks of a run on the run's own documents.
 """
 
 import functools
@@ -41,48 +41,49 @@ def evaluate_model(
 
     Args:
       data: JSON lines with labels; a folder with a retrieval collection; or a table of
-        pairs, whose documents are in the one file of JSON lines beside it.
-      documents: that file, if there are several.
-      keywords: of the task.
+        pairs.
+      documents: the JSON lines with the documents of the pairs; None takes the only
+        file of JSON lines beside the table.
+      keywords: keyword arguments of the task.
 
     Raises:
-      UserError: for bad data, or data that the task cannot be done with.
+      UserError: for bad data, and for data that does not fit the task.
     """
     source: Source = lambda: iter(())
     if task in LABELLED:
         check_again(data)
         source = _with_splits(functools.partial(jsonl, data, max_bad_fraction))
-        built = LABELLED[task](**keywords)
+        scorer = LABELLED[task](**keywords)
     elif task == "retrieval":
-        built = Retrieval(data, max_bad_fraction)
+        scorer = Retrieval(data, max_bad_fraction, **keywords)
     else:
-        read_pairs(Path(data))  # a mistake in it comes first
-        built = Matching(data)
+        read_pairs(Path(data))  # reports a mistake in the table first
+        scorer = Matching(data, **keywords)
         path = documents or _beside(Path(data))
         check_again(path)
         source = functools.partial(jsonl, path, max_bad_fraction)
-    given = FileData(model, source)
-    built.check(given, "test")
-    return scores({task: built}, given, "test")
+    files = FileData(model, source)
+    scorer.check(files, "test")
+    return scores({task: scorer}, files, "test")
 
 
 def _with_splits(source: Source) -> Source:
-    """The labelled documents; without any split, a fifth of each label for testing.
+    """The labelled documents; if none has a split, a fifth of each label is the test.
 
     Warnings say which documents are not used.
     """
     labelled = lambda: (each for each in source() if each.label is not None)
-    read = Counter((each.label is not None, each.split) for each in source())
-    counts = {split: n for (has_label, split), n in read.items() if has_label}
-    others = read.total() - sum(counts.values())
-    if others:
-        logging.warning("%d documents have no label: they are not used", others)
+    kinds = Counter((each.label is not None, each.split) for each in source())
+    counts = {split: n for (has_label, split), n in kinds.items() if has_label}
+    unlabelled = kinds.total() - sum(counts.values())
+    if unlabelled:
+        logging.warning("%d documents have no label: they are not used", unlabelled)
     if set(counts) == {None}:
         logging.warning("no document has a split: a fifth of each label is the test")
         return functools.partial(splits.holdout, labelled)
-    rest = {name: n for name, n in counts.items() if name not in PARTS}
-    if rest:
-        logging.warning("documents of these splits are not used: %s", rest)
+    unused = {name: n for name, n in counts.items() if name not in PARTS}
+    if unused:
+        logging.warning("documents of these splits are not used: %s", unused)
     return labelled
 
 
@@ -90,7 +91,7 @@ def _beside(table: Path) -> str:
     files = sorted(str(file) for file in table.parent.glob("*.jsonl*"))
     if len(files) != 1:
         raise UserError(
-            f"{table.parent}: {len(files)} files of JSON lines beside the pairs; name "
-            "the one with the documents by --documents"
+            f"{table.parent}: {len(files)} files of JSON lines beside the pairs, 1 is "
+            "expected; name the file with --documents"
         )
     return files[0]

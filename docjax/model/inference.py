@@ -1,7 +1,7 @@
-"""Vectors of many documents: every segment is read once, in order of length.
+"""Vectors of many documents: the encoder reads each segment once, sorted by length.
 
-Documents are taken in windows of some thousand segments, so that memory stays flat
-however many there are. On several devices each micro-batch is cut over all of them.
+Documents come in windows of a few thousand segments, so that memory does not grow with
+their number. Several devices share each micro-batch.
 """
 
 import dataclasses
@@ -20,13 +20,13 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
-TOKENS = 8192  # that one call of the segment encoder reads
-SHAPES = 16  # widths of a micro-batch
-AHEAD = 8  # calls before one is waited for: a CPU of several devices can hang after 32
-MANY = 8  # calls, after which all have the same rows
-WINDOW = 8192  # segments
+TOKENS = 8192  # tokens in one call of the segment encoder
+SHAPES = 16  # the most widths of micro-batches
+AHEAD = 8  # calls in flight at a time: a CPU of several devices can hang after 32
+MANY = 8  # after so many calls, all calls have the same number of rows
+WINDOW = 8192  # segments in a window
 GROUPS = (1, 8, 64)  # documents in one call of the document encoder
-CELLS = 1 << 18  # of the graphs' adjacency matrices in one call
+CELLS = 1 << 18  # cells of the graphs' adjacency matrices in one call
 
 
 def local_mesh() -> Mesh:
@@ -38,10 +38,11 @@ def local_mesh() -> Mesh:
 class Inference:
     """Encodes tokenised documents with one encoder on one mesh.
 
-    Equal ones share what is compiled.
+    Equal instances share their compiled functions.
 
-    limit: tokens of the longest segment; batch: segments in one call, None chooses
-    by TOKENS.
+    Attributes:
+      limit: tokens of the longest segment.
+      batch: segments in one call; None chooses by TOKENS.
 
     Raises:
       UserError: for a `batch` below 1.
@@ -55,29 +56,29 @@ class Inference:
 
     def __post_init__(self) -> None:
         if self.batch is not None and self.batch < 1:
-            raise UserError(f"batch_size {self.batch}: at least 1 is needed")
+            raise UserError(f"batch_size {self.batch}: give a number of at least 1")
 
     def encode(
         self, params: Any, documents: Iterable[Segments]
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
         for window in windows(documents):
-            parts = self.segments(params, window)
-            out: list[Any] = [None] * len(window)
+            segments = self.segments(params, window)
+            vectors: list[Any] = [None] * len(window)
             for group, rows in self._groups(window):
-                chosen = [window[i] for i in group], [parts[i] for i in group]
+                chosen = [window[i] for i in group], [segments[i] for i in group]
                 for i, vector in zip(group, self._documents(params, *chosen, rows)):
-                    out[i] = vector
-            yield from out
+                    vectors[i] = vector
+            yield from vectors
 
     def segments(
         self, params: Any, documents: Sequence[Segments], kind: str = DOCUMENT
     ) -> list[Float[np.ndarray, "p d"]]:
-        """The vectors of the segments of each document, or of each query."""
-        if documents and all(one.vectors is not None for one in documents):
-            return [one.vectors for one in documents]
+        """The vectors of the segments of each document or query."""
+        if documents and all(each.vectors is not None for each in documents):
+            return [each.vectors for each in documents]
         micro, rows = microbatches(documents, self._height, self.widths)
-        # On all devices once, or every call would send the parameters again.
+        # Sent to all devices once: otherwise every call sends the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
         tower = self.encoder.tower(kind)
         calls: list[jax.Array] = []
@@ -86,12 +87,12 @@ class Inference:
             if len(calls) > AHEAD:
                 calls[-AHEAD].block_until_ready()
         vectors = np.concatenate([np.asarray(call) for call in calls])[rows]
-        return np.split(vectors, np.cumsum([len(one) for one in documents])[:-1])
+        return np.split(vectors, np.cumsum([len(each) for each in documents])[:-1])
 
     def queries(
         self, params: Any, queries: Sequence[Segments]
     ) -> Float[np.ndarray, "q d"]:
-        """Vectors of queries of one segment each."""
+        """The vectors of queries; each query is one segment."""
         if not len(queries):
             return np.zeros((0, 0), np.float32)
         vectors = np.concatenate(self.segments(params, queries, QUERY))
@@ -107,7 +108,8 @@ class Inference:
         """The graph attention of each layer over one document."""
         if not self.encoder.attends:
             raise UserError(
-                f"{type(self.encoder.document).__name__} has no attention to explain"
+                f"{type(self.encoder.document).__name__} has no attention to explain: "
+                "use a model with graph attention"
             )
         [vectors] = self.segments(params, [document])
         matrix, _ = device_graphs([document], self.graph, len(document), sparse=False)
@@ -116,16 +118,16 @@ class Inference:
 
     @property
     def widths(self) -> list[int]:
-        """Of the micro-batches: segments are padded to one of them."""
+        """The widths of micro-batches, to which segments are padded."""
         step = -(-self.limit // (8 * SHAPES)) * 8
-        # The last is the limit itself: a position table may have no more room.
+        # The last width is the limit: a position table may not have a longer width.
         return [*range(step, self.limit, step), self.limit]
 
     def _height(self, number: int, width: int, remaining: int) -> int:
-        """Rows of a micro-batch, a multiple of the devices: few for a small rest.
+        """The rows of a micro-batch, a multiple of the devices; few for a small rest.
 
-        After many of them unused rows cost little; another shape would be compiled, and
-        memory grows with each.
+        After MANY micro-batches a few unused rows cost less than a further shape, which
+        takes time to compile, and memory.
         """
         rows = self.batch or max(8, TOKENS // width // 8 * 8)
         if number < MANY:
@@ -133,11 +135,12 @@ class Inference:
         return -(-rows // self.mesh.size) * self.mesh.size
 
     def _groups(self, window: list[Segments]) -> Iterator[tuple[np.ndarray, int]]:
-        """Documents of like length, longest first, and the rows of their call.
+        """Groups of documents of similar length, longest first; the rows of each call.
 
-        Memory grows with the square of a document's segments: long ones go alone.
+        Memory grows with the square of a document's segments, so that long documents
+        have a call of their own.
         """
-        order = np.argsort([-len(one) for one in window], kind="stable")
+        order = np.argsort([-len(each) for each in window], kind="stable")
         start = number = 0
         while start < len(order):
             height = round_up(len(window[order[start]]))
@@ -153,10 +156,10 @@ class Inference:
         vectors = np.zeros((rows, height, parts[0].shape[-1]), np.float32)
         lengths = np.zeros((rows, height), np.int32)
         places = np.zeros((rows, height, 2), np.int32)
-        for i, (one, part) in enumerate(zip(group, parts, strict=True)):
+        for i, (document, part) in enumerate(zip(group, parts, strict=True)):
             vectors[i, : len(part)] = part
-            lengths[i, : len(part)] = one.lengths
-            places[i, : len(part)] = one.places
+            lengths[i, : len(part)] = document.lengths
+            places[i, : len(part)] = document.places
         graphs = device_graphs(group, self.graph, height, self.encoder.sparse)
         graphs = Graphs(*(None if g is None else _pad(g, rows) for g in graphs))
         rest = {name: part for name, part in params.items() if name != "segment"}
@@ -166,8 +169,8 @@ class Inference:
 
     @functools.partial(jax.jit, static_argnums=(0, 5))
     def _segments(self, segment, tokens, lengths, places, tower):
-        read = tokens, lengths, places, None, tower
-        vectors = self._apply({"segment": segment}, *read, method="segments")
+        inputs = tokens, lengths, places, None, tower
+        vectors = self._apply({"segment": segment}, *inputs, method="segments")
         return jax.lax.with_sharding_constraint(vectors, NamedSharding(self.mesh, P()))
 
     @functools.partial(jax.jit, static_argnums=0)
@@ -198,12 +201,12 @@ class Inference:
 
 
 def windows(documents: Iterable[Any]) -> Iterator[list[Any]]:
-    """Documents in lists of about WINDOW segments, or units."""
+    """Lists of documents with about WINDOW segments or units together."""
     window: list[Any] = []
     count = 0
-    for one in documents:
-        window.append(one)
-        count += len(one)
+    for document in documents:
+        window.append(document)
+        count += len(document)
         if count >= WINDOW:
             yield window
             window, count = [], 0

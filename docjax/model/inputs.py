@@ -1,4 +1,4 @@
-"""What users give to a model: texts, dicts and Documents, alone or in a list."""
+"""What users give to a model: texts, dicts and Documents, single or in a list."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Item = str | Mapping | Document  # a dict as in a JSON-lines corpus
 
 
 def as_list(items: Any) -> tuple[list, bool]:
-    """The items as a list, and whether one item was given alone.
+    """The items as a list, and whether the user gave a single item.
 
     Raises:
       UserError: for a table.
@@ -23,17 +23,17 @@ def as_list(items: Any) -> tuple[list, bool]:
 
 
 def check_list(items: Any) -> None:
-    """Raises UserError for one item alone, a table, or rows of anything."""
+    """Raises UserError for a single item and for an array that is not 1-dimensional."""
     if isinstance(items, Item) or getattr(items, "ndim", 1) != 1:
         raise UserError(
             f"a {type(items).__name__} is no list of documents: put one document "
-            "into [ ], and give one column of a table (in a ColumnTransformer by its "
-            "name alone, not in [ ])"
+            "into [ ]; of a table give one column (to a ColumnTransformer its name "
+            "without [ ])"
         )
 
 
 def as_document(item: Item, number: int) -> Document:
-    """An item as a Document; `number` names it in errors and is its id if it has none.
+    """An item as a Document; `number` names it in errors and replaces a missing id.
 
     Raises:
       UserError: for an item without text.

@@ -1,7 +1,7 @@
 """Models from a run, an exported folder, or a Hugging Face folder or name.
 
-Nothing is unpickled, and no code is imported from a model folder: what a config may
-name are functions of docjax, each from the module of its part.
+Loading never unpickles, and never imports code from a model folder. A config may only
+name functions of docjax, each from the module of its part.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from docjax.parts import named
 from docjax.storage import json_file
 from docjax.types import ReadLimits
 
-HOMES = {  # of the functions that a run or folder may name for the parts of a model
+HOMES = {  # part of a model -> the module whose functions a run or folder may name
     "encoder": "docjax.encoders.",
     "units": "docjax.data.units.",
     "segments": "docjax.data.segments.",
@@ -45,19 +45,20 @@ def load(
     dtype: str | None = None,
     allow: Sequence[str] = ("docjax.",),
 ) -> DocumentModel:
-    """A model from a run directory, an exported folder, or a Hugging Face folder or name.
+    """A model from a run, an exported folder, or a Hugging Face folder or name.
 
-    A plain transformer reads consecutive pieces of at most its own length; a
-    document is their mean weighted by tokens, pooled as the folder says.
+    A plain transformer reads a document in consecutive pieces of at most the model's
+    length. The folder says how tokens are pooled; the document's vector is the mean of
+    the pieces' vectors, weighted by tokens.
 
     Args:
-      revision: of a hub name.
-      dtype: "bfloat16" or "float32", in which segments are encoded; None takes the
-        run's own, and float32 for a Hugging Face model.
+      revision: the revision of a hub name.
+      dtype: "bfloat16" or "float32", the precision of the segment encoder; None takes
+        the precision of the run, and float32 for a Hugging Face model.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
-      UserError: if there is no model, or its files are damaged.
+      UserError: if there is no model, or if a file of the model is damaged.
     """
     if dtype not in (None, *DTYPES):
         raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
@@ -72,16 +73,17 @@ def load(
 
 
 def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
-    """The model, its segments encoded in `dtype`.
+    """The model with a segment encoder that computes in `dtype`.
 
     Raises:
-      UserError: if its segment encoder has no such dtype.
+      UserError: if the segment encoder does not support `dtype`.
     """
     segment = model.encoder.segment
     dtypes = family_of(segment).dtypes
     if dtype not in dtypes:
         raise UserError(
-            f"dtype {dtype!r}: {type(segment).__name__} has {', '.join(dtypes)} only"
+            f"dtype {dtype!r}: {type(segment).__name__} has {', '.join(dtypes)} only; "
+            "leave dtype out"
         )
     if len(dtypes) == 1:
         return model
@@ -97,16 +99,16 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     missing = [name for name in (*HOMES, "limits") if name not in config]
     if missing:
         raise UserError(
-            f"{source}: has no {', '.join(missing)}: an earlier docjax made this run, or "
-            "it is damaged; train it again"
+            f"{source}: has no {', '.join(missing)}: an earlier docjax made this run, "
+            "or the file is damaged; train the run again"
         )
-    built = _built(config, allow, source)
+    parts = _built(config, allow, source)
     docjax_json.check_limits(config.get("limits"), source)
-    expected = shapes(built["encoder"], source)
+    expected = shapes(parts["encoder"], source)
     tokenizer = load_tokenizer(run / "tokenizer.json")
-    check_fits(tokenizer, built["encoder"].segment.vocabulary)
+    check_fits(tokenizer, parts["encoder"].segment.vocabulary)
     return DocumentModel(
-        **built,
+        **parts,
         params=restore_params(run, expected),
         tokenizer=tokenizer,
         limits=ReadLimits.of(config["limits"]),
@@ -117,12 +119,12 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 
 def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     facts = docjax_json.read(folder)
-    built = _built(facts, allow, folder / docjax_json.FACTS)
-    params = exported.read_params(folder, built["encoder"])
+    parts = _built(facts, allow, folder / docjax_json.FACTS)
+    params = exported.read_params(folder, parts["encoder"])
     tokenizer = load_tokenizer(folder / "tokenizer.json")
-    check_fits(tokenizer, built["encoder"].segment.vocabulary)
+    check_fits(tokenizer, parts["encoder"].segment.vocabulary)
     return DocumentModel(
-        **built,
+        **parts,
         params=jax.device_put(params),
         tokenizer=tokenizer,
         limits=ReadLimits.of(facts["limits"]),
@@ -132,26 +134,26 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
 
 
 def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
-    """The parts of a model, of functions that are such parts.
+    """The parts of a model, built from a config.
 
     Raises:
-      UserError: for a config that has none; `source` names its file.
+      UserError: for a config that describes no model; `source` names its file.
     """
-    found = {}
+    parts = {}
     try:
         check_sizes(config["encoder"], source)
-        for part, home in HOMES.items():
+        for name, home in HOMES.items():
             prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
-            found[part] = named.build(config[part], prefixes, part)
-        _try(found)
+            parts[name] = named.build(config[name], prefixes, name)
+        _try(parts)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"{source}: no such model ({reason})") from None
-    return found
+    return parts
 
 
 def _try(parts: Mapping[str, Any]) -> None:
-    """Cuts a document: keywords of a wrong type are found when a model is loaded."""
+    """Cuts a document, so that loading finds keywords of a wrong type."""
     pieces = parts["units"](as_document("One sentence. Another one.", 0))
     list(parts["segments"].spans([1] * len(pieces), [0] * len(pieces), 8))
     if parts["graph"] is not None:

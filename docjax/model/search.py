@@ -17,12 +17,12 @@ def search(
     counts: dict[str, Any],
     top: int = TOP,
 ) -> Run:
-    """The `top` documents of each query, as the model compares vectors.
+    """The `top` documents of each query, by the similarity of the model's training.
 
-    The documents are read once, in flat memory. `counts` takes how many there are, and
+    The documents are read once, in constant memory. `counts` receives their number and
     what the model's cap leaves out.
     """
-    asked = model.encode_queries_of_any_length(list(queries.values()))
+    query_vectors = model.encode_queries_of_any_length(list(queries.values()))
     vectors = model.encode_once(documents, counts)
     cosine = model.similarity_fn_name == "cosine"
-    return index.nearest(list(queries), asked, vectors, top, cosine=cosine)
+    return index.nearest(list(queries), query_vectors, vectors, top, cosine=cosine)

@@ -1,4 +1,4 @@
-"""Documents as tasks read them: encoded by a model, once, however many tasks ask."""
+"""Documents for tasks: a model encodes each document once, for all tasks."""
 
 import dataclasses
 import functools
@@ -17,13 +17,13 @@ Source = Callable[[], Iterator[Document]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FileData:
-    """Documents that a model encodes, as tasks read them; a part is a split.
+    """The documents of a file and their vectors, for tasks; a part is a split.
 
-    A document is encoded once, however many tasks read it.
+    The model encodes a document once, however many tasks read its vector.
     """
 
     model: DocumentModel
-    source: Source  # gives the documents anew at every call
+    source: Source  # each call starts again at the first document
     kept: dict[str, Float[np.ndarray, " d"]] = dataclasses.field(default_factory=dict)
 
     @property
@@ -59,12 +59,15 @@ class FileData:
             self.kept.update(self.read(new))
         unknown = [name for name in new if name not in self.kept]
         if unknown:
-            raise UserError(f"no document has the id {unknown[0]!r}")
+            raise UserError(
+                f"no document has the id {unknown[0]!r}: add the document, or leave "
+                "the id out"
+            )
         rows = [self.kept[name] for name in ids]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
     def read(self, ids: list[str]) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
-        """The vectors of the documents with these ids, each encoded now."""
+        """The id and the vector of each document with one of these ids, encoded now."""
         chosen = set(ids)
         return self.encode(each for each in self.source() if each.id in chosen)
 

@@ -1,4 +1,4 @@
-"""The paths of the server: what requests and answers look like."""
+"""The paths of the server, and the form of requests and answers."""
 
 import asyncio
 import base64
@@ -29,11 +29,11 @@ from docjax.serve.limits import Gate, Limits, Refusal, error
 from docjax.serve.service import Service
 from docjax.serve.turns import Turns
 
-TOKENS = 8192  # that are read together
+TOKENS = 8192  # tokens in one batch of segments
 WANTED = "a document is a text or an object with text or sections, and no token ids"
 
 Document = str | dict[str, Any]  # a text, or an object as in a JSON-lines corpus
-Documents = Document | list[Any]  # `_list` looks at the elements
+Documents = Document | list[Any]  # `_list` checks the elements
 
 
 class Body(BaseModel):
@@ -41,7 +41,7 @@ class Body(BaseModel):
 
 
 class Embed(Body):
-    """OpenAI's request, and `input_type` for models that read queries another way."""
+    """OpenAI's request, and `input_type`: some models read queries in another way."""
 
     input: Documents
     model: str | None = None
@@ -64,8 +64,8 @@ class Compare(Body):
 class Server:
     """One model behind the paths of an ASGI application, `asgi`.
 
-    It takes requests when its model is compiled, and then calls `started`; if that
-    fails, or it cannot go on, it calls `failed` with the error.
+    The server first compiles the model, then calls `started` and answers requests. If
+    it cannot start or cannot continue, it calls `failed` with the error.
     """
 
     def __init__(
@@ -108,23 +108,24 @@ class Server:
         app.add_exception_handler(Exception, _failed)
         self.asgi = Gate(app, limits, self.metrics)
 
-    async def embeddings(self, asked: Embed) -> Response:
-        """Vectors of documents or queries, as OpenAI's API gives them."""
+    async def embeddings(self, request: Embed) -> Response:
+        """Vectors of documents or queries, in the form of OpenAI's API."""
         self._check_ready()
-        if asked.model not in (None, self.name):
+        if request.model not in (None, self.name):
             raise Refusal(
                 404,
-                f"the model {asked.model!r} is not served, {self.name!r} is",
+                f"the model {request.model!r} is not served: ask for {self.name!r}",
                 "model",
                 "model_not_found",
             )
-        if asked.dimensions not in (None, self.service.width):
+        if request.dimensions not in (None, self.service.width):
             width = self.service.width
             raise Refusal(400, f"the vectors have {width} dimensions", "dimensions")
-        query = asked.input_type == "query"
-        read = self.service.queries if query else self.service.documents
-        vectors, usage = await self._results(read, self._list(asked.input, "input"))
-        form = _base64 if asked.encoding_format == "base64" else np.ndarray.tolist
+        query = request.input_type == "query"
+        jobs_of = self.service.queries if query else self.service.documents
+        items = self._list(request.input, "input")
+        vectors, usage = await self._results(jobs_of, items)
+        form = _base64 if request.encoding_format == "base64" else np.ndarray.tolist
         return await asyncio.to_thread(
             lambda: _json(
                 {
@@ -139,73 +140,74 @@ class Server:
             )
         )
 
-    async def similarity(self, asked: Similar) -> Response:
-        """The cosine of every document of `a` with every one of `b`."""
+    async def similarity(self, request: Similar) -> Response:
+        """The cosine of each document of `a` with each document of `b`."""
         self._check_ready()
-        a, b = (self._list(getattr(asked, key), key) for key in "ab")
+        a, b = (self._list(getattr(request, key), key) for key in "ab")
         both = self._list(a + b, "a")
         vectors, usage = await self._results(self.service.documents, both)
-        found = cosines(np.stack(vectors[: len(a)]), np.stack(vectors[len(a) :]))
-        return _json({"similarity": found.tolist(), "usage": usage})
+        matrix = cosines(np.stack(vectors[: len(a)]), np.stack(vectors[len(a) :]))
+        return _json({"similarity": matrix.tolist(), "usage": usage})
 
-    async def compare(self, asked: Compare) -> Response:
+    async def compare(self, request: Compare) -> Response:
         """Two documents: their texts and the strongest links of their parts."""
         self._check_ready()
-        pair = asked.a, asked.b
-        [found], usage = await self._results(self.service.comparison, pair)
-        facts = await asyncio.to_thread(compare.facts, found)
+        pair = request.a, request.b
+        [comparison], usage = await self._results(self.service.comparison, pair)
+        facts = await asyncio.to_thread(compare.facts, comparison)
         return _json(facts | {"usage": usage})
 
     async def health(self) -> Response:
-        """200 when requests are taken."""
+        """Status 200 if the server is ready, else 503."""
         return _json({"status": self.state}, 200 if self.state == "ready" else 503)
 
     async def counts(self) -> Response:
-        """Prometheus's."""
+        """The counts of the server, in the format of Prometheus."""
         return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def form(self) -> Response:
-        """The page on which two texts are pasted."""
+        """The page with a form for two texts."""
         return HTMLResponse(page.form(self.name))
 
     async def compared(self, request: Request) -> Response:
-        """The same page with the comparison of the texts."""
+        """The same page with a comparison of the two texts."""
         raw = (await request.body()).decode("utf-8", "replace")
         fields = parse_qs(raw, keep_blank_values=True)
         texts = [fields.get(key, [""])[0].replace("\r\n", "\n") for key in "ab"]
         try:
-            found = await self._compared(texts)
+            comparison = await self._compared(texts)
         except Refusal as refusal:
-            shown = page.form(self.name, texts, message=refusal.message)
-            return HTMLResponse(shown, refusal.status)
-        shown = await asyncio.to_thread(page.form, self.name, texts, found)
-        return HTMLResponse(shown)
+            html = page.form(self.name, texts, message=refusal.message)
+            return HTMLResponse(html, refusal.status)
+        html = await asyncio.to_thread(page.form, self.name, texts, comparison)
+        return HTMLResponse(html)
 
     async def _compared(self, texts: Sequence[str]) -> Comparison:
         self._check_ready()
-        read = lambda texts: self.service.comparison(
+        jobs_of = lambda texts: self.service.comparison(
             [from_text(text, name) for text, name in zip(texts, compare.NAMES)]
         )
-        return (await self._results(read, texts))[0][0]
+        return (await self._results(jobs_of, texts))[0][0]
 
     async def _results(
-        self, read: Callable, items: Sequence
+        self, jobs_of: Callable, items: Sequence
     ) -> tuple[list[Any], dict[str, int]]:
-        """The results of the jobs that `read` makes of `items`, and their usage.
+        """The results of the jobs that `jobs_of` makes of `items`, and their usage.
 
         Raises:
-          Refusal: 400 for items that cannot be read, 503 when it takes too long.
+          Refusal: 400 for items that cannot be read, 503 after the time limit.
         """
         seconds = self.limits.timeout
         try:
             async with asyncio.timeout(seconds):
-                jobs, cut = await self.turns(read, items)
+                jobs, cut = await self.turns(jobs_of, items)
                 return await self.batcher(jobs), _usage(jobs, cut)
         except UserError as error:
             raise Refusal(400, str(error)) from None
         except TimeoutError:
             raise Refusal(
-                503, f"no answer within {seconds:g} seconds: too much waits"
+                503,
+                f"no answer within {seconds:g} seconds: the server is busy; try later",
             ) from None
 
     def _check_ready(self) -> None:
@@ -213,16 +215,16 @@ class Server:
             raise Refusal(503, f"the server is {self.state}, not ready: try later")
 
     def _list(self, documents: Documents, key: str) -> list[Document]:
-        found = documents if isinstance(documents, list) else [documents]
+        items = documents if isinstance(documents, list) else [documents]
         most = self.limits.max_documents
-        if not found:
-            raise Refusal(400, f"{key}: an empty list", key)
-        if len(found) > most:
-            detail = f"{len(found):,} documents, at most {most:,} a request"
+        if not items:
+            raise Refusal(400, f"{key}: an empty list; give at least 1 document", key)
+        if len(items) > most:
+            detail = f"{len(items):,} documents, at most {most:,} a request"
             raise Refusal(400, f"{key}: {detail}", key)
-        if not all(isinstance(one, (str, dict)) for one in found):
+        if not all(isinstance(item, (str, dict)) for item in items):
             raise Refusal(400, f"{key}: {WANTED}", key)
-        return found
+        return items
 
     @contextlib.asynccontextmanager
     async def _life(self, app: FastAPI) -> AsyncIterator[None]:
@@ -240,7 +242,7 @@ class Server:
     async def _start(self) -> None:
         try:
             await self.batcher.in_thread(self.service.warm, self.stopped)
-        except Exception as error:  # noqa: BLE001 whoever started the server tells it
+        except Exception as error:  # noqa: BLE001 `failed` reports the error
             self.failed(error)
             return
         if not self.stopped.is_set():
@@ -248,7 +250,7 @@ class Server:
             self.started()
 
     def _ended(self, batching: asyncio.Task) -> None:
-        """Says that nothing is read any more, or requests would wait in vain."""
+        """Stops the server: without the batcher requests would wait for ever."""
         self.state = "stopped"
         self.stopped.set()
         if not batching.cancelled() and (error := batching.exception()):
@@ -275,7 +277,7 @@ async def _refused(request: Request, refusal: Refusal | HTTPException) -> Respon
 
 
 async def _invalid(request: Request, invalid: RequestValidationError) -> Response:
-    """What is wrong with a body, in one line."""
+    """The first mistake in a request's body, in one line."""
     first = invalid.errors()[0]
     if first["type"] == "json_invalid":
         return error(Refusal(400, f"the body is not JSON: {first['ctx']['error']}"))

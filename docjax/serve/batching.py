@@ -1,4 +1,4 @@
-"""Segments of all requests that wait are read together, up to a number of tokens."""
+"""Reads the segments of all waiting requests together, up to a number of tokens."""
 
 import asyncio
 import collections
@@ -12,15 +12,17 @@ import numpy as np
 from docjax.serve.counters import Metrics
 from docjax.types import Segments
 
-TURNS = 8  # of requests, in one batch
+TURNS = 8  # requests that take turns in one batch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
-    """One thing to encode: a document, a query, or two documents to compare.
+    """A document, a query, or two documents to compare.
 
-    documents: whose segments are read; finish: gives the result, of these documents
-    with their vectors; tokens: that the client is told of.
+    Attributes:
+      documents: the segments to encode.
+      finish: makes the result from `documents` with the vectors of their segments.
+      tokens: the number of tokens that the answer reports.
     """
 
     documents: Sequence[Segments]
@@ -32,8 +34,10 @@ class Job:
 class Pending:
     """A request whose segments are being read.
 
-    pieces: of its documents, that wait for their turn; vectors: of those before them;
-    done: set when nothing is left.
+    Attributes:
+      pieces: the pieces of documents that still wait.
+      done: set when all pieces are encoded.
+      vectors: the vectors of the encoded pieces, in order.
     """
 
     pieces: collections.deque[Segments]
@@ -44,11 +48,10 @@ class Pending:
 class Batcher:
     """Encodes segments in one thread, while new requests queue up.
 
-    The batcher cuts documents into pieces of about `tokens` / TURNS tokens, and requests
-    take turns piece by piece, so that a short request does not wait for a long one. After
-    a disconnect the remaining pieces are dropped. The pieces of one call have at most
-    `tokens` tokens together, or are a single segment. A second thread turns the vectors
-    into answers.
+    The batcher cuts documents into pieces of about `tokens` / TURNS tokens. Requests
+    take turns piece by piece, so that a short request does not wait for a long one.
+    After a disconnect the remaining pieces are dropped. One call reads at most `tokens`
+    tokens, or a single longer piece. A second thread turns the vectors into answers.
     """
 
     def __init__(
@@ -69,8 +72,9 @@ class Batcher:
     async def __call__(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of a request's jobs."""
         loop = asyncio.get_running_loop()
-        documents = [one for job in jobs for one in job.documents]
-        pieces = [p for one in documents for p in _cut(one, self.tokens // TURNS)]
+        documents = [document for job in jobs for document in job.documents]
+        most = self.tokens // TURNS
+        pieces = [piece for document in documents for piece in _cut(document, most)]
         pending = Pending(collections.deque(pieces), loop.create_future())
         self.waiting.append(pending)
         self.arrived.set()
@@ -83,7 +87,7 @@ class Batcher:
                 self.waiting.remove(pending)
 
     async def run(self) -> None:
-        """Reads what comes, until cancelled."""
+        """Reads the pieces of all requests, until it is cancelled."""
         while True:
             batch = self._next()
             if not batch:
@@ -93,62 +97,62 @@ class Batcher:
             pieces = [piece for _, piece in batch]
             self.metrics.batch(sum(len(piece.tokens) for piece in pieces))
             try:
-                found = await self.in_thread(self.read, pieces)
-            except Exception as error:  # noqa: BLE001 each of the waiting is told
+                vectors = await self.in_thread(self.read, pieces)
+            except Exception as error:  # noqa: BLE001 all requests of the batch get it
                 for pending, _ in batch:
                     pending.pieces.clear()
                     if not pending.done.done():
                         pending.done.set_exception(error)
                 continue
-            for (pending, _), vectors in zip(batch, found, strict=True):
-                pending.vectors.append(vectors)
+            for (pending, _), part in zip(batch, vectors, strict=True):
+                pending.vectors.append(part)
             for pending, _ in batch:
                 if not pending.pieces and not pending.done.done():
                     pending.done.set_result(None)
 
     async def in_thread(self, work: Callable, *arguments: Any) -> Any:
-        """What `work` gives, run where segments are read: never beside that."""
+        """The result of `work`, run in the thread that reads segments."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.reading, work, *arguments)
 
     def close(self) -> None:
-        """Ends both threads, when they have done what they have begun."""
+        """Ends both threads after their current work."""
         for thread in (self.reading, self.finishing):
             thread.shutdown(cancel_futures=True)
 
     async def _finish(
         self, jobs: Sequence[Job], documents: Sequence[Segments]
     ) -> list[Any]:
-        """The jobs' results, one by one, so that other requests have their turn."""
+        """The jobs' results, made one by one: other requests have turns in between."""
         loop = asyncio.get_running_loop()
-        read, found = iter(documents), []
+        rest, results = iter(documents), []
         for job in jobs:
-            own = [next(read) for _ in job.documents]
-            found.append(await loop.run_in_executor(self.finishing, job.finish, own))
+            part = [next(rest) for _ in job.documents]
+            results.append(await loop.run_in_executor(self.finishing, job.finish, part))
         self.metrics.documents.inc(len(jobs))
-        return found
+        return results
 
     def _next(self) -> list[tuple[Pending, Segments]]:
-        """The pieces that are read now."""
-        found: list[tuple[Pending, Segments]] = []
+        """The pieces of the next batch, each with its request."""
+        batch: list[tuple[Pending, Segments]] = []
         total = 0
         while self.waiting:
             pending = self.waiting.popleft()
             turn = total + self.tokens / TURNS
             while pending.pieces and total < turn:
                 tokens = len(pending.pieces[0].tokens)
-                if found and total + tokens > self.tokens:
-                    self.waiting.appendleft(pending)  # the first of the next batch
-                    return found
-                found.append((pending, pending.pieces.popleft()))
+                if batch and total + tokens > self.tokens:
+                    self.waiting.appendleft(pending)  # first in the next batch
+                    return batch
+                batch.append((pending, pending.pieces.popleft()))
                 total += tokens
             if pending.pieces:
                 self.waiting.append(pending)
-        return found
+        return batch
 
 
 def _cut(document: Segments, tokens: int) -> list[Segments]:
-    """A document's segments in pieces of at most `tokens` and one segment more."""
+    """A document's segments in pieces of at most `tokens` tokens plus one segment."""
     offsets = document.offsets
     starts = np.flatnonzero(np.diff(offsets[:-1] // tokens, prepend=-1))
     return [
@@ -163,9 +167,9 @@ def _cut(document: Segments, tokens: int) -> list[Segments]:
 
 
 def _with_vectors(documents: Sequence[Segments], vectors: np.ndarray) -> list[Segments]:
-    """The documents with their parts of the vectors of all their segments."""
-    ends = np.cumsum([len(one) for one in documents])
+    """The documents, each with its part of the segment vectors."""
+    ends = np.cumsum([len(document) for document in documents])
     return [
-        dataclasses.replace(one, vectors=part)
-        for one, part in zip(documents, np.split(vectors, ends[:-1]))
+        dataclasses.replace(document, vectors=part)
+        for document, part in zip(documents, np.split(vectors, ends[:-1]))
     ]

@@ -1,4 +1,4 @@
-"""What a server counts, in the format of Prometheus."""
+"""The counts of a server, in the format of Prometheus."""
 
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram
@@ -9,42 +9,46 @@ TOKENS = (16, 64, 256, 1024, 4096, 8192, 16384, 65536, 262144)
 
 
 class Metrics:
-    """The counts of one server, apart from those of any other in the process."""
+    """The counts of one server; each server of a process has a registry of its own."""
 
     def __init__(self) -> None:
-        own = prometheus_client.CollectorRegistry()
-        prometheus_client.ProcessCollector(registry=own)
-        self.registry = own
+        registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=registry)
+        self.registry = registry
         self.requests = Counter(
             "docjax_requests",
-            "Requests by path and status; 499: the client left.",
+            "Requests by path and status; 499: the client disconnected.",
             ["path", "status"],
-            registry=own,
+            registry=registry,
         )
         self.seconds = Histogram(
             "docjax_request_seconds",
             "Time from a request's head to its answer.",
             ["path"],
             buckets=SECONDS,
-            registry=own,
+            registry=registry,
         )
-        self.tokens = Counter("docjax_tokens", "Tokens that were read.", registry=own)
+        self.tokens = Counter(
+            "docjax_tokens", "Tokens that were read.", registry=registry
+        )
         self.documents = Counter(
-            "docjax_documents", "Documents and queries that were encoded.", registry=own
+            "docjax_documents",
+            "Documents and queries that were encoded.",
+            registry=registry,
         )
         self.batches = Histogram(
             "docjax_batch_tokens",
             "Tokens that were read together.",
             buckets=TOKENS,
-            registry=own,
+            registry=registry,
         )
         self.running = Gauge(
-            "docjax_running", "Requests that are read or answered.", registry=own
+            "docjax_running", "Requests that are being answered.", registry=registry
         )
         self.waiting = Gauge(
             "docjax_waiting",
-            "Documents, or pieces of long ones, that wait to be read.",
-            registry=own,
+            "Documents and pieces of long documents that wait to be read.",
+            registry=registry,
         )
 
     def request(self, path: str, status: int, seconds: float) -> None:
@@ -54,10 +58,10 @@ class Metrics:
         self.seconds.labels(path).observe(seconds)
 
     def batch(self, tokens: int) -> None:
-        """Counts what is read together."""
+        """Counts one batch of segments."""
         self.tokens.inc(tokens)
         self.batches.observe(tokens)
 
     def text(self) -> bytes:
-        """All counts, as `/metrics` gives them."""
+        """All counts: the answer of `/metrics`."""
         return prometheus_client.generate_latest(self.registry)

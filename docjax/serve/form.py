@@ -21,7 +21,7 @@ def form(
     comparison: Comparison | None = None,
     message: str = "",
 ) -> str:
-    """The page of a model's name: the form with `texts`, a comparison or a message."""
+    """The page for a model: the form with `texts`, and a comparison or a message."""
     values = compare.values(comparison) if comparison else {"sides": None}
     boxes = dict(zip(compare.NAMES, texts))
     return TEMPLATE.render(title=name, texts=boxes, message=message, **values)

@@ -1,7 +1,7 @@
-"""What a request may cost, and its end: size, time, number of requests, lost clients.
+"""Limits of a request: size, time, number of requests; lost clients.
 
-`Gate` stands before the application: it reads the whole body before anything is done
-with it, and stops what nobody waits for any more.
+`Gate` stands before the application. It reads the whole body before the application
+starts, and stops the application when the client has disconnected.
 """
 
 import asyncio
@@ -16,23 +16,22 @@ from starlette.responses import Response
 from docjax.errors import UserError
 from docjax.serve.counters import Metrics
 
-SPARE = 8  # times the largest body: what is read of a larger one
+SPARE = 8  # the server reads up to so many times the largest body before it refuses
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Of one server.
+    """The limits of one server.
 
     Attributes:
       max_body: MiB of a request's body.
-      max_documents: of a request.
-      max_requests: that are read, wait or are answered at the same time.
-      body_timeout: seconds that a body may take to arrive.
-      timeout: seconds that a request may wait for its answer, after its body has
-        arrived.
+      max_documents: documents in a request.
+      max_requests: requests in the server at the same time.
+      body_timeout: seconds until a body has arrived.
+      timeout: seconds from the body to the answer.
 
     Raises:
-      UserError: for one with which nothing could be answered.
+      UserError: for a limit that is not a number above 0.
     """
 
     max_body: float
@@ -49,9 +48,9 @@ class Limits:
 
 
 class Refusal(Exception):
-    """A request that gets no answer but a status and one line.
+    """The answer to a refused request: a status and one line.
 
-    param: the field of the request that is wrong; code: OpenAI's name of the mistake.
+    param: the wrong field of the request; code: OpenAI's name of the mistake.
     """
 
     def __init__(
@@ -73,15 +72,15 @@ def error(refusal: Refusal) -> Response:
     if status in (429, 503):
         headers["retry-after"] = "1"
     if status == 408:
-        headers["connection"] = "close"  # the rest of the body is not waited for
+        headers["connection"] = "close"  # the server does not wait for the rest
     facts = {"message": refusal.message, "type": kind, "param": refusal.param}
-    # Escaped to ASCII, since a message may repeat half a character of the request.
+    # JSON in ASCII: a message may quote half a character of the request.
     body = json.dumps({"error": facts | {"code": refusal.code}})
     return Response(body, status, headers, "application/json")
 
 
 class Gate:
-    """An ASGI application before another one: limits, and counts of what happened."""
+    """An ASGI application around another: it applies the limits and counts requests."""
 
     def __init__(self, app: Any, limits: Limits, metrics: Metrics):
         self.app, self.limits, self.metrics = app, limits, metrics
@@ -90,7 +89,7 @@ class Gate:
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        started, status = time.perf_counter(), 499  # the client left before an answer
+        started, status = time.perf_counter(), 499  # 499: the client disconnected
 
         async def counted(message):
             nonlocal status
@@ -108,14 +107,15 @@ class Gate:
             self.metrics.request(scope["path"], status, seconds)
 
     async def _admit(self, scope, receive, send) -> None:
-        """Answers one request, if not too many are being answered."""
+        """Answers one request; refuses it if `max_requests` are being answered."""
         self.running += 1
         self.metrics.running.set(self.running)
         try:
             if self.running > self.limits.max_requests:
                 raise Refusal(
                     429,
-                    f"{self.limits.max_requests} requests are being answered: try later",
+                    f"{self.limits.max_requests} requests are being answered, which is "
+                    "the limit: try later",
                 )
             body = await self._body(scope, receive)
             if body is not None:
@@ -127,12 +127,12 @@ class Gate:
             self.metrics.running.set(self.running)
 
     async def _body(self, scope, receive) -> bytes | None:
-        """The whole body; None if the client leaves.
+        """The whole body; None if the client disconnects.
 
-        One that is somewhat too large is read to its end, and thrown away: a client
-        that has not sent all of it may not hear the answer.
+        A body of up to SPARE times the limit is read to its end and thrown away: a
+        client that is still sending may not receive the answer.
         """
-        most, found, size = int(self.limits.max_body * (1 << 20)), [], 0
+        most, chunks, size = int(self.limits.max_body * (1 << 20)), [], 0
         too_large = Refusal(413, f"the body is larger than {most:,} bytes")
         if int(dict(scope["headers"]).get(b"content-length", 0)) > SPARE * most:
             raise too_large
@@ -146,7 +146,7 @@ class Gate:
                     more = message.get("more_body", False)
                     size += len(message.get("body", b""))
                     if size <= most:
-                        found.append(message.get("body", b""))
+                        chunks.append(message.get("body", b""))
         except TimeoutError:
             seconds = self.limits.body_timeout
             raise Refusal(
@@ -154,18 +154,18 @@ class Gate:
             ) from None
         if more or size > most:
             raise too_large
-        return b"".join(found)
+        return b"".join(chunks)
 
     async def _answer(self, body: bytes, scope, receive, send) -> None:
-        """Runs the application until it has answered or the client is gone."""
+        """Runs the application until it has answered or the client has disconnected."""
         gone = asyncio.ensure_future(receive())
-        given = False
+        replayed = False
 
         async def replay():
-            nonlocal given
-            if given:
+            nonlocal replayed
+            if replayed:
                 return await asyncio.shield(gone)
-            given = True
+            replayed = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         answer = asyncio.ensure_future(self.app(scope, replay, send))

@@ -1,4 +1,4 @@
-"""Runs a server until SIGTERM or SIGINT; what has begun is answered."""
+"""Runs a server until SIGTERM or SIGINT; it still answers the requests that it has."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ Application = Callable[[Callable[[], Any], Callable[[BaseException], None]], Any
 
 
 class Connection(H11Protocol):
-    """uvicorn's, closed if the head of a request does not arrive in time."""
+    """uvicorn's connection, closed if the head of a request does not arrive in time."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -39,17 +39,17 @@ class Connection(H11Protocol):
 def run(
     application: Application, name: str, host: str, port: int, limits: Limits
 ) -> None:
-    """Serves until it is told to stop.
+    """Serves until a signal stops the server.
 
-    Prints one line when it begins to compile, to standard error, and one when it takes
-    requests.
+    Prints one line to standard error when compiling begins, and one line to standard
+    output when the server is ready.
 
     Args:
-      application: makes the ASGI application; it is given what to call when requests
-        are taken, and what to call with an error that ends it.
+      application: makes the ASGI application from two functions, `started` and
+        `failed`, which the application calls when it is ready and when it must end.
 
     Raises:
-      UserError: if the address cannot be had.
+      UserError: if the server cannot listen at the address.
     """
     listening = _listen(host, port)
     place = f"[{host}]" if ":" in host else host
@@ -63,7 +63,7 @@ def run(
     asgi = application(lambda: print(f"{name} at {url}", flush=True), failed)
     server = uvicorn.Server(_options(asgi, limits))
     for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn raises them once more when it has stopped, which must not kill it.
+        # uvicorn raises the signal again after it has stopped: this must not kill it.
         signal.signal(number, server.handle_exit)
     print(
         f"compiling {name} for {url}: /healthz says when it is ready",
@@ -96,5 +96,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise UserError(f"{host}:{port} cannot be listened at ({error})") from None
+        raise UserError(
+            f"{host}:{port} cannot be listened at ({error}): give another --host or "
+            "--port"
+        ) from None
     return listening

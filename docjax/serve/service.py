@@ -1,4 +1,4 @@
-"""What requests ask of a model: texts become jobs, and jobs become results."""
+"""A model for the server: requests become jobs, and jobs become results."""
 
 import dataclasses
 import functools
@@ -21,17 +21,19 @@ from docjax.serve.limits import Refusal
 from docjax.types import Document, Segments
 
 Item = str | Mapping[str, Any]
-ROWS = 64  # segments in one call at most; a CPU gains nothing by more than 8
-PAIRS = 4_000_000  # of segments, of two documents that are compared
-LARGEST = 4096  # segments of a document with a graph (0.4 GiB), without a cap
-LONGEST = 1024  # segments of a document that shapes are compiled for, without a cap
+ROWS = 64  # the most segments in one call; a CPU gains nothing by more than 8
+PAIRS = 4_000_000  # the most pairs of segments of two documents
+LARGEST = 4096  # the most segments of a document with a graph (0.4 GiB), without a cap
+LONGEST = 1024  # compiles shapes of documents up to so many segments, without a cap
 
 
 class Service:
-    """A model behind a server; its methods may be called from any thread.
+    """A model behind a server; any thread may call its methods.
 
-    All calls have one of few shapes, which `warm` compiles.
-    width: of the vectors, known when it has.
+    All calls have one of a few shapes, which `warm` compiles.
+
+    Attributes:
+      width: the length of a vector; None before `warm`.
     """
 
     width: int | None = None
@@ -42,48 +44,48 @@ class Service:
         self.inference = model.inference(self.rows)
 
     def documents(self, items: Sequence[Item]) -> tuple[list[Job], int]:
-        """A job for each document; how many of their tokens the cap leaves out.
+        """A job for each document, and the number of tokens that the cap leaves out.
 
         Raises:
           UserError: for a document without text.
-          Refusal: 413, for one whose graph would be too large.
+          Refusal: 413 for a document whose graph would be too large.
         """
         stats = dict.fromkeys(COUNTS, 0)
-        found = list(self.model.read(items, stats))
-        self._check_graphs(found)
-        jobs = [Job([one], self._document, len(one.tokens)) for one in found]
+        documents = list(self.model.read(items, stats))
+        self._check_graphs(documents)
+        jobs = [Job([each], self._document, len(each.tokens)) for each in documents]
         return jobs, stats["tokens_cut"]
 
     def queries(self, texts: Sequence[Item]) -> tuple[list[Job], int]:
-        """The same of queries. Raises UserError for one that would be cut."""
+        """A job for each query, and 0. Raises UserError if a query is too long."""
         if not all(isinstance(text, str) for text in texts):
-            raise UserError("a query is a text")
-        found = self.model.read_queries(texts)
-        return [Job([one], self._query, len(one.tokens)) for one in found], 0
+            raise UserError("a query is a text: give a string for each query")
+        queries = self.model.read_queries(texts)
+        return [Job([query], self._query, len(query.tokens)) for query in queries], 0
 
     def comparison(self, pair: Sequence[Item | Document]) -> tuple[list[Job], int]:
-        """One job for two documents.
+        """One job for two documents, and the number of tokens that the cap leaves out.
 
         Raises:
           UserError: for a document without text, or two with too many segments.
-          Refusal: 413, for one whose graph would be too large.
+          Refusal: 413 for a document whose graph would be too large.
         """
         sides = self.model.read_pair(*pair)
         self._check_graphs([side.whole for side in sides])
         comparison.check_pairs(sides, PAIRS)
-        read = [side.tokens for side in sides]
+        documents = [side.tokens for side in sides]
         if not all(side.same for side in sides):
-            read += [side.whole for side in sides]
+            documents += [side.whole for side in sides]
         tokens = sum(len(side.whole.tokens) for side in sides)
         cut = sum(side.tokens_cut for side in sides)
-        return [Job(read, functools.partial(self._compare, sides), tokens)], cut
+        return [Job(documents, functools.partial(self._compare, sides), tokens)], cut
 
     def read(self, pieces: Sequence[Segments]) -> list[np.ndarray]:
-        """The vectors of each piece's segments; all are encoded together."""
+        """The segment vectors of each piece; one call encodes all pieces."""
         return self.inference.segments(self.model.params, pieces)
 
     def warm(self, stopped: threading.Event) -> None:
-        """Compiles what requests need, so that none has to wait for it."""
+        """Compiles all shapes, so that no request waits for the compiler."""
         params, inference = self.model.params, self.inference
         rows = [8 << i for i in range(8) if 8 << i <= self.rows]
         longest = self.model.limits.inference_segments or LONGEST
@@ -99,42 +101,45 @@ class Service:
             for count in counts:
                 if stopped.is_set():
                     return
-                one = _blank(count, 1, np.zeros((count, vectors.shape[1]), np.float32))
-                [vector] = inference.encode(params, [one])
-                list(inference.encode(params, [one, one]))  # as they are compared
+                zeros = np.zeros((count, vectors.shape[1]), np.float32)
+                document = _blank(count, 1, zeros)
+                [vector] = inference.encode(params, [document])
+                list(inference.encode(params, [document] * 2))  # a comparison's shape
                 bar.update()
-        inference.queries(params, [one.first(1)])
+        inference.queries(params, [document.first(1)])
         self.width = len(vector)
 
     def _check_graphs(self, documents: Sequence[Segments]) -> None:
-        """Raises Refusal for a document whose graph would take too much memory."""
+        """Raises Refusal if the graph of a document would take too much memory."""
         most = self.model.limits.inference_segments or LARGEST
         longest = max(map(len, documents))
         if self.model.graph is not None and longest > most:
             raise Refusal(
                 413,
-                f"a document has {longest:,} segments, and a graph that grows with "
-                f"their square: at most {most:,} are read; send it in parts, or serve "
-                "a model with a cap, limits.inference_segments",
+                f"a document has {longest:,} segments, at most {most:,} are read, "
+                "because its graph grows with their square: send the document in "
+                "parts, or serve a model with the cap limits.inference_segments",
             )
 
-    def _document(self, read: Sequence[Segments]) -> np.ndarray:
-        [vector] = self.inference.encode(self.model.params, read)
+    def _document(self, documents: Sequence[Segments]) -> np.ndarray:
+        [vector] = self.inference.encode(self.model.params, documents)
         return vector
 
-    def _query(self, read: Sequence[Segments]) -> np.ndarray:
-        return self.inference.queries(self.model.params, read)[0]
+    def _query(self, queries: Sequence[Segments]) -> np.ndarray:
+        return self.inference.queries(self.model.params, queries)[0]
 
-    def _compare(self, sides: Sequence[Side], read: Sequence[Segments]) -> Comparison:
+    def _compare(
+        self, sides: Sequence[Side], documents: Sequence[Segments]
+    ) -> Comparison:
         sides = [
             dataclasses.replace(side, tokens=tokens, whole=whole)
-            for side, tokens, whole in zip(sides, read[:2], read[-2:])
+            for side, tokens, whole in zip(sides, documents[:2], documents[-2:])
         ]
         return comparison.compare(self.inference, self.model.params, *sides)
 
 
 def _blank(count: int, length: int, vectors: np.ndarray | None = None) -> Segments:
-    """A document of some segments of the same length."""
+    """A document of `count` segments of `length` tokens."""
     return Segments(
         np.zeros(count * length, np.int32),
         np.arange(count + 1) * length,

@@ -133,7 +133,7 @@ def test_mistakes_are_one_line(capsys, folder, run, tiny, tmp_path, begun):
         code, out, err = mine(capsys, tmp_path / "out.jsonl", *arguments)
         assert (code, out) == (2, "") and not (tmp_path / "out.jsonl").exists()
         assert message in err and err.count("\n") == 1, err
-    for output, message in ((tmp_path, "no file can be"), ("no/x", "no such folder")):
+    for output, message in ((tmp_path, "names no file"), ("no/x", "no such folder")):
         code, _, err = mine(capsys, output, "bm25", "--data", folder)
         assert code == 2 and message in err and err.count("\n") == 1
 

@@ -137,7 +137,7 @@ def test_a_model_without_classes_has_none_to_give(model):
 
 
 def test_a_batch_of_less_than_one_segment_is_refused(model):
-    with pytest.raises(UserError, match="batch_size -1: at least 1"):
+    with pytest.raises(UserError, match="batch_size -1: give a number"):
         model.encode([SENTENCE], batch_size=-1)
 
 

@@ -117,8 +117,8 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, queries, tmp_path):
         ((tiny, "-", *there, "-"), "both standard input"),
         ((tiny, corpus, *there, queries, "--top", 0), "--top 0"),
         ((tiny, corpus, "--queries", queries, "--run", tmp_path / "no/a"), "no/a"),
-        (("no", corpus, "--queries", queries, "--run", ""), "--run '': no file"),
-        (("no", corpus, "--queries", queries, "--run", tmp_path), "': no file can"),
+        (("no", corpus, "--queries", queries, "--run", ""), "--run '' names no file"),
+        (("no", corpus, "--queries", queries, "--run", tmp_path), "names no file"),
     ):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "") and not output.exists()

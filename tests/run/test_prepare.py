@@ -218,7 +218,7 @@ def test_a_run_of_another_encoder_does_not_fit(corpus, run, tmp_path):
     begun = config(corpus, **{"encoder.segment.heads": 4})
     begun.init = str(run)
     prepared = prepare(begun, tmp_path / "run")
-    with pytest.raises(UserError, match=r"segment\.heads 4 \(it has 2\)"):
+    with pytest.raises(UserError, match=r"segment\.heads 4 \(init has 2\)"):
         initial_params(prepared.config, prepared.encoder)
 
 

@@ -115,7 +115,7 @@ def test_documents_with_sections_are_read_as_the_model_reads_them(port, model):
         ({"input": "a\ud800"}, 400, "invalid UTF-8"),
         ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format: "),
         ({"input": "a", "dimensions": 16}, 400, "the vectors have 32 dimensions"),
-        ({"input": "a", "model": "\ud800"}, 404, "'run' is"),
+        ({"input": "a", "model": "\ud800"}, 404, "ask for 'run'"),
         ({"input": "a " * 99, "input_type": "query"}, 400, "the model reads 32"),
         ({"input": {"text": "a"}, "input_type": "query"}, 400, "a query is a text"),
         (["a"], 400, "the body must be a JSON object"),
