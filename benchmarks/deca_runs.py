@@ -29,9 +29,9 @@ from docjax.data.vocabulary import vocabulary
 from docjax.huggingface import weights as huggingface
 from docjax.parts import named
 from docjax.run.prepare import Prepared, prepare
+from docjax.run.side_by_side import all_words
 from docjax.storage import atomic
 from docjax.types import Document, Section
-from docjax.views.side_by_side import all_words
 
 ONCE = ("tfidf", *baselines.BERT)  # no seed changes them
 MINILM = "all-MiniLM-L6-v2"  # where --bert names no other transformer

@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.views.side_by_side import augmented
+    from docjax.run.side_by_side import augmented
 
     texts = augmented(
         flags.text,

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import jax
+import numpy as np
 from absl import logging
+from jaxtyping import Int
 
 from docjax.data import corpus as corpus_lib
-from docjax.data import corpus_files
+from docjax.data import corpus_files, splits
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
@@ -37,6 +39,13 @@ def trained_on(config: RunConfig) -> Iterator[Document]:
     for document in source(config)():
         if config.transductive or document.split in (config.splits.train, None):
             yield document
+
+
+def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:
+    """The numbers of the documents that training reads."""
+    if config.transductive:
+        return np.arange(len(corpus))
+    return splits.rows(corpus.splits, config.splits.train, with_none=True)
 
 
 def tokenizer(

@@ -99,9 +99,7 @@ class Prepared:
     @property
     def trained_on(self) -> np.ndarray:
         """The numbers of the documents that training reads; all if transductive."""
-        if self.config.transductive:
-            return np.arange(len(self.corpus))
-        return self.rows("train")
+        return corpora.rows_trained_on(self.config, self.corpus)
 
     def documents(self) -> Iterator[Document]:
         """Reads the source's documents again, with their texts."""

@@ -1,22 +1,21 @@
 """A text under each kind of paraphrase, side by side."""
 
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docjax.data import lexicons as lexicons_lib
-from docjax.data import splits, units
+from docjax.data import units
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer
 from docjax.errors import UserError
-from docjax.parts import named
-from docjax.storage import json_file
+from docjax.run import corpora, fields
 from docjax.types import Document, Section
 from docjax.views import replaced as views
 
@@ -82,7 +81,7 @@ def _replaced(
         corpus, documents = text_corpus, None
         if run:
             corpus = Corpus.open(run / "corpus")
-            documents = _trained_on(json_file.read(run / "config.json"), corpus)
+            documents = corpora.rows_trained_on(fields.read(run), corpus)
         words = _text(text_corpus[0].tokens, tokenizer)
         for name, kind in kinds.items():
             kind.files()
@@ -94,13 +93,6 @@ def _replaced(
             paraphrase = fitted(text_corpus[0], np.random.default_rng(seed))[1]
             texts[name] = _text(paraphrase.tokens, tokenizer)
     return words, texts
-
-
-def _trained_on(config: Mapping[str, Any], corpus: Corpus) -> np.ndarray:
-    """The numbers of the documents that a run reads in training."""
-    if config["transductive"]:
-        return np.arange(len(corpus))
-    return splits.rows(corpus.splits, config["splits"]["train"], with_none=True)
 
 
 def _kinds(
@@ -115,11 +107,11 @@ def _kinds(
     kinds.append(views.Dropped())
     if run:
         kinds.append(views.Uninformative(lexicons=lexicons))
-        config = dict(json_file.read(run / "config.json")["views"])
-        if lexicons and "lexicons" in config:
-            config["lexicons"] = lexicons
-        if config["fn"].startswith(f"{views.__name__}."):
-            kinds.append(named.build(config))
+        part = fields.read(run).views
+        if lexicons and "lexicons" in part.keywords:
+            part = part.with_keywords(lexicons=lexicons)
+        if part.fn.startswith(f"{views.__name__}."):
+            kinds.append(part.build())
     return {type(kind).__name__: kind for kind in kinds}
 
 
