@@ -154,9 +154,7 @@ def read(
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
-                    mend = "mend it, or raise max_bad_fraction to leave it out"
-                    detail = f"{error.detail}; {mend}"
-                    raise BadDocument(error.place, error.reason, detail) from None
+                    raise _with_mend(error) from None
                 counts[error.reason] += 1
                 first = first or error
                 continue
@@ -165,6 +163,11 @@ def read(
     if report is not None:
         report.update(counts)
     _check_counts(counts, max_bad_fraction, first)
+
+
+def _with_mend(error: BadDocument) -> BadDocument:
+    detail = f"{error.detail}; mend it, or raise max_bad_fraction to leave it out"
+    return BadDocument(error.place, error.reason, detail)
 
 
 def _json(text: str, place: str) -> Any:

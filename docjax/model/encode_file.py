@@ -44,8 +44,7 @@ def encode_file(
     """
     if not 0 <= process < processes:
         raise UserError(
-            f"--process {process} of --processes {processes}: give a number from 0 to "
-            f"{processes - 1}"
+            f"--process {process} is not a number from 0 to {processes - 1}"
         )
     check_again(path)
     files = Shards(

@@ -122,12 +122,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     wait("start")  # a later first wait would not outlast the tokenizer
     config = checked(config, run)
     config = dataclasses.replace(config, init=_pinned(config.init, run))
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"--workdir {run}: cannot be made ({error.strerror}); name another folder"
-        ) from None
+    _make(run)
     tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
     config = continued.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run)
@@ -153,6 +148,15 @@ def prepare(config: Any, run: Path) -> Prepared:
     if jax.process_index() == 0:
         json_file.write(run / "config.json", config.to_json())
     return prepared
+
+
+def _make(run: Path) -> None:
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--workdir {run}: cannot be made ({error.strerror}); name another folder"
+        ) from None
 
 
 def checked(config: Any, run: Path) -> RunConfig:
