@@ -139,10 +139,9 @@ def read(
       UserError: at the end, if the share of bad records is above `max_bad_fraction`,
         or no record is good.
     """
-    if not 0 <= max_bad_fraction <= 1:
-        raise UserError(
-            f"max_bad_fraction {max_bad_fraction}: give a share from 0 to 1"
-        )
+    share = max_bad_fraction
+    if not 0 <= share <= 1:
+        raise UserError(f"max_bad_fraction {share} is not a share from 0 to 1")
     counts: Counter = Counter()
     first = None
     with contextlib.closing(Seen()) as ids:
@@ -153,7 +152,7 @@ def read(
                     detail = f"{document.id!r} was used before"
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
-                if max_bad_fraction <= 0:
+                if share <= 0:
                     raise _with_mend(error) from None
                 counts[error.reason] += 1
                 first = first or error
@@ -162,7 +161,7 @@ def read(
             yield document
     if report is not None:
         report.update(counts)
-    _check_counts(counts, max_bad_fraction, first)
+    _check_counts(counts, share, first)
 
 
 def _with_mend(error: BadDocument) -> BadDocument:

@@ -33,7 +33,7 @@ def encode_file(
 ) -> dict[str, Any] | None:
     """Writes the vectors of JSON lines to files of `Shards`; returns the counts.
 
-    After a kill the same call continues. Process k of n writes the shards k, k + n, ...
+    After a kill the same call continues. Process k of n writes shards k, k + n, ...
     The last process to finish joins the shards and returns the counts; every other
     process returns None.
 
@@ -43,9 +43,8 @@ def encode_file(
         cannot be written.
     """
     if not 0 <= process < processes:
-        raise UserError(
-            f"--process {process} is not a number from 0 to {processes - 1}"
-        )
+        most = processes - 1
+        raise UserError(f"--process {process} is not a number from 0 to {most}")
     check_again(path)
     files = Shards(
         output,
@@ -59,8 +58,8 @@ def encode_file(
             if counts is not None:
                 return counts
             plan = files.plan(lambda: survey(path, max_bad_fraction))
-        documents = jsonl(path, max_bad_fraction)
-        _encode_shards(model, documents, files, plan["documents"], processes, process)
+        documents, count = jsonl(path, max_bad_fraction), plan["documents"]
+        _encode_shards(model, documents, files, count, processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
 
