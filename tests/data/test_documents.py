@@ -211,6 +211,6 @@ def test_what_people_give_is_json_or_plain_text(text, expected):
 
 def test_a_share_of_bad_documents_is_from_0_to_1():
     with pytest.raises(
-        UserError, match="max_bad_fraction 5.0: give a share from 0 to 1"
+        UserError, match="max_bad_fraction 5.0 is not a share from 0 to 1"
     ):
         list(read(lines(b"{}"), parse_line, max_bad_fraction=5.0))
