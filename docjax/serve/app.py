@@ -144,7 +144,7 @@ class Server:
         """The cosine of each document of `a` with each document of `b`."""
         self._check_ready()
         a, b = (self._list(getattr(request, key), key) for key in "ab")
-        both = self._list(a + b, "a")
+        both = self._list(a + b, "a and b")
         vectors, usage = await self._results(self.service.documents, both)
         matrix = cosines(np.stack(vectors[: len(a)]), np.stack(vectors[len(a) :]))
         return _json({"similarity": matrix.tolist(), "usage": usage})

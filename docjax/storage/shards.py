@@ -88,8 +88,8 @@ class Shards:
         facts = _read(self.facts)
         if facts is None:
             raise UserError(
-                f"{self.output} is there already, but {self.facts.name}, which says "
-                "what it was made from, is not; name another --output, or delete it"
+                f"{self.output} is there already without {self.facts.name}, the record "
+                "of its input; name another --output, or delete it"
             )
         self._check(facts, self.output)
         if not self._whole(facts["counts"]):
