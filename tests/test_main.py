@@ -322,7 +322,7 @@ BAD = {
     ),
     "a tokenizer of other weights": (
         {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 100},
-        "table 100 rows",
+        "table has 100 rows",
     ),
     "a micro-batch larger than memory": (
         {"microbatch": 2**26},

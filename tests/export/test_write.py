@@ -343,7 +343,7 @@ def test_queries_that_differ_leave_nothing(tmp_path, monkeypatch):
     def wrong(folder):
         write(folder)
         code = folder / "docjax_module.py"
-        text, query = code.read_text(), "found = self.document.query(vectors)"
+        text, query = code.read_text(), "embeddings = self.document.query(vectors)"
         assert query in text
         code.write_text(text.replace(query, f"{query} + 1"))
 

@@ -305,7 +305,7 @@ def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
 def test_two_views_of_each_of_two_documents_are_refused(corpus, tmp_path):
     found = paired(corpus, tmp_path / "pairs.tsv")
     found.views = dict(fn="docjax.views.halves.Halves")
-    with pytest.raises(UserError, match="examples of 2 documents take one view of eac"):
+    with pytest.raises(UserError, match="examples of 2 documents need one view of eac"):
         prepare(found, tmp_path / "run")
 
 
@@ -372,8 +372,14 @@ def test_a_run_of_one_segment_encoder_begins_every_tower(corpus, tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda found: found, "the towers query and document, encoder.segment none"),
-        (lambda found: in_towers(found, "view"), "encoder.segment view_0 and view_1"),
+        (
+            lambda found: found,
+            "the towers query and document, but encoder.segment has none",
+        ),
+        (
+            lambda found: in_towers(found, "view"),
+            "encoder.segment has view_0 and view_1",
+        ),
     ],
 )
 def test_towers_that_do_not_fit_init_are_one_line(corpus, tmp_path, change, message):

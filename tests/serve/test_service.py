@@ -78,6 +78,6 @@ def test_a_document_whose_graph_would_be_too_large_is_refused(model, monkeypatch
     getattr(service, ask)(pair)  # without a graph
     service = Service(dataclasses.replace(model, units=Passages(), graph=full))
     getattr(service, ask)(pair[:1] * 2)
-    with pytest.raises(Refusal, match="3 segments, .*: at most 2 are read") as error:
+    with pytest.raises(Refusal, match="3 segments, at most 2 are read") as error:
         getattr(service, ask)(pair)
     assert error.value.status == 413

@@ -93,7 +93,9 @@ def test_a_step_that_does_not_fit_is_one_line_with_the_mend(
 def test_more_tokens_than_a_program_can_count_are_not_compiled(problem, mesh):
     one = problem("one against rest")
     state = abstract_state(one.encoder, adamw(10))
-    with pytest.raises(UserError, match="2.31 tokens per device or more: low --config"):
+    with pytest.raises(
+        UserError, match="2.31 tokens per device or more: lower --config"
+    ):
         memory.check(one.cache(mesh(1)), state, 2**31 // WIDTH, WIDTH, 10)
 
 

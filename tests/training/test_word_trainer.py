@@ -408,7 +408,7 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
         ({"init": "TINY", "encoder.segment.vocabulary": 30522}, "init .* does not fit"),
         (
             {"limits.training_segments": 2},
-            "training_segments 2: words .* limits.training_units",
+            "training_segments 2: words .*limits.training_units",
         ),
         ({"encoder.frozen": "head/"}, "encoder.frozen is 'head/' .* to ''"),
         (
