@@ -8,6 +8,7 @@ negative for each query, first from the first 100 documents of BM25, then from t
 the model itself.
 Expected (Table 4): MRR@100 of MS MARCO documents 34.85 %, with BM25 37.60 %.
 
+  pip install 'docjax[retrieval]'
   docjax mine bm25 --data msmarco --output negatives.jsonl
   python -m docjax.main --config=configs/dense_retrieval.py --workdir=runs/dense \
       --config.source.path=msmarco/corpus.jsonl --config.examples.path=msmarco \
@@ -15,7 +16,7 @@ Expected (Table 4): MRR@100 of MS MARCO documents 34.85 %, with BM25 37.60 %.
       --config.examples.negatives=negatives.jsonl --config.init=runs/retrieval
   docjax mine runs/dense --data msmarco --output own.jsonl
 
-The third command mines the negatives of a second run, which takes `init=runs/dense`.
+The last command mines the negatives of a second run, which takes `init=runs/dense`.
 Without `examples.path` (training) and `tasks.retrieval.path` (evaluation) the queries
 are the `query` fields of the documents. Without `examples.negatives` BM25 mines the
 negatives before the first step.

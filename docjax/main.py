@@ -31,7 +31,7 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
-from docjax.run import fields, frozen
+from docjax.run import corpora, fields, frozen
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import Prepared, prepare
@@ -131,7 +131,8 @@ def _process_unchanged() -> Iterator[None]:
 
 def _use_cores(config: ConfigDict) -> None:
     """Makes one device of each core that the objective's replicas can use."""
-    objective = named.plain(config).get("objective")
+    node = named.plain(config)
+    objective = node.get("objective") if isinstance(node, dict) else None
     replicas = objective.get("replicas", 1) if isinstance(objective, dict) else 1
     with contextlib.suppress(RuntimeError):  # JAX already runs and keeps its devices
         sharding.use_cores(replicas)
@@ -162,7 +163,10 @@ def _run(
     config: ConfigDict, workdir: Path, mode: str, made_with: str
 ) -> dict[str, Any]:
     memory.keep_freed()
-    prepared = frozen.with_vectors(prepare(config, workdir))
+    prepared = prepare(config, workdir)
+    if mode == "train":
+        corpora.check_inputs(prepared.config, workdir)
+    prepared = frozen.with_vectors(prepared)
     # Imported here because scikit-learn loads slowly: a mistake in a flag is reported
     # at once.
     from docjax.run.scoring import Scoring

@@ -322,6 +322,11 @@ class SegmentEncoder(Protocol):
     has_towers: bool  # there are several towers, and each view has its tower
     masked_lm: bool  # the encoder predicts masked tokens with `token_loss`
 
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the table of tokens."""
+        ...
+
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None
     ) -> Any: ...
@@ -336,6 +341,11 @@ class DocumentEncoder(Protocol):
 
     sparse: bool  # the encoder reads graphs as edges
     attends: bool  # the encoder has attention to explain
+
+    @property
+    def joins_views(self) -> bool:
+        """Whether the vector of a view depends on the other views of the example."""
+        ...
 
     def __call__(
         self, vectors: Any, lengths: Any, places: Any, graphs: Graphs

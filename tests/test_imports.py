@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "tasks": {"data", "retrieval"},
     "model": PARTS | {"huggingface", "retrieval", "storage", "tasks"},
     "explain": {"model", "storage"},
-    "run": PARTS | MODELS | {"explain", "storage"} - {"export"},
+    "run": (PARTS | MODELS | {"explain", "storage"}) - {"export"},
     "training": PARTS | {"run", "storage"},
     "export": {"data", "huggingface", "model", "run", "storage"},
     "sklearn": {"model"},

@@ -35,6 +35,11 @@ class ChunkEncoder(nn.Module):
     sparse = False
     attends = False
 
+    @property
+    def joins_views(self) -> bool:
+        """Whether a view attends to the next view."""
+        return self.attention != "none"
+
     def setup(self) -> None:
         if self.attention not in ATTENTIONS:
             raise UserError(

@@ -11,6 +11,7 @@ class EachViewAlone(nn.Module):
 
     sparse = False
     attends = False
+    joins_views = False
 
     def views(
         self,

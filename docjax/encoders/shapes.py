@@ -11,6 +11,7 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
 from docjax.types import DocumentEncoder as OfDocuments
+from docjax.types import SegmentEncoder
 
 LAYERS = 1000  # no real encoder has more layers, and each layer takes time to build
 
@@ -34,7 +35,7 @@ def shapes(encoder: Any, source: Path) -> Any:
     Raises:
       UserError: if the encoder cannot be built; `source` is the file that describes it.
     """
-    _check_kind(encoder, source)
+    check_kind(encoder, source)
     try:
         return jax.eval_shape(lambda: fresh_params(encoder, 0))
     except UserError:
@@ -52,15 +53,25 @@ def segment_is_frozen(encoder: DocumentEncoder) -> bool:
     return "segment" not in freezing.divided(params, encoder.frozen)[0]
 
 
-def _check_kind(encoder: Any, source: Path) -> None:
+def check_kind(encoder: Any, source: Path) -> None:
+    """Raises UserError if a part of the encoder is not an encoder of its kind."""
     if not isinstance(encoder, DocumentEncoder):
         raise UserError(
             f"{source}: encoder is not a DocumentEncoder: set encoder.fn to "
             "docjax.encoders.document.DocumentEncoder"
         )
+    segment = encoder.segment
+    if isinstance(segment, SegmentEncoder) and segment.has_towers:
+        segment = segment.encoder
+    if not isinstance(segment, SegmentEncoder):
+        raise UserError(
+            f"{source}: encoder.segment {type(segment).__name__} gives no segment "
+            "vectors: take docjax.encoders.transformer.Transformer or another class "
+            "with vocabulary, has_towers and masked_lm"
+        )
     if not isinstance(encoder.document, OfDocuments):
         raise UserError(
             f"{source}: encoder.document {type(encoder.document).__name__} gives no "
             "document vectors: take docjax.encoders.pooling.Mean or another class with "
-            "query, views, sparse and attends"
+            "query, views, joins_views, sparse and attends"
         )

@@ -378,7 +378,7 @@ class LongDocuments(nn.Module):
         return segments
 
     def _query(self, document):
-        most = self.limits["query_tokens"]
+        most = min(self.limits["query_tokens"], self.limits["segment_tokens"])
         segments = self._segments(document, whole, one_each)
         tokens = sum(len(ids) for ids, _ in segments)
         if len(segments) > 1 or tokens > most:

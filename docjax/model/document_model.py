@@ -336,7 +336,7 @@ class DocumentModel:
 
     def read_queries(self, texts: Sequence[str]) -> list[Segments]:
         """Each query's tokens. Raises UserError for a query that is too long."""
-        most = self.limits.query_tokens
+        most = min(self.limits.query_tokens, self.limits.segment_tokens)
         whole = dataclasses.replace(self.cut, units=Whole(), segments=OneEach())
         queries = list(self._read(texts, whole))
         for text, query in zip(texts, queries, strict=True):

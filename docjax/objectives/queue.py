@@ -30,6 +30,9 @@ class Queue:
     vectors, and no gradient flows to them. Earlier vectors need no activations, so a
     single device trains with the negatives of many devices.
 
+    Relations are known within a batch only: a related document of an earlier batch,
+    and the same document at the turn of an epoch, count as negatives.
+
     Attributes:
       batches: the number of earlier batches in the queue.
       similarity, temperature, symmetric: of `infonce`. In the direction from view 1 to

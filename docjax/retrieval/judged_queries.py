@@ -54,8 +54,10 @@ class JudgedQueries:
         """The files of queries, judgements and negatives that the config names.
 
         Raises:
-          UserError: if a file is missing.
+          UserError: if a file is missing, or the library that mines negatives.
         """
+        if self.negatives is None and self.each:
+            bm25.libraries()
         named = [] if self.path is None else collection.files(Path(self.path), "train")
         if self.negatives is not None:
             named.append(Path(self.negatives))

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from docjax.encoders.shapes import check_sizes, shapes
+from docjax.encoders.shapes import check_kind, check_sizes, shapes
 from docjax.errors import UserError
 from docjax.run.fields import FIELDS, RunConfig, begun, is_run, read
 from docjax.run.places import Part
@@ -31,6 +31,7 @@ def check_encoder(config: RunConfig) -> None:
     check_sizes(config.encoder.to_json(), Path("config"))
     if _classes(config.encoder) == 0:
         config = _with_classes(config, 2)
+    check_kind(config.encoder.build(), Path("config"))
     if config.encoder.build().segment.vocabulary == 0:
         config = _with_vocabulary(config, 2)
     shapes(config.encoder.build(), Path("config"))

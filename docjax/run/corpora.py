@@ -107,10 +107,13 @@ def check_inputs(config: RunConfig, run: Path) -> None:
     digests = _digests([*config.examples.build().files(), *views])
     if not begun(run):
         json_file.write(path, digests)
-    elif digests != (json_file.read(path) if path.exists() else {}):
+        return
+    before = json_file.read(path) if path.exists() else {}
+    changed = sorted(dict(digests.items() ^ before.items()))
+    if changed:
         raise UserError(
-            f"{run}: {', '.join(digests) or 'a file'} has changed since training "
-            "began; start a new run in another --workdir"
+            f"{run}: {', '.join(changed)} changed since training began; start a new run "
+            "in another --workdir"
         )
 
 

@@ -75,6 +75,9 @@ PLACES = {
 }
 
 
+LOSS = PLACES["objective"]._replace(classes=())  # inside of another loss
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """The dotted name of a function or class, and its keywords as JSON values."""
@@ -110,6 +113,9 @@ def read_part(node: Any, path: str) -> Part:
     _check_place(built, place, f"{path}.fn {node['fn']!r}", path)
     if isinstance(built, DocumentEncoder):
         _check_pattern(built.frozen)
+    if isinstance(built, NegativeSampling | MaskedLM) and built.contrastive is not None:
+        named_loss = f"{path}.contrastive.fn {node['contrastive']['fn']!r}"
+        _check_place(built.contrastive, LOSS, named_loss, f"{path}.contrastive")
     keywords = {name: value for name, value in node.items() if name != "fn"}
     return Part(node["fn"], _frozen(keywords))
 

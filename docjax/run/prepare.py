@@ -24,15 +24,22 @@ from docjax.encoders.pooling import Predictor
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
-from docjax.objectives.infonce import infonce
-from docjax.objectives.masked_lm import MaskedLM
-from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields
 from docjax.run.fields import RunConfig, begun
 from docjax.storage import json_file
 from docjax.storage.processes import wait
-from docjax.types import Document, GraphBuilder, ReadLimits, SegmentCutter, Task, Views
+from docjax.types import (
+    DOCUMENT,
+    Document,
+    GraphBuilder,
+    ReadLimits,
+    SegmentCutter,
+    Task,
+    Views,
+)
+
+SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,7 +133,6 @@ def prepare(config: Any, run: Path) -> Prepared:
     tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
     config = continued.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run)
-    corpora.check_inputs(config, run)
     vocabulary = config.encoder.build().segment.vocabulary
     check_fits(tokenizer, vocabulary, loaded=bool(config.init))
     corpus = corpora.corpus(config, run, tokenizer)
@@ -196,19 +202,25 @@ def _check_parts(config: RunConfig) -> None:
             f"views {config.views.fn} gives {len(views.kinds)}; use "
             "docjax.views.whole.Whole"
         )
+    if (
+        examples.kinds.count(DOCUMENT) > 1
+        and config.encoder.build().document.joins_views
+    ):
+        raise UserError(
+            f"examples of {examples.kinds.count(DOCUMENT)} documents do not fit "
+            "encoder.document: its views attend to each other, so that one document "
+            "would read another; set encoder.document.attention to 'none'"
+        )
     examples.files()
     if config.reads_views:
         views.files()
-    objective = config.objective.build()
-    contrastive = objective
-    if isinstance(objective, NegativeSampling | MaskedLM):
-        contrastive = objective.contrastive
-    head = config.encoder.build().head
-    if isinstance(head, Predictor) and getattr(contrastive, "func", None) is infonce:
+    loss = (config.objective.keywords.get("contrastive") or {}).get("fn")
+    loss = loss or config.objective.fn
+    ours = loss.startswith("docjax.objectives.")
+    if isinstance(config.encoder.build().head, Predictor) and ours and loss != SIMSIAM:
         raise UserError(
-            "encoder.head docjax.encoders.pooling.Predictor is for simsiam, but the "
-            "objective infonce would read its predictions as other documents; leave "
-            "the head out"
+            f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
+            "would take its predictions for other documents; leave the head out"
         )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 import jax
+from absl import logging
 
 from docjax.errors import UserError
 from docjax.storage.processes import wait
@@ -51,6 +52,8 @@ def _take(run: Path) -> IO[str]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(_refusal(run, file)) from None
+        except OSError as error:  # some network file systems have no locks
+            logging.warning("%s cannot be locked (%s)", run, error.strerror)
         file.truncate(0)
         now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
         file.write(f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n")

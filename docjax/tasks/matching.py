@@ -71,7 +71,8 @@ class Matching:
             if not linked:
                 raise UserError(
                     f"no two {name} documents have a link between them: give the "
-                    'source documents "links", or the task a table of pairs (path)'
+                    'source documents "links" and splits (--config.holdout makes '
+                    "splits), or the task a table of pairs (path)"
                 )
         return tuning, scored
 

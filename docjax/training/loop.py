@@ -73,6 +73,7 @@ def train(
         with memory.out_of_memory_as_user_error():
             state, metrics = trainer.step(state, trainer.put(batch), key)
             loop.after(step, state, metrics, counts)
+    checkpointer.wait()
     loop.stop.restore()
     loop.finish(state)
     return state
@@ -200,7 +201,6 @@ class _Loop:
 
     def finish(self, state: State) -> None:
         """Runs the tasks on the test documents, with the selected parameters."""
-        self.checkpointer.wait()
         params, steps = state.params, self.trainer.steps
         if self.prepared.config.select:
             self.evaluate(steps, state)
@@ -254,9 +254,14 @@ class _Stop:
             self._before = signal.signal(signal.SIGTERM, self._handle)
 
     def restore(self) -> None:
-        """Restores the earlier handler of SIGTERM, once everything is saved."""
+        """Restores the earlier handler of SIGTERM, once everything is saved.
+
+        A signal that came meanwhile goes to that handler.
+        """
         if self._main:
             signal.signal(signal.SIGTERM, self._before)
+            if self._came:
+                signal.raise_signal(signal.SIGTERM)
 
     def _handle(self, *_) -> None:
         self._came = True

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
+import docjax
 from configs import graph_roberta
 from docjax import main
 from docjax.errors import UserError
+from docjax.export.write import export_run
+from docjax.run import report
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import Prepared, prepare
 from docjax.storage.checkpoint import restore_params
@@ -80,6 +83,64 @@ def test_a_tokenizer_without_mask_token_is_refused(masked, minilm, tmp_path):
     changes = {"tokenizer.path": str(tmp_path), "encoder.segment.vocabulary": 30522}
     with pytest.raises(UserError, match=r"has none of \[MASK\], <mask>; train another"):
         trainer(masked(**changes))
+
+
+def linked_documents(path, count=24):
+    """Documents of two sections, with labels, splits, queries and links."""
+    words = ("river flood valley water", "star orbit planet light")
+    splits = ("train", "train", "validation", "test")
+    rows = [
+        {
+            "id": str(i),
+            "sections": [
+                {"heading": "One", "text": f"The {words[i % 2]} {i}. " * 6},
+                {"heading": "Two", "text": f"A {words[i % 2]} again. " * 6},
+            ],
+            "label": str(i % 2),
+            "split": splits[i // 2 % 4],
+            "query": f"{words[i % 2]} {i}",
+            "links": [str((i + 8) % count)],
+        }
+        for i in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, select",
+    [
+        ("docsplit", "few_shot/accuracy"),
+        ("colde", "matching/f1"),
+        ("dense_retrieval", "retrieval/dense/ndcg@10"),
+    ],
+)
+def test_a_system_is_trained_resumed_selected_exported_and_loaded(
+    name, select, tmp_path, monkeypatch
+):
+    config = docjax.config.load(name, variant="smoke")
+    path = linked_documents(tmp_path / "corpus.jsonl")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
+    config.tokenizer.train.vocabulary = 270
+    config.splits.validation = "validation"
+    config.batch = config.microbatch = 4
+    config.update(select=select, evaluate_every=2, steps=4, checkpoint_every=2)
+    if name == "docsplit":
+        config.tasks.few_shot.shots = 2
+    run, again = tmp_path / "run", tmp_path / "again"
+    metrics = main.run(config, run, "train")
+    assert f"eval/{select}" in metrics and (run / "report/index.html").exists()
+    shutil.copytree(run, again)
+    shutil.rmtree(again / "checkpoints/4")
+    with monkeypatch.context() as patch:  # a report takes seconds
+        patch.setattr(report, "write", lambda *_: "")
+        main.run(config, again, "train")
+    model, resumed = docjax.load(run), docjax.load(again)
+    jax.tree.map(np.testing.assert_array_equal, model.params, resumed.params)
+    export_run(run)
+    texts = ["The river floods the valley. " * 9]
+    exported = docjax.load(run / "export").encode(texts)
+    np.testing.assert_allclose(exported, model.encode(texts), atol=1e-6)
 
 
 def test_a_run_goes_on_with_what_it_remembered(masked, tmp_path):
