@@ -7,6 +7,9 @@ narrower factor in memory and keep the compiler from undoing the transpose.
 
 A program for a GPU or a TPU has no such transposes. The functions depend on the
 platform that a program is lowered for, not on the machine that lowers the program.
+
+`benchmarks/encoder.py` measures the layouts and `materialize`, `benchmarks/words.py` the
+row sums; docs/trials.md has the times without them.
 """
 
 from collections.abc import Callable

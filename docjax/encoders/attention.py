@@ -16,7 +16,7 @@ from docjax.kernels import by_platform, materialize, row_major, unchanged
 
 KERNELS = ("auto", "own")
 # For rows longer than LONG tokens, XLA's attention on a CPU writes all weights to
-# memory. Blocks of BLOCK queries keep them in the cache.
+# memory. Blocks of BLOCK queries keep them in the cache (benchmarks/encode.py).
 LONG, BLOCK = 256, 64
 NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 

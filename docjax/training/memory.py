@@ -113,7 +113,8 @@ def keep_freed() -> None:
     """Makes this process keep the memory it frees, if it computes on a Linux CPU.
 
     XLA allocates the temporary arrays anew in every call, and glibc returns the freed
-    memory to the system each time. Allocating it again takes a quarter of a step.
+    memory to the system each time. Allocating it again takes a quarter of a step
+    (benchmarks/gradient_cache.py).
     """
     if jax.default_backend() == "cpu" and platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt

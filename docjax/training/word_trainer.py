@@ -63,7 +63,8 @@ class WordTrainer:
         self.dataset = self.batches.dataset(self.steps)
         options, platform = {}, mesh.devices.flat[0].platform
         if mesh.size > 1 and platform == "cpu":
-            # Parallel operations of one device would take the cores of other devices.
+            # Parallel operations of one device would take the cores of other devices
+            # (benchmarks/words.py).
             options["xla_cpu_scheduler_type"] = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
         self.step = jax.jit(self._step, donate_argnums=0, compiler_options=options)
 

@@ -162,7 +162,7 @@ def test_queries_have_their_own_vectors(runs, long_documents):
     found = long_documents.encode_query(QUERIES)
     assert np.abs(found - model.encode_queries(QUERIES)).max() < MOST
     assert np.abs(found - long_documents.encode(QUERIES)).max() > 1e-3
-    with pytest.raises(ValueError, match=r"has \d+ tokens, the model reads 64"):
+    with pytest.raises(ValueError, match=r"has \d+ tokens, the model reads \d+"):
         long_documents.encode_query(["a long question " * 40])
 
 

@@ -16,6 +16,7 @@ from docjax.data.documents import parse
 from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
+from docjax.run import corpora
 from docjax.run import prepare as prepare_lib
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -250,7 +251,9 @@ def test_predictions_are_no_negatives(objective, tmp_path):
         found.objective.contrastive = infonce
     else:
         found.objective = infonce
-    with pytest.raises(UserError, match="pooling.Predictor is for simsiam"):
+    with pytest.raises(
+        UserError, match="pooling.Predictor is for .*simsiam: .*infonce"
+    ):
         prepare(found, tmp_path / "run")
 
 
@@ -290,16 +293,59 @@ def paired(corpus, path):
 def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
     path, run = tmp_path / "pairs.tsv", tmp_path / "run"
     lines = ["split\tsource\ttarget\tlabel", "train\t1\t2\t1", "train\t3\t4\t1"]
+
+    def checked():
+        prepared = prepare(paired(corpus, path), run)
+        corpora.check_inputs(prepared.config, run)
+        return len(prepared.examples)
+
     path.write_text("\n".join(lines))
-    assert len(prepare(paired(corpus, path), run).examples) == 2
+    assert checked() == 2
     path.write_text("\n".join(lines[:2]))  # a mistake is mended before training begins
-    assert len(prepare(paired(corpus, path), run).examples) == 1
+    assert checked() == 1
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     os.utime(path, (1, 1))
-    assert len(prepare(paired(corpus, path), run).examples) == 1
+    assert checked() == 1
     path.write_text("\n".join(lines))
-    with pytest.raises(UserError, match="pairs.tsv has changed since training began"):
-        prepare(paired(corpus, path), run)
+    with pytest.raises(UserError, match="pairs.tsv changed since training began"):
+        checked()
+
+
+def test_documents_of_one_example_never_read_each_other(corpus, tmp_path):
+    found = paired(corpus, tmp_path / "pairs.tsv")
+    document = {"fn": "docjax.encoders.chunks.ChunkEncoder", "heads": 2, "hidden": 8}
+    found.encoder.document = document
+    with pytest.raises(UserError, match="2 documents do not fit .*attention to 'none'"):
+        prepare(found, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "field, name, message",
+    [
+        (
+            "encoder.segment",
+            "docjax.encoders.pooling.Mean",
+            "segment Mean gives no seg",
+        ),
+        (
+            "objective",
+            "docjax.objectives.masked_lm.MaskedLM",
+            "objective.contrastive takes a function",
+        ),
+    ],
+)
+def test_parts_inside_of_parts_are_checked(corpus, tmp_path, field, name, message):
+    found = config(corpus)
+    part = {"fn": name}
+    if field == "objective":
+        part["contrastive"] = {"fn": "docjax.objectives.infonce.candidates_of"}
+        part["contrastive"] = {"fn": "docjax.objectives.queue.Queue"}
+        found.objective = part
+    else:
+        found.encoder.segment = part
+    with pytest.raises(UserError, match=message) as error:
+        prepare(found, tmp_path / "run")
+    assert "\n" not in str(error.value)
 
 
 def test_two_views_of_each_of_two_documents_are_refused(corpus, tmp_path):

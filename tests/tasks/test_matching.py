@@ -71,7 +71,7 @@ def test_links_within_a_part_are_pairs_and_another_part_has_the_threshold(
     [
         (("train",), "no two test documents have a link"),
         (("test",), "no two validation or train documents have a link"),
-        ((), 'no two test documents .* "links", or the task a table'),
+        ((), 'no two test documents .* "links" and splits .* the task a table'),
     ],
 )
 def test_documents_without_links_are_one_line(linked, parts, message):

@@ -73,13 +73,11 @@ def test_a_frozen_parameter_has_no_gradient_and_the_others_the_one_they_had(
     )
 
 
-@pytest.mark.parametrize(
-    "name, devices", [("halves", 2), *((name, 8) for name in PROBLEMS)]
-)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_the_gradient_is_the_same_on_many_devices_with_dropout(
-    problem, plain, mesh, worst_error, name, devices
+    problem, plain, mesh, worst_error, name
 ):
-    found, metrics = problem(name).gradient(16, mesh(devices), jax.random.key(1))
+    found, metrics = problem(name).gradient(16, mesh(8), jax.random.key(1))
     expected, exact = plain(name, True)
     assert worst_error(found, expected) <= BAR
     np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)

@@ -22,8 +22,9 @@ def parameters(tree) -> int:
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("name", ["one against rest", "masked tokens", "two towers"])
+@pytest.mark.parametrize(
+    "name, devices", [("one against rest", 1), ("masked tokens", 1), ("two towers", 2)]
+)
 def test_the_first_step_calls_the_programs_that_the_check_compiled(
     problem, mesh, name, devices
 ):
