@@ -1,24 +1,20 @@
 """How an objective compares vectors."""
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from docjax.errors import UserError
-from docjax.parts import named
+# Objectives whose `similarity` is "dot" unless the config says otherwise.
+DOT = ("docjax.objectives.infonce.infonce", "docjax.objectives.queue.Queue")
 
 
 def similarity_of(objective: Any) -> str:
-    """The `similarity` of an objective's config node, or of its contrastive loss."""
+    """The `similarity` of an objective's config node, or of its contrastive loss.
+
+    Nothing is imported: encoding needs no objective.
+    """
     if not isinstance(objective, Mapping):
         return "cosine"
     if objective.get("contrastive"):
         return similarity_of(objective["contrastive"])
-    try:
-        fn = named.resolve(objective.get("fn"), ("docjax.objectives.",))
-    except UserError:  # a user's function, which encoding does not import
-        return objective.get("similarity", "cosine")
-    parameter = inspect.signature(fn).parameters.get("similarity")
-    if parameter is None:
-        return "cosine"
-    return objective.get("similarity", parameter.default)
+    default = "dot" if objective.get("fn") in DOT else "cosine"
+    return objective.get("similarity", default)
