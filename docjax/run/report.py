@@ -5,7 +5,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,10 @@ Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded w
 CURVES = (
     *("train/loss", "train/in_batch_accuracy", "train/accuracy"),
     *("validation/classification/accuracy", "eval/classification/accuracy"),
-    *("eval/clustering/nmi", "eval/clustering/purity"),
+    *("eval/clustering/nmi", "eval/clustering/purity", "eval/few_shot/accuracy"),
+    *("eval/matching/f1", "eval/retrieval/dense/ndcg@10"),
 )
+TUNED = ("/threshold", "/weight")  # what a task chooses is no score
 MAP = 1000  # the most documents in a t-SNE panel
 WIDTH = 256  # numbers in a reduced TF-IDF vector
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
@@ -135,10 +137,7 @@ def _tfidf(prepared: Prepared, texts: dict[int, str], rows) -> np.ndarray:
 
 def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and of TF-IDF."""
-    evaluations = [
-        (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
-        for line in lines
-    ]
+    evaluations = [(line["step"], _scores_of(line)) for line in lines]
     evaluations = [(step, values) for step, values in evaluations if values]
     scores = {}
     if evaluations and evaluations[0][0] == 0:
@@ -149,6 +148,12 @@ def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
         if baseline:
             scores[f"TF-IDF, {WIDTH} dimensions"] = baseline
     return scores
+
+
+def _scores_of(line: Mapping[str, int | float]) -> dict[str, int | float]:
+    """The scores of a line of metrics: more is better."""
+    metrics = {k: v for k, v in line.items() if k.startswith("eval/")}
+    return {k: v for k, v in metrics.items() if not k.endswith(TUNED)}
 
 
 def _tfidf_scores(prepared: Prepared, texts: dict[int, str]) -> dict[str, float]:
