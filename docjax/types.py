@@ -204,6 +204,7 @@ class Targets(NamedTuple):
 
     labels: np.ndarray | jax.Array  # int32 [b], -1 without label
     related: np.ndarray | jax.Array | None = None  # bool [b m]
+    teacher: np.ndarray | jax.Array | None = None  # float32 [b f], of `Distillation`
 
 
 class Batch(NamedTuple):

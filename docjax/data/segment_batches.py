@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 import grain
 import numpy as np
 from absl import logging
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples
@@ -129,6 +129,7 @@ class TrainingBatches:
     batch: int
     layout: Layout
     masking: Masking | None = None
+    teacher: Float[np.ndarray, "c f"] | None = None  # a vector of each document
 
     def __post_init__(self) -> None:
         if self.batch > len(self.examples):
@@ -170,7 +171,8 @@ class _Maker:
         segmented = [spec.reader.read(examples.kinds, row, epoch) for row in rows]
         views, cut = zip(*segmented, strict=True)
         related = examples.related(rows) if examples.related else None
-        targets = Targets(examples.labels[chosen].astype(np.int32), related)
+        teacher = None if spec.teacher is None else spec.teacher[rows[:, 0]]
+        targets = Targets(examples.labels[chosen].astype(np.int32), related, teacher)
         generator = np.random.default_rng((spec.reader.seed, step, 2))
         batch = pack(views, spec.layout, targets, spec.masking, generator)
         return batch._replace(cut=sum(cut)), rows

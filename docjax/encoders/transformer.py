@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
+from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.kernels import materialize, product, unit
 
@@ -214,7 +215,8 @@ class Transformer(nn.Module):
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
     `sections` and `chunks` are the rows of two tables that embed a segment's place in
     its document: a place beyond a table takes the last row, 0 leaves the table out.
-    `masked_lm` adds the layers that predict masked tokens.
+    `masked_lm` adds the layers that predict masked tokens. `words` is the width of
+    `WordVectors`, which follow the transformer's vector; 0 leaves them out.
     """
 
     has_towers = False
@@ -236,6 +238,7 @@ class Transformer(nn.Module):
     sections: int = 0
     chunks: int = 0
     masked_lm: bool = False
+    words: int = 0
 
     def setup(self) -> None:
         self._check()
@@ -251,6 +254,8 @@ class Transformer(nn.Module):
         )
         if self.masked_lm:
             self.predict = MaskedTokens(self.vocabulary, self.epsilon, name="masked_lm")
+        if self.words:
+            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
         self.layer = [
             Layer(
                 self.heads,
@@ -288,7 +293,10 @@ class Transformer(nn.Module):
         else:
             x = self.hidden_states(tokens, lengths, places, keys)
             x = x.sum(1) / jnp.maximum(lengths, 1)[:, None]
-        return unit(x) if self.normalize else x
+        x = unit(x) if self.normalize else x
+        if self.words:
+            x = jnp.concatenate([x, self.of_words(tokens, lengths)], axis=-1)
+        return x
 
     def hidden_states(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.export.libraries import has_places
+from docjax.export.libraries import has_tables
 from docjax.huggingface.families import Family
 
 OWN_CODE = ", trust_remote_code=True"
@@ -80,7 +80,7 @@ def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
 
 def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
-    width = document.get("width", segment["width"])
+    width = document.get("width", segment["width"] + segment.get("words", 0))
     return (
         f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` "
         f"and `{_short(facts['segments'])}` cut a document into segments, "
@@ -106,7 +106,7 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
             "vectors = model.encode(documents)",
         ),
     ]
-    if family.in_transformers and not has_places(facts["encoder"]["segment"]):
+    if family.in_transformers and not has_tables(facts["encoder"]["segment"]):
         parts += [
             "The segment encoder alone, with transformers:",
             _python(

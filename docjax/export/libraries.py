@@ -110,12 +110,12 @@ def is_stock(folder: Path) -> bool:
     return not any((folder / name).exists() for name in CODE)
 
 
-def has_places(segment: Mapping[str, Any]) -> bool:
-    """Whether a segment encoder embeds the numbers of sections or chunks.
+def has_tables(segment: Mapping[str, Any]) -> bool:
+    """Whether a segment encoder has tables of sections, chunks or words.
 
     transformers has no such tables, so its vectors would differ.
     """
-    return bool(segment.get("sections") or segment.get("chunks"))
+    return any(segment.get(name) for name in ("sections", "chunks", "words"))
 
 
 def _stock(
@@ -136,7 +136,7 @@ def _transformer(
     segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
 ) -> dict[str, dict] | None:
     """Stock modules for a transformer; None unless it reads only the first segment."""
-    if limits["inference_segments"] != 1 or has_places(segment):
+    if limits["inference_segments"] != 1 or has_tables(segment):
         return None
     first = segment["pooling"] == "first"
     pooling = {

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from docjax.data.documents import full_text
 from docjax.errors import UserError
-from docjax.export.libraries import has_places, is_stock
+from docjax.export.libraries import has_tables, is_stock
 from docjax.huggingface.families import family_of
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
@@ -62,7 +62,7 @@ def differences(
         expected = model.encode(documents)
         arrays = {"docjax": reloaded.encode(documents) - expected}
         segment = model.encoder.segment
-        places = has_places(named.node(segment))
+        places = has_tables(named.node(segment))
         if family_of(segment).in_transformers and not places:
             arrays["transformers"] = _transformers(folder, model, documents)
         vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)

@@ -155,10 +155,23 @@ class Transformer(nn.Module):
             vectors = states[:, 0]
         else:
             vectors = states.sum(1) / lengths.clamp(min=1)[:, None]
-        return F.normalize(vectors, dim=-1) if self.normalize else vectors
+        vectors = F.normalize(vectors, dim=-1) if self.normalize else vectors
+        table = self.params.get("segment/words/table")
+        if table is not None:
+            vectors = torch.cat([vectors, of_words(table, tokens, lengths)], dim=-1)
+        return vectors
 
     def save(self, folder):
         self.model.save_pretrained(folder)
+
+
+def of_words(table, tokens, lengths):
+    """The vectors of the segments' words; a word that occurs c times has 1 + ln c."""
+    real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+    same = (tokens[:, :, None] == tokens[:, None, :]) & real[:, None, :]
+    counts = same.sum(-1).clamp(min=1).to(table.dtype)
+    weights = (1 + counts.log()) / counts * real / lengths.clamp(min=1)[:, None]
+    return torch.einsum("nt,ntk->nk", weights.to(table.dtype), table[tokens])
 
 
 SEGMENT_ENCODERS = {
@@ -182,6 +195,49 @@ class Mean(nn.Module):
 
     def query(self, vectors):
         return F.normalize(vectors, dim=-1) if self.normalize else vectors
+
+
+class FromMean(nn.Module):
+    def __init__(self, facts, params):
+        super().__init__()
+        self.facts = facts
+        self.params = params
+        node = facts["branch"]
+        make = node and lookup(node, DOCUMENT_ENCODERS)
+        self.branch = make(node, Inner(params, "document/branch")) if node else None
+
+    def forward(self, vectors, lengths, graph):
+        weights = (lengths / lengths.sum().clamp(min=1)).to(vectors.dtype)
+        branch = self.branch and self.branch(vectors, lengths, graph)
+        return self.joined(weights @ vectors, branch)
+
+    def query(self, vectors):
+        return self.joined(vectors, self.branch and self.branch.query(vectors))
+
+    def joined(self, mean, branch):
+        if words := self.facts["words"]:
+            share = self.params["document/share"]
+            known, of_words = mean[..., :-words], mean[..., -words:]
+            known = F.normalize(known, dim=-1) * (1 - share).sqrt()
+            of_words = F.normalize(of_words, dim=-1) * share.sqrt()
+            mean = torch.cat([known, of_words], dim=-1)
+        elif self.facts["normalize"]:
+            mean = F.normalize(mean, dim=-1)
+        if self.facts["turn"]:
+            mean = mean @ self.params["document/turn/kernel"]
+        if branch is None:
+            return mean
+        return mean + branch @ self.params["document/add/kernel"]
+
+
+class Inner:
+    """The parameters of a branch, which reads them as if it were the encoder."""
+
+    def __init__(self, params, path):
+        self.params, self.path = params, path
+
+    def __getitem__(self, name):
+        return self.params[self.path + name.removeprefix("document")]
 
 
 class GraphAttention(nn.Module):
@@ -259,6 +315,7 @@ class ChunkEncoder(nn.Module):
 
 DOCUMENT_ENCODERS = {
     "docjax.encoders.pooling.Mean": Mean,
+    "docjax.encoders.from_mean.FromMean": FromMean,
     "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
     "docjax.encoders.chunks.ChunkEncoder": ChunkEncoder,
 }
@@ -309,7 +366,8 @@ class LongDocuments(nn.Module):
 
     def get_embedding_dimension(self):
         parts = self.facts["encoder"]
-        return parts["document"].get("width", parts["segment"]["width"])
+        of_segments = parts["segment"]["width"] + parts["segment"].get("words", 0)
+        return parts["document"].get("width", of_segments)
 
     def preprocess(self, inputs, prompt=None, task=None, **kwargs):
         """Token ids [n t] of all segments, and the number of segments per document."""

@@ -20,8 +20,9 @@ from docjax.data.segments import OneEach, segments
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
-from docjax.run.parameters import initial_params, trained_params
+from docjax.run.parameters import trained_params
 from docjax.run.prepare import Prepared
+from docjax.run.words import start_params
 from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
@@ -51,7 +52,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
     params = (
         trained_params(prepared.run, prepared.encoder)
         if has_checkpoint
-        else initial_params(prepared.config, prepared.encoder)
+        else start_params(prepared)
     )
     limits = prepared.config.limits
     caps = [limits.training_units, limits.inference_segments]

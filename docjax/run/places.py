@@ -17,6 +17,7 @@ import optax
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
+from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
@@ -61,7 +62,7 @@ PLACES = {
     "encoder": Place(("docjax.encoders.",), (DocumentEncoder,)),
     "objective": Place(
         ("docjax.objectives.",),
-        (NegativeSampling, MaskedLM, ObjectiveWithMemory),
+        (NegativeSampling, MaskedLM, ObjectiveWithMemory, Distillation),
         2,
         tuple,
     ),

@@ -24,6 +24,7 @@ from docjax.encoders.pooling import Predictor
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
+from docjax.objectives.distillation import Distillation
 from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields
 from docjax.run.fields import RunConfig, begun
@@ -39,6 +40,8 @@ from docjax.types import (
     Views,
 )
 
+LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
+MOST_JUDGES = 500  # documents that judge
 SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
 
 
@@ -70,7 +73,7 @@ class Prepared:
             source=self.documents,
             corpus=self.corpus,
             queries=self.queries,
-            documents=self.trained_on,
+            documents=self.learnt_from,
             labels=self.labels,
             seed=self.config.seed,
         )
@@ -107,6 +110,26 @@ class Prepared:
     def trained_on(self) -> np.ndarray:
         """The numbers of the documents that training reads; all if transductive."""
         return corpora.rows_trained_on(self.config, self.corpus)
+
+    @functools.cached_property
+    def judges(self) -> np.ndarray:
+        """The documents that training leaves out to judge whether it helped.
+
+        None if `select` names a metric, if the objective has no teacher, or if there
+        are too few documents.
+        """
+        rows, config = self.trained_on, self.config
+        learns = isinstance(config.objective.build(), Distillation)
+        if config.select or not learns or len(rows) < LEAST_JUDGED:
+            return rows[:0]
+        count = min(MOST_JUDGES, max(LEAST_JUDGED // 2, len(rows) // 10))
+        generator = np.random.default_rng((config.seed, 3))
+        return np.sort(generator.permutation(rows)[:count])
+
+    @property
+    def learnt_from(self) -> np.ndarray:
+        """The numbers of the documents that training reads and learns from."""
+        return np.setdiff1d(self.trained_on, self.judges)
 
     def documents(self) -> Iterator[Document]:
         """Reads the source's documents again, with their texts."""

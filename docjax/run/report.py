@@ -27,8 +27,8 @@ from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
 from docjax.run import metrics
-from docjax.run.parameters import initial_params
 from docjax.run.prepare import Prepared
+from docjax.run.words import start_params
 from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Document, Embeddings, Section, TaskData
@@ -222,7 +222,7 @@ def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> P
     """Draws t-SNE before and after training; only after if `init` is missing."""
     if not len(sample):
         raise UserError("no labelled documents to draw a map of")
-    initial = _or_none(initial_params, prepared.config, prepared.encoder)
+    initial = _or_none(start_params, prepared)
     ids = [prepared.corpus.ids[row] for row in sample]
     panels = {
         name: data(values).vectors(ids)

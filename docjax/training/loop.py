@@ -18,9 +18,12 @@ from jax.experimental import multihost_utils
 
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
+from docjax.objectives.distillation import Distillation
 from docjax.run import metrics as metrics_lib
-from docjax.run.parameters import initial_params
+from docjax.run.judgement import judge
 from docjax.run.prepare import Prepared
+from docjax.run.words import start_params
+from docjax.storage import json_file
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
 from docjax.types import State, Trainer
@@ -58,14 +61,14 @@ def train(
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
     restored = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
     if restored is None:
-        state = trainer.begin(initial_params(config, prepared.encoder))
+        state = trainer.begin(start_params(prepared))
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
     done, steps = int(state.step), trainer.steps
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, best)
     if done == 0:
-        loop.evaluate(0, state)
+        loop.evaluate(0, start_params(prepared))
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
         batch, rows = next(data)
@@ -146,7 +149,7 @@ class _Loop:
         if logged:
             self.log.write(step, self._line(jax.device_get(metrics)))
         if evaluated:
-            self.evaluate(step, state)
+            self.evaluate(step, state.params)
         if saved:
             self.save(state)
         if stop and not last:
@@ -166,16 +169,16 @@ class _Loop:
         every = self.trainer.epoch_steps if every is None else every
         return every > 0 and step % every == 0
 
-    def evaluate(self, step: int, state: State) -> None:
+    def evaluate(self, step: int, params: Any) -> None:
         part = "validation" if self.prepared.config.splits.validation else "test"
         started = time.perf_counter()
-        scores = self.run_tasks(state.params, part)
+        scores = self.run_tasks(params, part)
         if scores:
             self.log.write(step, scores)
-        self._select(scores, state)
+        self._select(scores, step, params)
         self.clock += time.perf_counter() - started
 
-    def _select(self, scores: dict[str, float], state: State) -> None:
+    def _select(self, scores: dict[str, float], step: int, params: Any) -> None:
         """Keeps the parameters if they are the best so far."""
         name = self.prepared.config.select
         if not name:
@@ -190,9 +193,13 @@ class _Loop:
         value = scores[f"validation/{name}"]
         if value > self.best:
             self.best = value
-            keeper = Checkpointer(self.prepared.run / "best", keep=1)
-            keeper.save(int(state.step), state.params, {"step": state.step}, scores)
-            keeper.close()
+            self._keep(step, params, scores)
+
+    def _keep(self, step: int, params: Any, scores: dict[str, float]) -> None:
+        """Makes `params` the parameters that the run ends with."""
+        keeper = Checkpointer(self.prepared.run / "best", keep=1)
+        keeper.save(step, params, {"step": jnp.int32(step)}, scores)
+        keeper.close()
 
     def save(self, state: State) -> None:
         rest = _rest(state)
@@ -203,13 +210,31 @@ class _Loop:
         """Runs the tasks on the test documents, with the selected parameters."""
         params, steps = state.params, self.trainer.steps
         if self.prepared.config.select:
-            self.evaluate(steps, state)
+            self.evaluate(steps, params)
             params = restore_params(self.prepared.run, params)
+        elif isinstance(self.prepared.config.objective.build(), Distillation):
+            params = self._judge(params)
         scores = self.run_tasks(params, "test")
         if scores:
             self.log.write(steps, scores)
         self.checkpointer.close()
         self.log.close()
+
+    def _judge(self, trained: Any) -> Any:
+        """The trained parameters if training helped, else those of the start."""
+        start, mesh = start_params(self.prepared), self.trainer.mesh
+        judgement = judge(self.prepared, mesh, start, trained)
+        logging.info("%s", judgement.reason)
+        facts = {"trained": judgement.trained, "reason": judgement.reason}
+        if jax.process_index() == 0:
+            json_file.write(self.prepared.run / "judgement.json", facts)
+        if judgement.metrics:
+            self.log.write(self.trainer.steps, judgement.metrics)
+        if judgement.trained:
+            return trained
+        start = sharding.replicate(start, mesh)
+        self._keep(0, start, judgement.metrics)
+        return start
 
     def _check(self, metrics: dict[str, jax.Array]) -> None:
         """Raises NotFinite if the loss or gradient of a step was not finite."""

@@ -3,6 +3,7 @@
 `gradient_cache.py` computes the exact gradient of the whole batch.
 """
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -13,16 +14,19 @@ from docjax.data.examples import Examples
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, padding
 from docjax.data.segment_batches import Reader, TrainingBatches, log_cut
-from docjax.encoders import freezing
+from docjax.encoders import freezing, from_mean
 from docjax.encoders.document import fresh_params
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
+from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig
 from docjax.run.prepare import Prepared
+from docjax.run.words import start_params
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
+from docjax.training.teacher import teacher_vectors
 from docjax.types import DOCUMENT, QUERY, Batch, ObjectiveWithMemory, State
 
 MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
@@ -37,6 +41,10 @@ class VectorTrainer:
         masked = objective if isinstance(objective, MaskedLM) else None
         self.prepared, self.mesh = prepared, mesh
         self.batches = training_batches(prepared, masked)
+        if isinstance(objective, Distillation):
+            start = from_mean.begun(prepared.encoder.document, start_params(prepared))
+            teacher = teacher_vectors(prepared, objective, start, mesh)
+            self.batches = dataclasses.replace(self.batches, teacher=teacher)
         self.cache = GradientCache(
             encoder=prepared.encoder,
             objective=masked.contrastive if masked else objective,
@@ -62,6 +70,7 @@ class VectorTrainer:
             _, examples, width = programs.output_shape(self.cache, params, batch).shape
             memory = self.cache.objective.begin(examples, width)
         frozen = self.prepared.encoder.frozen
+        params = from_mean.begun(self.prepared.encoder.document, params)
         return initial_state(params, self.optimizer, frozen, memory)
 
     def put(self, batch: Batch) -> Batch:

@@ -1,0 +1,146 @@
+"""A document encoder that begins as the mean of the segment vectors.
+
+Whatever a pretrained segment encoder knows is in the mean. A branch, such as graph
+attention, begins at zero beside it: training adds to the mean and cannot lose it at the
+start.
+"""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from docjax.errors import UserError
+from docjax.kernels import EXACT, unit
+from docjax.types import Graphs
+
+
+class FromMean(nn.Module):
+    """The mean of the segment vectors weighted by tokens, turned, plus a branch.
+
+    branch: a document encoder whose vector is added after a linear layer that begins at
+      zero; None: no branch.
+    words: the width of the word vectors at the end of each segment vector. The mean of
+      the transformer's vectors and the mean of the word vectors are then scaled to
+      length 1 each, and the words get a share of the squared length: a parameter that
+      begins at 0, that training sets to `share`, and that has no gradient.
+    normalize: scales the mean to length 1, as many checkpoints ask for.
+    turn: multiplies the mean by a square matrix, which training changes. It begins as a
+      rotation, which leaves all cosines as they are and spreads the word vectors over
+      all numbers of the vector.
+    """
+
+    branch: nn.Module | None = None
+    words: int = 0
+    share: float = 0.3
+    normalize: bool = False
+    turn: bool = False
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the branch reads graphs as edges."""
+        return self.branch is not None and self.branch.sparse
+
+    @property
+    def attends(self) -> bool:
+        """Whether the branch has attention to explain."""
+        return self.branch is not None and self.branch.attends
+
+    @property
+    def joins_views(self) -> bool:
+        """Whether a view of the branch attends to the next view."""
+        return self.branch is not None and self.branch.joins_views
+
+    def setup(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise UserError(
+                f"encoder.document.share {self.share} is not between 0 and 1"
+            )
+
+    @nn.compact
+    def _joined(
+        self, mean: Float[Array, "*s d"], branch: Float[Array, "*s f"] | None
+    ) -> Float[Array, "*s d"]:
+        if self.words:
+            known, words = mean[..., : -self.words], mean[..., -self.words :]
+            share = jax.lax.stop_gradient(
+                self.param("share", nn.initializers.zeros, ())
+            )
+            known, words = unit(known) * (1 - share) ** 0.5, unit(words) * share**0.5
+            mean = jnp.concatenate([known, words], axis=-1)
+        elif self.normalize:
+            mean = unit(mean)
+        width = mean.shape[-1]
+        if self.turn:
+            dense = nn.Dense(
+                width,
+                use_bias=False,
+                precision=EXACT,
+                kernel_init=nn.initializers.orthogonal(),
+                name="turn",
+            )
+            mean = dense(mean)
+        if branch is None:
+            return mean
+        added = nn.Dense(
+            width,
+            use_bias=False,
+            precision=EXACT,
+            kernel_init=nn.initializers.zeros,
+            name="add",
+        )
+        return mean + added(branch)
+
+    def __call__(
+        self,
+        vectors: Float[Array, "*s p d"],
+        lengths: Int[Array, "*s p"],
+        places: Int[Array, "*s p 2"] | None = None,
+        graphs: Graphs | None = None,
+    ) -> Float[Array, "*s d"]:
+        """Document vectors; segments of length 0 are ignored."""
+        branch = self.branch and self.branch(vectors, lengths, places, graphs)
+        return self._joined(_mean(vectors, lengths), branch)
+
+    def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+        """Query vectors: a query is a document of one segment."""
+        return self._joined(vectors, self.branch and self.branch.query(vectors))
+
+    def views(
+        self,
+        vectors: Float[Array, "v b p d"],
+        lengths: Int[Array, "v b p"],
+        places: Int[Array, "v b p 2"],
+        graphs: Graphs,
+        keys: Key[Array, " b"] | None = None,
+    ) -> Float[Array, "v b d"]:
+        """The vector of every view; the branch may join the views of an example."""
+        inputs = vectors, lengths, places, graphs, keys
+        branch = self.branch and self.branch.views(*inputs)
+        return self._joined(_mean(vectors, lengths), branch)
+
+    def nodes(
+        self,
+        vectors: Float[Array, "*s p d"],
+        lengths: Int[Array, "*s p"],
+        graphs: Graphs,
+    ) -> tuple[Float[Array, "*s i f"], list[jax.Array | None]]:
+        """Nodes and attention of the branch, see `GraphAttention.nodes`."""
+        return self.branch.nodes(vectors, lengths, graphs)
+
+
+def begun(document: nn.Module, params: Any) -> Any:
+    """The parameters with which training begins: the words have their share."""
+    if not isinstance(document, FromMean) or not document.words:
+        return params
+    share = {"share": jnp.float32(document.share)}
+    return params | {"document": params["document"] | share}
+
+
+def _mean(
+    vectors: Float[Array, "*s p d"], lengths: Int[Array, "*s p"]
+) -> Float[Array, "*s d"]:
+    weights = lengths / jnp.maximum(lengths.sum(-1, keepdims=True), 1)
+    return jnp.einsum("...p,...pd->...d", weights, vectors, precision=EXACT)

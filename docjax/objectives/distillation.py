@@ -1,0 +1,86 @@
+"""Distillation of similarities: halves of documents are as similar as the start says.
+
+InfoNCE calls all other documents of the batch negatives, also those on the same subject,
+and pushes them apart. Here every pair has a soft target, which comes from the vectors
+before training (`docjax/training/teacher.py`), so that subjects stay together.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from docjax.errors import UserError
+from docjax.kernels import EXACT, unit
+from docjax.types import Targets
+
+Metrics = dict[str, Float[Array, ""]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Distillation:
+    """The similarities of the teacher's vectors as soft targets, by softmax.
+
+    With u and w the unit vectors of views 0 and 1, t the unit vectors of the teacher
+    and T the temperature, row i is compared with all documents j of the batch:
+    p_i = softmax_j(t_i . t_j / T), q_i = softmax_j(u_i . w_j / T), and the loss is the
+    mean of KL(p_i || q_i) over the rows and over both directions.
+
+    Attributes:
+      temperature: T, the same for both sides.
+      neighbours: how many nearest documents the teacher takes the mean of.
+      smoothing: the share of that mean in the teacher's vector; the rest is the
+        document's own vector.
+    """
+
+    temperature: float = 0.1
+    neighbours: int = 10
+    smoothing: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0:
+            raise UserError(
+                f"distillation has temperature {self.temperature}: give a number above "
+                "0"
+            )
+        if self.neighbours < 1 or not 0 <= self.smoothing <= 1:
+            raise UserError(
+                f"distillation has neighbours {self.neighbours} and smoothing "
+                f"{self.smoothing}: give at least 1 neighbour, and a share from 0 to 1"
+            )
+
+    def __call__(
+        self, vectors: Float[Array, "v b d"], targets: Targets
+    ) -> tuple[Float[Array, ""], Metrics]:
+        """The loss of views 0 and 1, and metrics.
+
+        `in_batch_accuracy` is the share of rows whose own other view is the most
+        similar; `negatives` counts the other documents of a row.
+
+        Raises:
+          UserError: for another number of views than 2, or without a teacher.
+        """
+        if len(vectors) != 2 or targets.teacher is None:
+            raise UserError(
+                f"distillation compares 2 views of a document, not {len(vectors)}, "
+                "with a teacher's vectors: use docjax.views.halves.Halves"
+            )
+        first, second = unit(vectors.astype(jnp.float32))
+        logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature
+        teacher = unit(targets.teacher)
+        wanted = jnp.matmul(teacher, teacher.T, precision=EXACT) / self.temperature
+        loss = (_divergence(wanted, logits) + _divergence(wanted, logits.T)) / 2
+        b = len(logits)
+        return loss, {
+            "in_batch_accuracy": (logits.argmax(-1) == jnp.arange(b)).mean(),
+            "negatives": jnp.float32(b - 1),
+        }
+
+
+def _divergence(
+    wanted: Float[Array, "b b"], logits: Float[Array, "b b"]
+) -> Float[Array, ""]:
+    """The mean over the rows of KL(softmax(wanted) || softmax(logits))."""
+    log_p, log_q = jax.nn.log_softmax(wanted), jax.nn.log_softmax(logits)
+    return (jnp.exp(log_p) * (log_p - log_q)).sum(-1).mean()

@@ -1,0 +1,208 @@
+"""Did training help? A judgement without labels, on documents that training left out.
+
+Each of these documents is cut into two halves. From the first half a model finds the
+nearest documents of the corpus; the second half, which the model has not read, confirms
+them or not: by the start's own vectors and by TF-IDF. A model that finds better
+confirmed documents has learnt the subjects of the corpus. A model that pulls all
+documents together, or pushes all apart, finds worse ones.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Int
+
+from docjax.data.segments import segments
+from docjax.run.prepare import Prepared
+from docjax.run.words import tfidf
+from docjax.types import Segments, Units
+
+NEAREST = 10  # documents that a half finds
+MOST = 5_000  # documents of the corpus among which it searches
+DEVIATIONS = 1.96  # of a 95 % interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """Whether a run keeps what it trained, and why, in one line."""
+
+    trained: bool
+    reason: str
+    metrics: dict[str, float]
+
+
+def judge(
+    prepared: Prepared, mesh: jax.sharding.Mesh, start: Any, trained: Any
+) -> Judgement:
+    """Compares the start's parameters with the trained ones.
+
+    Training must find better confirmed documents: the 95 % interval of the mean
+    difference over the documents left out must lie above 0. Labels of the training
+    documents, if there are any, must be readable off the vectors, and not worse than
+    before training (10 nearest neighbours).
+    """
+    judges, rows = prepared.judges, _sample(prepared.learnt_from)
+    if not len(judges):
+        count = len(prepared.trained_on)
+        return _kept(f"{count} training documents are too few to tell what helps", {})
+    halves = [_halves(prepared.corpus[row]) for row in judges.tolist()]
+    first, second = ([pair[side] for pair in halves] for side in (0, 1))
+    whole = [prepared.corpus[row] for row in rows.tolist()]
+    encode = _Encoder(prepared, mesh)
+    found, known = {}, {}
+    for name, params in (("start", start), ("trained", trained)):
+        known[name] = encode(params, whole)
+        found[name] = encode(params, first) @ known[name].T
+    confirmed = _by_deviation(encode(start, second) @ known["start"].T)
+    confirmed += _by_deviation(_word_similarities(prepared, second, whole))
+    scores = {name: _mean_of_nearest(found[name], confirmed) for name in found}
+    gain = scores["trained"] - scores["start"]
+    width = DEVIATIONS * gain.std(ddof=1) / len(gain) ** 0.5
+    low, high = float(gain.mean() - width), float(gain.mean() + width)
+    metrics = {f"judgement/{name}": float(scores[name].mean()) for name in scores}
+    metrics |= {"judgement/gain_low": low, "judgement/gain_high": high}
+    text = (
+        f"documents found from one half are confirmed by the other half by "
+        f"{metrics['judgement/start']:.2f} standard deviations before training, "
+        f"{metrics['judgement/trained']:.2f} after it (95 % interval of the "
+        f"difference {low:.3f} to {high:.3f}, {len(gain)} documents)"
+    )
+    if not low > 0:
+        return _kept(text, metrics)
+    return _with_labels(prepared, rows, known, text, metrics)
+
+
+def _with_labels(
+    prepared: Prepared,
+    rows: Int[np.ndarray, " m"],
+    known: dict[str, Float[np.ndarray, "m d"]],
+    text: str,
+    metrics: dict[str, float],
+) -> Judgement:
+    """The judgement after a look at the labels of the training documents."""
+    labels = prepared.labels[rows]
+    has_label = labels >= 0
+    if len(set(labels[has_label].tolist())) < 2 or has_label.sum() < 5 * NEAREST:
+        return Judgement(True, f"training helped: {text}", metrics)
+    right = {
+        name: _neighbours_agree(vectors[has_label], labels[has_label])
+        for name, vectors in known.items()
+    }
+    count = len(right["start"])
+    accuracy = {name: float(each.mean()) for name, each in right.items()}
+    metrics = metrics | {f"judgement/knn_{k}": v for k, v in accuracy.items()}
+    most = np.bincount(labels[has_label]).max() / count
+    error = (most * (1 - most) / count) ** 0.5
+    shown = f"{accuracy['start']:.3f} before training, {accuracy['trained']:.3f} after"
+    if accuracy["trained"] < most + DEVIATIONS * error:
+        reason = (
+            f"the labels cannot be read off the texts: the nearest neighbours are "
+            f"right for {shown}, the most frequent label for {most:.3f}"
+        )
+        return _kept(reason, metrics)
+    change = right["trained"].astype(float) - right["start"]
+    if change.mean() < -DEVIATIONS * change.std(ddof=1) / count**0.5:
+        return _kept(f"the nearest neighbours' labels are right for {shown}", metrics)
+    return Judgement(True, f"training helped: {text}", metrics)
+
+
+def _kept(reason: str, metrics: dict[str, float]) -> Judgement:
+    return Judgement(False, f"the run keeps its start: {reason}", metrics)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Encoder:
+    """Unit vectors of documents, whose units may carry vectors."""
+
+    prepared: Prepared
+    mesh: jax.sharding.Mesh
+
+    def __call__(
+        self, params: Any, documents: Sequence[Units]
+    ) -> Float[np.ndarray, "b d"]:
+        model = self.prepared.model(params, self.mesh)
+        limits = self.prepared.config.limits
+        frame = self.prepared.tokenizer.frame(limits.segment_tokens)
+        cut: list[Segments] = [
+            segments(units, self.prepared.cutter, frame).first(
+                limits.inference_segments
+            )
+            for units in documents
+        ]
+        # Documents with and without vectors do not go into one call.
+        ready = np.array([one.vectors is not None for one in cut])
+        found: list[Any] = [None] * len(cut)
+        for chosen in (np.flatnonzero(ready), np.flatnonzero(~ready)):
+            part = [cut[i] for i in chosen.tolist()]
+            encoded = model.inference().encode(model.params, part)
+            for i, vector in zip(chosen.tolist(), encoded, strict=True):
+                found[i] = vector
+        vectors = np.stack(found)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.maximum(lengths, 1e-12)
+
+
+def _sample(rows: Int[np.ndarray, " b"]) -> Int[np.ndarray, " m"]:
+    return rows[:: -(-len(rows) // MOST)] if len(rows) else rows
+
+
+def _halves(units: Units) -> tuple[Units, Units]:
+    """Every other unit, and the rest; a single unit is cut in the middle."""
+    numbers = np.arange(len(units))
+    if len(units) > 1:
+        return units.take(numbers[::2]), units.take(numbers[1::2])
+    middle = len(units.tokens) // 2
+    halves = units.tokens[:middle], units.tokens[middle:]
+    first, second = (
+        dataclasses.replace(
+            units, tokens=part, offsets=np.array([0, len(part)]), vectors=None
+        )
+        for part in halves
+    )
+    return first, second
+
+
+def _word_similarities(
+    prepared: Prepared, halves: Sequence[Units], whole: Sequence[Units]
+) -> Float[np.ndarray, "b m"]:
+    """The TF-IDF cosines of the halves and of the documents of the corpus."""
+    vocabulary = prepared.tokenizer.vocabulary
+    documents, idf = tfidf(whole, vocabulary)
+    found, _ = tfidf(halves, vocabulary, idf)
+    return np.asarray(scipy.sparse.csr_matrix(found @ documents.T).todense())
+
+
+def _by_deviation(similarities: Float[np.ndarray, "b m"]) -> Float[np.ndarray, "b m"]:
+    """Similarities of each row in standard deviations from the row's mean."""
+    centred = similarities - similarities.mean(1, keepdims=True)
+    return centred / np.maximum(centred.std(1, keepdims=True), 1e-12)
+
+
+def _mean_of_nearest(
+    found: Float[np.ndarray, "b m"], confirmed: Float[np.ndarray, "b m"]
+) -> Float[np.ndarray, " b"]:
+    """For each row, the mean of `confirmed` over the NEAREST columns by `found`."""
+    count = min(NEAREST, found.shape[1])
+    nearest = np.argsort(-found, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(confirmed, nearest, axis=1).mean(1)
+
+
+def _neighbours_agree(
+    vectors: Float[np.ndarray, "b d"], labels: Int[np.ndarray, " b"]
+) -> Bool[np.ndarray, " b"]:
+    """Whether the most frequent label of the NEAREST other documents is right."""
+    right = np.empty(len(labels), bool)
+    classes = int(labels.max()) + 1
+    for first in range(0, len(vectors), 1024):
+        similarities = vectors[first : first + 1024] @ vectors.T
+        own = np.arange(first, first + len(similarities))
+        similarities[np.arange(len(own)), own] = -np.inf
+        nearest = np.argpartition(-similarities, NEAREST, axis=1)[:, :NEAREST]
+        for row, columns in zip(own.tolist(), nearest, strict=True):
+            votes = np.bincount(labels[columns], minlength=classes)
+            right[row] = votes.argmax() == labels[row]
+    return right

@@ -1,0 +1,133 @@
+"""The word vectors of a run, fitted to its training documents before the first step.
+
+The table is the truncated singular value decomposition of the documents' TF-IDF
+(latent semantic analysis, Deerwester et al., 1990), over the tokens of the segment
+encoder. So a document's vector has the names and terms of the corpus beside what the
+checkpoint knows.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.sparse
+from absl import logging
+from flax.traverse_util import flatten_dict, unflatten_dict
+from jaxtyping import Float, Int
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize as unit_length
+
+from docjax.data.corpus import Corpus
+from docjax.errors import UserError
+from docjax.run.fields import is_run
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import Prepared
+from docjax.storage import atomic
+from docjax.storage.processes import wait
+from docjax.types import Units
+
+TABLE = "words/table"  # how the path of a table of word vectors ends
+MOST = 100_000  # documents that are read for the table
+LEAST = 2  # documents that a word must occur in
+POWER = 1.5  # of the inverse document frequency
+
+
+def start_params(prepared: Prepared) -> Any:
+    """The parameters before the first step: fresh or from `init`, with fitted words.
+
+    The words of a run `init` stay as they are.
+
+    Raises:
+      UserError: as `initial_params`, and for documents with too few words.
+    """
+    params = initial_params(prepared.config, prepared.encoder)
+    flat = flatten_dict(params, sep="/")
+    tables = [path for path in flat if path.endswith(TABLE)]
+    init = prepared.config.init
+    if not tables or (init and is_run(init)):
+        return params
+    width = flat[tables[0]].shape[1]
+    table = jax.numpy.asarray(_read_or_fit(prepared, width))
+    return unflatten_dict(flat | dict.fromkeys(tables, table), sep="/")
+
+
+def _read_or_fit(prepared: Prepared, width: int) -> Float[np.ndarray, "w k"]:
+    """The table in RUN/words.npy, which the first process writes."""
+    path = prepared.run / "words.npy"
+    if jax.process_index() == 0 and not path.exists():
+        rows = prepared.learnt_from
+        table = fitted(prepared.corpus, prepared.tokenizer.vocabulary, rows, width)
+        with atomic.partial(path) as partial, partial.open("wb") as stream:
+            np.save(stream, table)
+    wait("words")
+    return np.load(path, allow_pickle=False)
+
+
+def fitted(
+    corpus: Corpus, vocabulary: int, rows: Int[np.ndarray, " b"], width: int
+) -> Float[np.ndarray, "w k"]:
+    """The word vectors for the documents `rows`, zero for words in fewer than LEAST.
+
+    A document is (1 + ln count) x idf^POWER of its words, scaled to length 1; a word's
+    vector is its row of the `width` right singular vectors, times idf^POWER. Corpora of
+    more than MOST documents are sampled evenly.
+
+    Raises:
+      UserError: if there are too few documents or words.
+    """
+    rows = rows[:: -(-len(rows) // MOST)] if len(rows) else rows
+    documents = (corpus[row] for row in rows.tolist())
+    matrix, idf = tfidf(documents, vocabulary)
+    room = min(len(rows), int((idf > 0).sum())) - 1
+    if room < 1:
+        raise UserError(
+            f"{len(rows)} training documents with {int((idf > 0).sum())} words that "
+            f"{LEAST} of them share are too few for word vectors: give more documents, "
+            "or set --config.encoder.segment.words and encoder.document.words to 0"
+        )
+    svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
+    table = np.zeros((vocabulary, width), np.float32)
+    table[:, : min(width, room)] = svd.components_.T * idf[:, None]
+    logging.info(
+        "word vectors: %d words of %d documents, %d dimensions with %.0f %% of the "
+        "variance",
+        int((idf > 0).sum()),
+        len(rows),
+        min(width, room),
+        100 * svd.explained_variance_ratio_.sum(),
+    )
+    return table
+
+
+def tfidf(
+    documents: Iterable[Units],
+    vocabulary: int,
+    idf: Float[np.ndarray, " w"] | None = None,
+) -> tuple[scipy.sparse.csr_matrix, Float[np.ndarray, " w"]]:
+    """TF-IDF of documents, rows of length 1, and the words' idf^POWER.
+
+    idf: that of other documents; None: of these, zero for words in fewer than LEAST.
+    """
+    counts = _counts(documents, vocabulary)
+    if idf is None:
+        known = np.bincount(counts.indices, minlength=vocabulary)
+        idf = (np.log((1 + counts.shape[0]) / (1 + known)) + 1) ** POWER
+        idf[known < LEAST] = 0
+    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    return unit_length(counts), idf
+
+
+def _counts(documents: Iterable[Units], vocabulary: int) -> scipy.sparse.csr_matrix:
+    """How often each document (row) has each token (column)."""
+    kinds, sizes, numbers = [], [], []
+    for units in documents:
+        found, times = np.unique(units.tokens, return_counts=True)
+        kinds.append(found)
+        numbers.append(times)
+        sizes.append(len(found))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    values = np.concatenate(numbers).astype(np.float64) if numbers else np.zeros(0)
+    columns = np.concatenate(kinds) if kinds else np.zeros(0, int)
+    shape = len(sizes), vocabulary
+    return scipy.sparse.csr_matrix((values, columns, starts), shape)

@@ -1,0 +1,78 @@
+"""The teacher of `Distillation`: the start's document vectors, smoothed by neighbours."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from absl import logging
+from jaxtyping import Float, Int
+
+from docjax.objectives.distillation import Distillation
+from docjax.run.prepare import Prepared
+from docjax.run.scoring import RunData
+from docjax.storage import atomic
+from docjax.storage.processes import wait
+
+AT_ONCE = 1024  # documents whose neighbours are searched together
+MOST = 20_000  # documents among which neighbours are searched
+
+
+def teacher_vectors(
+    prepared: Prepared,
+    objective: Distillation,
+    params: Any,
+    mesh: jax.sharding.Mesh,
+) -> Float[np.ndarray, "c d"]:
+    """A vector for each document of the corpus; zero for those not trained on.
+
+    The first process writes them to RUN/teacher.npy, which is then mapped.
+    """
+    path = prepared.run / "teacher.npy"
+    if not path.exists():
+        rows = prepared.learnt_from
+        model = prepared.model(params, mesh)
+        data = RunData(model, prepared.documents, prepared=prepared)
+        logging.info("the start encodes %d documents as the teacher", len(rows))
+        vectors = data.vectors([prepared.corpus.ids[row] for row in rows])
+        found = smoothed(vectors, objective.neighbours, objective.smoothing)
+        whole = np.zeros((len(prepared.corpus), found.shape[1]), np.float32)
+        whole[rows] = found
+        if jax.process_index() == 0:
+            with atomic.partial(path) as partial, partial.open("wb") as stream:
+                np.save(stream, whole)
+    wait("teacher")
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def smoothed(
+    vectors: Float[np.ndarray, "b d"], neighbours: int, smoothing: float
+) -> Float[np.ndarray, "b d"]:
+    """Each unit vector, moved towards the mean of its nearest documents, length 1.
+
+    A document is one of its own neighbours. Among more than MOST documents the
+    neighbours come from an even sample.
+    """
+    vectors = _unit(vectors)
+    known = vectors[:: -(-len(vectors) // MOST)]
+    count = min(neighbours, len(known))
+    found = np.empty_like(vectors)
+    for first in range(0, len(vectors), AT_ONCE):
+        block = vectors[first : first + AT_ONCE]
+        nearest = _nearest(block @ known.T, count)
+        mean = _unit(known[nearest].mean(1))
+        found[first : first + AT_ONCE] = (1 - smoothing) * block + smoothing * mean
+    return _unit(found)
+
+
+def _nearest(
+    similarities: Float[np.ndarray, "b m"], count: int
+) -> Int[np.ndarray, "b n"]:
+    """The columns of the `count` greatest similarities of each row, in any order."""
+    if count == similarities.shape[1]:
+        return np.tile(np.arange(count), (len(similarities), 1))
+    return np.argpartition(-similarities, count, axis=1)[:, :count]
+
+
+def _unit(vectors: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "b d"]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)
