@@ -40,10 +40,11 @@ class Corpus:
       words: the number of words of each document, int64.
       lengths: the number of tokens of each unit, int64.
       counts: the number of units of each document, int64.
-      vectors: the vector of each unit, float32 [units, d]; None unless precomputed.
+      vectors: the parts of each unit's vector, float32 [units, d]; none unless
+        precomputed.
     """
 
-    vectors: np.ndarray | None = None
+    vectors: tuple[np.ndarray, ...] = ()
 
     def __init__(self, folder: Path):
         facts = corpus_files.read_facts(folder)
@@ -122,13 +123,14 @@ class Corpus:
         offsets = np.array(self._arrays["units"][start : end + 1])
         tokens = self._arrays["tokens"][offsets[0] : offsets[-1]]
         edges = slice(*self._arrays["edge_offsets"][index : index + 2])
+        vectors = [np.asarray(part[start:end]) for part in self.vectors]
         return Units(
             tokens.astype(np.int32),
             offsets - offsets[0],
             np.array(self._arrays["sections"][start:end]),
             np.array(self._arrays["edges"][edges]),
             np.full(end - start, index),
-            None if self.vectors is None else self.vectors[start:end],
+            np.concatenate(vectors, axis=-1) if vectors else None,
         )
 
     def concatenated(
@@ -196,8 +198,8 @@ class Corpus:
             for row, detail in enumerate(corpus_files.read_details(self.folder))
         ]
 
-    def with_vectors(self, vectors: Float[np.ndarray, "n d"]) -> "Corpus":
-        """A copy of this corpus whose units have `vectors`."""
+    def with_vectors(self, *vectors: Float[np.ndarray, "n _"]) -> "Corpus":
+        """A copy of this corpus whose units have `vectors`, parts laid side by side."""
         corpus = copy.copy(self)
         corpus.vectors = vectors
         return corpus

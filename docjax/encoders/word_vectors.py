@@ -6,6 +6,7 @@ of the corpus.
 """
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -19,14 +20,20 @@ class WordVectors(nn.Module):
     by tokens are therefore sums of words over the segments of a document.
     """
 
+    has_towers = masked_lm = False
     vocabulary: int
     width: int
 
     @nn.compact
     def __call__(
-        self, tokens: Int[Array, "n t"], lengths: Int[Array, " n"]
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None = None,
+        keys: jax.Array | None = None,
     ) -> Float[Array, "n k"]:
         """One vector a segment; exactly zero where the length is 0."""
+        del places, keys
         table = self.param(
             "table", nn.initializers.zeros, (self.vocabulary, self.width)
         )

@@ -17,7 +17,11 @@ from tqdm import tqdm
 from docjax.data.corpus import Corpus
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import segment_is_frozen
+from docjax.encoders.transformer import Transformer
+from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.run.parameters import trained_params
@@ -75,11 +79,38 @@ def with_vectors(prepared: Prepared) -> Prepared:
 
 
 def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
-    """The corpus with its units' vectors; computes them if they are missing."""
-    path = corpus.folder / f"vectors-{_name(reader)}.npy"
-    if not path.exists():
-        _write(path, corpus, reader)
-    return corpus.with_vectors(np.load(path, mmap_mode="r", allow_pickle=False))
+    """The corpus with its units' vectors; computes them if they are missing.
+
+    Word vectors have a file of their own: they change with the corpus that they are
+    fitted to, and the transformer's vectors do not.
+    """
+    parts = []
+    for part in _parts(reader):
+        path = corpus.folder / f"vectors-{_name(part)}.npy"
+        if not path.exists():
+            _write(path, corpus, part)
+        parts.append(np.load(path, mmap_mode="r", allow_pickle=False))
+    return corpus.with_vectors(*parts)
+
+
+def _parts(reader: _Reader) -> list[_Reader]:
+    """A reader of the transformer alone and a reader of its words; or one reader."""
+    segment, params = reader.inference.encoder.segment, reader.params["segment"]
+    if not isinstance(segment, Transformer) or not segment.words:
+        return [reader]
+    alone = segment.clone(words=0)
+    words = WordVectors(segment.vocabulary, segment.words)
+    without = {name: part for name, part in params.items() if name != "words"}
+    pairs = (alone, without), (words, params["words"])
+    return [
+        reader._replace(
+            inference=dataclasses.replace(
+                reader.inference, encoder=DocumentEncoder(module, Mean()), graph=None
+            ),
+            params={"segment": part},
+        )
+        for module, part in pairs
+    ]
 
 
 def _name(reader: _Reader) -> str:

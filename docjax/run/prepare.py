@@ -122,7 +122,7 @@ class Prepared:
         learns = isinstance(config.objective.build(), Distillation)
         if config.select or not learns or len(rows) < LEAST_JUDGED:
             return rows[:0]
-        count = min(MOST_JUDGES, max(LEAST_JUDGED // 2, len(rows) // 10))
+        count = min(MOST_JUDGES, max(len(rows) // 10, min(100, len(rows) // 4)))
         generator = np.random.default_rng((config.seed, 3))
         return np.sort(generator.permutation(rows)[:count])
 
