@@ -26,7 +26,7 @@ class FromMean(nn.Module):
       the transformer's vectors and the mean of the word vectors are then scaled to
       length 1 each, and the words get a share of the squared length: a parameter that
       begins at 0, that training sets to `share`, and that has no gradient.
-    normalize: scales the mean to length 1, as many checkpoints ask for.
+    normalize: scales the mean to length 1; None: as `init` asks, and not from scratch.
     turn: multiplies the mean by a square matrix, which training changes. It begins as a
       rotation, which leaves all cosines as they are and spreads the word vectors over
       all numbers of the vector.
@@ -35,7 +35,7 @@ class FromMean(nn.Module):
     branch: nn.Module | None = None
     words: int = 0
     share: float = 0.3
-    normalize: bool = False
+    normalize: bool | None = None
     turn: bool = False
 
     @property

@@ -29,7 +29,7 @@ ACTIVATIONS = {
     "gelu": gelu,
     "gelu_new": functools.partial(jax.nn.gelu, approximate=True),
 }
-POOLINGS = ("first", "mean")
+POOLINGS = ("first", "mean", None)
 DTYPES = ("float32", "bfloat16")
 SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
 normal = nn.initializers.normal(0.02)
@@ -209,8 +209,8 @@ class Transformer(nn.Module):
     """RoBERTa's or BERT's encoder: segments to vectors.
 
     RoBERTa counts positions from 2, BERT from 0 (`position_offset`). A segment's vector
-    is the state of its first token or the mean over its real tokens (`pooling`).
-    `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
+    is the state of its first token or the mean over its real tokens (`pooling`: "first"
+    or "mean"; None: as `init` asks, and the mean from scratch). `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
     "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
     `sections` and `chunks` are the rows of two tables that embed a segment's place in
@@ -231,7 +231,7 @@ class Transformer(nn.Module):
     epsilon: float = 1e-5
     activation: str = "gelu"
     dropout: float = 0.1
-    pooling: str = "first"
+    pooling: str | None = "first"
     normalize: bool = False
     dtype: str = "float32"
     attention: str = "auto"
@@ -354,7 +354,8 @@ class Transformer(nn.Module):
             (self.dtype, "dtype", DTYPES),
         ):
             if value not in valid:
-                raise UserError(f"{name} {value!r} is not one of {', '.join(valid)}")
+                names = ", ".join(map(str, valid))
+                raise UserError(f"{name} {value!r} is not one of {names}")
         if not 0 <= self.dropout < 0.99:
             raise UserError(f"dropout {self.dropout} is not in [0, 0.99)")
         if self.width % self.heads:

@@ -29,13 +29,12 @@ LIMITS = tuple(  # the first of these files says the length and the case of text
 LAYER = "layer_0/"  # how the paths of the first layer's parameters begin
 
 
-@dataclasses.dataclass(frozen=True)
-class Checkpoint:
-    """A segment encoder of a folder; `family.module(**keywords)` takes `params`."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a folder says of its segment encoder, `family.module(**keywords)`."""
 
     family: Family
     keywords: dict[str, Any]
-    params: dict[str, Any]  # nested, float32 numpy arrays
     pooling: str  # "mean" or "first"
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
@@ -45,13 +44,17 @@ class Checkpoint:
     folder: Path  # the folder of the transformer, which also holds the tokenizer
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Checkpoint(Facts):
+    """A segment encoder with its parameters."""
+
+    params: dict[str, Any]  # nested, float32 numpy arrays
+
+
 def load(
     name_or_folder: str | Path, revision: str | None = None, *, masked_lm: bool = False
 ) -> Checkpoint:
     """Reads a folder, or a hub name pinned to a revision.
-
-    modules.json of a sentence-transformers folder says where the transformer lies and
-    how its tokens are pooled; docjax.json says this for an exported folder.
 
     Args:
       masked_lm: also read the head that predicts masked tokens, as
@@ -60,6 +63,21 @@ def load(
     Raises:
       UserError: for a missing or unsupported model, for weights that are not
         safetensors, and for tensors that do not fit config.json.
+    """
+    facts = describe(name_or_folder, revision)
+    params = _params(facts.folder, facts.family, facts.keywords, masked_lm)
+    shared = {field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)}
+    return Checkpoint(**shared, params=params)
+
+
+def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
+    """What a folder or a hub name says of its encoder; reads no weights.
+
+    modules.json of a sentence-transformers folder says where the transformer lies and
+    how its tokens are pooled; docjax.json says this for an exported folder.
+
+    Raises:
+      UserError: for a missing or unsupported model.
     """
     folder, _ = files.find(name_or_folder, revision)
     files.refuse_code(folder)
@@ -71,10 +89,9 @@ def load(
     similarity, prompts = _comparing(folder)
     family, keywords = _family(inner / "config.json")
     limits = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
-    return Checkpoint(
+    return Facts(
         family=family,
         keywords=keywords,
-        params=_params(inner, family, keywords, masked_lm),
         pooling=pooling,
         normalize=normalize,
         max_tokens=_max_tokens(inner, keywords, limits),

@@ -26,7 +26,7 @@ from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.similarity import similarity_of
-from docjax.run import continued, corpora, fields
+from docjax.run import continued, corpora, fields, from_init
 from docjax.run.fields import RunConfig, begun
 from docjax.storage import json_file
 from docjax.storage.processes import wait
@@ -151,7 +151,6 @@ def prepare(config: Any, run: Path) -> Prepared:
     """
     wait("start")  # a later first wait would not outlast the tokenizer
     config = checked(config, run)
-    config = dataclasses.replace(config, init=_pinned(config.init, run))
     _make(run)
     tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
     config = continued.fill_vocabulary(config, tokenizer.vocabulary)
@@ -195,6 +194,8 @@ def checked(config: Any, run: Path) -> RunConfig:
       UserError: for a mistake in a field, and for parts that cannot be trained.
     """
     resolved = fields.resolve(config)
+    resolved = dataclasses.replace(resolved, init=_pinned(resolved.init, run))
+    resolved = from_init.filled(resolved, run)
     continued.check_compared(resolved)
     if not begun(run):
         continued.check_encoder(resolved)
@@ -204,8 +205,8 @@ def checked(config: Any, run: Path) -> RunConfig:
 
 def _tokenizer_of(init: str) -> Tokenizer:
     """The tokenizer of a Hugging Face folder or name."""
-    checkpoint = weights.load(init)
-    return load_tokenizer(checkpoint.folder, checkpoint.lowercase)
+    facts = weights.describe(init)
+    return load_tokenizer(facts.folder, facts.lowercase)
 
 
 def _pinned(init: str | None, run: Path) -> str | None:

@@ -1,0 +1,106 @@
+"""Fills in what the weights `init` decide: sizes, pooling, normalisation, length.
+
+A Hugging Face folder knows these facts of its encoder, so a config need not repeat
+them. The sizes in a config are for training from scratch.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+
+from docjax.errors import UserError
+from docjax.huggingface import configs, weights
+from docjax.huggingface.weights import Facts
+from docjax.run.fields import RunConfig, begun, is_run, read
+from docjax.run.places import Part
+
+# Keywords of a segment encoder that its weights decide.
+DECIDED = (*configs.KEYWORDS, "epsilon", "activation", "position_offset")
+
+
+def filled(config: RunConfig, run: Path) -> RunConfig:
+    """The config with the sizes of the Hugging Face folder or name `init`.
+
+    `pooling` of the segment encoder and `normalize` of the document encoder come from
+    `init` where the config says None. `limits.segment_tokens` is lowered to what
+    `init` can read. A run that has begun keeps what it began with.
+
+    Raises:
+      UserError: for a segment encoder of another kind than that of `init`.
+    """
+    if not config.init or is_run(config.init):
+        return config
+    if begun(run) and (run / "config.json").exists():
+        return _as_begun(config, read(run))
+    facts = weights.describe(config.init)
+    segment = _segment(config.encoder)
+    module = segment_of(config.encoder.build())
+    if not isinstance(module, facts.family.module):
+        raise UserError(
+            f"init {config.init} does not fit encoder.segment {segment['fn']}: its "
+            f"weights are for docjax.encoders.transformer.Transformer"
+        )
+    sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
+    if "pooling" in segment and segment["pooling"] is None:
+        sizes["pooling"] = facts.pooling
+    encoder = _with_segment(config.encoder, segment | sizes)
+    encoder = _normalized(encoder, facts)
+    return dataclasses.replace(config, encoder=encoder, limits=_limits(config, facts))
+
+
+def segment_of(encoder: Any) -> Any:
+    """The segment encoder; with towers, the encoder inside each tower."""
+    segment = encoder.segment
+    return segment.encoder if segment.has_towers else segment
+
+
+def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
+    """The config with the facts that the run began with."""
+    ours, theirs = _segment(config.encoder), _segment(saved.encoder)
+    sizes = {key: value for key, value in theirs.items() if key in DECIDED}
+    if ours.get("pooling", "") is None:
+        sizes["pooling"] = theirs["pooling"]
+    encoder = _with_segment(config.encoder, ours | sizes)
+    document = encoder.keywords["document"]
+    if document.get("normalize", False) is None:
+        normalize = saved.encoder.keywords["document"].get("normalize")
+        encoder = encoder.with_keywords(document=document | {"normalize": normalize})
+    most = min(config.limits.segment_tokens, saved.limits.segment_tokens)
+    limits = dataclasses.replace(config.limits, segment_tokens=most)
+    return dataclasses.replace(config, encoder=encoder, limits=limits)
+
+
+def _segment(encoder: Part) -> Mapping[str, Any]:
+    """The config of the segment encoder; with towers, of the encoder inside."""
+    segment = encoder.keywords["segment"]
+    return segment["encoder"] if "encoder" in segment else segment
+
+
+def _with_segment(encoder: Part, segment: Mapping[str, Any]) -> Part:
+    outer = encoder.keywords["segment"]
+    if "encoder" in outer:
+        segment = outer | {"encoder": segment}
+    return encoder.with_keywords(segment=segment)
+
+
+def _normalized(encoder: Part, facts: Facts) -> Part:
+    document = encoder.keywords["document"]
+    if "normalize" not in document or document["normalize"] is not None:
+        return encoder
+    return encoder.with_keywords(document=document | {"normalize": facts.normalize})
+
+
+def _limits(config: RunConfig, facts: Facts) -> Any:
+    limits = config.limits
+    if limits.segment_tokens > facts.max_tokens:
+        logging.info(
+            "limits.segment_tokens is %d, as init %s asks, not %d",
+            facts.max_tokens,
+            config.init,
+            limits.segment_tokens,
+        )
+        return dataclasses.replace(limits, segment_tokens=facts.max_tokens)
+    return limits
