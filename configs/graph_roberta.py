@@ -9,7 +9,18 @@ Expected: 20 Newsgroups, k-means on the vectors without labels, NMI 0.516 and pu
   python -m docjax.main --config=configs/graph_roberta.py --workdir=runs/pretrain \
       --config.source.path='openwebtext/*.jsonl.zst'
 
-Variants: `small`: a small encoder and its own tokenizer from scratch, for a corpus on a
+Variants for your own corpus, in minutes on a laptop and without a setting to choose:
+
+  python -m docjax.main --config=configs/graph_roberta.py:frozen \
+      --config.source.path=mine.jsonl --config.init=FOLDER
+
+`frozen`: reads each passage once with the encoder in FOLDER, any BERT or RoBERTa such
+as a sentence encoder. The vector begins as the mean of the passages' vectors; training
+adds word vectors of the corpus and keeps similar documents together. A judgement
+without labels decides whether the run keeps what it trained (docs/does-it-pay.md).
+`tune`: the same, and trains all weights of the encoder; hours on a laptop.
+
+Further variants: `small`: a small encoder and its own tokenizer from scratch, for a corpus on a
 laptop. `demo`: `small` on the docstrings of the installed Python packages, in minutes
 on 2 cores. `smoke`: everything in seconds, nothing learnt.
 """
@@ -19,7 +30,7 @@ from ml_collections.config_dict import placeholder
 
 from docjax.config import vary
 
-VARIANTS = ("", "small", "demo", "smoke")
+VARIANTS = ("", "frozen", "tune", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
@@ -91,7 +102,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 weight_decay=0.0,
                 clip=1.0,
             ),
-            batch=1536,
+            batch=placeholder(int),
             microbatch=256,
             epochs=placeholder(int),
             steps=placeholder(int),
@@ -108,10 +119,52 @@ def get_config(variant: str = "") -> ConfigDict:
             tensorboard=False,
         )
     )
+    config.batch = 1536
     config.epochs = 10
     config.evaluate_every = config.checkpoint_every = 1000
     config.init = "roberta-base"
-    return vary(config, variant, small, demo, smoke)
+    return vary(config, variant, frozen, tune, small, demo, smoke)
+
+
+def frozen(config: ConfigDict) -> None:
+    """The recipe for a user's corpus and encoder; docs/trials.md has what it beat."""
+    config.init = None  # the user's
+    config.encoder.frozen = "segment/"
+    config.encoder.segment.update(pooling=None, dtype="float32", words=256)
+    config.encoder.document = dict(
+        fn="docjax.encoders.from_mean.FromMean",
+        branch=None,
+        words=256,
+        share=0.3,
+        normalize=None,
+        turn=True,
+    )
+    config.graph = None
+    config.views = dict(fn="docjax.views.whole.Whole")
+    config.objective = dict(
+        fn="docjax.objectives.distillation.Distillation",
+        temperature=0.1,
+        neighbours=10,
+        smoothing=0.5,
+    )
+    config.optimizer.learning_rate = 1e-3
+    config.limits.update(training_units=None, inference_segments=None)
+    config.batch = None  # follows the corpus
+    config.microbatch = 32
+    config.epochs = None
+    config.steps = 300
+    config.evaluate_every = 0  # before training and at the end
+    config.checkpoint_every = 100
+    config.tasks.few_shot = dict(fn="docjax.tasks.few_shot.FewShot")
+
+
+def tune(config: ConfigDict) -> None:
+    """All weights of the encoder, with a small learning rate."""
+    frozen(config)
+    config.encoder.frozen = "segment/words"
+    config.encoder.segment.dropout = 0.0
+    config.views = dict(fn="docjax.views.halves.Halves")
+    config.optimizer.learning_rate = 2e-5
 
 
 def small(config: ConfigDict) -> None:

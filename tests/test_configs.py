@@ -188,7 +188,9 @@ def batch_of(
     read_ = [[s for slot in examples.kinds for s in read(i, slot)] for i in range(4)]
     layout = Layout(8, (4,), 8, graph, built.sparse, built.towers(kinds))
     documents = 4 * max(1, len(examples.kinds) - 1)
-    targets = Targets(np.zeros(4, np.int32), np.eye(4, documents, dtype=bool))
+    teacher = np.eye(4, dtype=np.float32)
+    related = np.eye(4, documents, dtype=bool)
+    targets = Targets(np.zeros(4, np.int32), related, teacher)
     masking = Masking(masked.rate, 3, 30, frame) if masked else None
     batch = pack(read_, layout, targets, masking, np.random.default_rng(0))
     return batch, kinds

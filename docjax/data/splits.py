@@ -11,6 +11,8 @@ from jaxtyping import Int
 from docjax.errors import UserError
 from docjax.types import Document
 
+NO_SPLIT = "no document has a split: a fifth of each label is the test"
+
 
 def holdout(
     documents: Iterable[Document] | Callable[[], Iterable[Document]],
@@ -48,6 +50,25 @@ def holdout(
         if document.split == of:
             split = splits[_group(document, by)]
             document = dataclasses.replace(document, split=split)
+        yield document
+
+
+def without_test(documents: Iterable[Document]) -> bool:
+    """Whether documents have labels, and none of the labelled ones has a split."""
+    found = {document.split for document in documents if document.label is not None}
+    return found == {None}
+
+
+def with_test(documents: Callable[[], Iterable[Document]]) -> Iterator[Document]:
+    """The documents; a fifth of each label is the test part, as `holdout` divides.
+
+    Documents without a label keep their splits.
+    """
+    labelled = lambda: (each for each in documents() if each.label is not None)
+    split = {document.id: document.split for document in holdout(labelled)}
+    for document in documents():
+        if document.id in split:
+            document = dataclasses.replace(document, split=split[document.id])
         yield document
 
 

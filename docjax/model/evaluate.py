@@ -79,8 +79,8 @@ def _with_splits(source: Source) -> Source:
     if unlabelled:
         logging.warning("%d documents have no label: they are not used", unlabelled)
     if set(counts) == {None}:
-        logging.warning("no document has a split: a fifth of each label is the test")
-        return functools.partial(splits.holdout, labelled)
+        logging.warning(splits.NO_SPLIT)
+        return functools.partial(splits.with_test, labelled)
     unused = {name: n for name, n in counts.items() if name not in PARTS}
     if unused:
         logging.warning("documents of these splits are not used: %s", unused)

@@ -22,7 +22,7 @@ Metrics = dict[str, Float[Array, ""]]
 class Distillation:
     """The similarities of the teacher's vectors as soft targets, by softmax.
 
-    With u and w the unit vectors of views 0 and 1, t the unit vectors of the teacher
+    With u and w the unit vectors of views 0 and 1 (or of the only view), t the unit vectors of the teacher
     and T the temperature, row i is compared with all documents j of the batch:
     p_i = softmax_j(t_i . t_j / T), q_i = softmax_j(u_i . w_j / T), and the loss is the
     mean of KL(p_i || q_i) over the rows and over both directions.
@@ -53,20 +53,21 @@ class Distillation:
     def __call__(
         self, vectors: Float[Array, "v b d"], targets: Targets
     ) -> tuple[Float[Array, ""], Metrics]:
-        """The loss of views 0 and 1, and metrics.
+        """The loss, and metrics.
 
         `in_batch_accuracy` is the share of rows whose own other view is the most
         similar; `negatives` counts the other documents of a row.
 
         Raises:
-          UserError: for another number of views than 2, or without a teacher.
+          UserError: for more than 2 views, or without a teacher.
         """
-        if len(vectors) != 2 or targets.teacher is None:
+        if len(vectors) > 2 or targets.teacher is None:
             raise UserError(
-                f"distillation compares 2 views of a document, not {len(vectors)}, "
-                "with a teacher's vectors: use docjax.views.halves.Halves"
+                f"distillation reads 1 or 2 views of a document, not {len(vectors)}, "
+                "with a teacher's vectors: use docjax.views.whole.Whole"
             )
-        first, second = unit(vectors.astype(jnp.float32))
+        views = unit(vectors.astype(jnp.float32))
+        first, second = views[0], views[-1]
         logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature
         teacher = unit(targets.teacher)
         wanted = jnp.matmul(teacher, teacher.T, precision=EXACT) / self.temperature

@@ -28,10 +28,18 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     """A function that yields the source's documents, each with its split."""
     documents = config.source.build()
-    if config.holdout is None:
-        return documents
-    holdout = config.holdout.build()
-    return lambda: holdout(documents)
+    if config.holdout is not None:
+        holdout = config.holdout.build()
+        return lambda: holdout(documents)
+    return functools.partial(_with_test, documents)
+
+
+def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document]:
+    """The documents, with a test part if they have labels and no splits."""
+    if not splits.without_test(documents()):
+        return documents()
+    logging.info(splits.NO_SPLIT)
+    return splits.with_test(documents)
 
 
 def trained_on(config: RunConfig) -> Iterator[Document]:

@@ -73,6 +73,8 @@ class RunConfig:
     """The fields of a run; the documents fill in `labels`.
 
     Attributes:
+      batch: examples of a step; None follows the corpus: at most 256, and a power of two
+        that is at most half of the documents.
       evaluate_every: steps between evaluations; 0: only at the end; None: each epoch.
       checkpoint_every: steps between checkpoints; None: each epoch.
     """
@@ -92,7 +94,7 @@ class RunConfig:
     encoder: Part
     objective: Part
     optimizer: Part
-    batch: Count
+    batch: Count | None
     microbatch: Count
     epochs: Count | None
     steps: Count | None

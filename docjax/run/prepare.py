@@ -20,6 +20,7 @@ from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples, Known
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Predictor
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
@@ -171,6 +172,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         graph=config.graph and config.graph.build(),
         cutter=config.segments.build(),
     )
+    prepared = dataclasses.replace(prepared, config=_with_batch(prepared))
     _log_splits(prepared)
     wait("config")
     if jax.process_index() == 0:
@@ -235,6 +237,11 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
+    if isinstance(config.encoder.build().document, FromMean) and not config.init:
+        raise UserError(
+            "encoder.document begins as the mean of what a pretrained encoder says: "
+            "give a BERT or RoBERTa with --config.init=FOLDER"
+        )
     examples.files()
     if config.reads_views:
         views.files()
@@ -246,6 +253,28 @@ def _check_parts(config: RunConfig) -> None:
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
         )
+
+
+def _with_batch(prepared: Prepared) -> RunConfig:
+    """The config with a batch that fits the corpus, before anything is encoded.
+
+    Raises:
+      UserError: for a batch of more examples than there are.
+    """
+    config, devices = prepared.config, jax.device_count()
+    if config.batch is not None:
+        return config
+    documents = len(prepared.learnt_from)
+    most = min(256, documents // 2)
+    batch = 1 << max(most.bit_length() - 1, 0)
+    batch = max(batch // devices * devices, devices)
+    if batch > documents:
+        raise UserError(
+            f"{documents} training documents are too few for {devices} devices: give "
+            "more documents"
+        )
+    logging.info("batch %d, for %d training documents", batch, documents)
+    return dataclasses.replace(config, batch=batch)
 
 
 def _log_splits(prepared: Prepared) -> None:

@@ -71,8 +71,9 @@ def test_only_the_other_parameters_change(corpus, trained, tmp_path):
 def test_the_vectors_are_those_of_the_segments(corpus, trained):
     prepared = frozen.with_vectors(prepare(config(corpus), trained))
     model, rows = docjax.load(trained), prepared.corpus
-    assert len(rows.vectors) == len(rows.lengths) > 24
-    np.testing.assert_allclose(np.linalg.norm(rows.vectors, axis=1), 1, rtol=1e-5)
+    (vectors,) = rows.vectors
+    assert len(vectors) == len(rows.lengths) > 24
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     for number, text in ((0, 0), (23, 23)):
         document = list(prepared.documents())[text]
         expected = model.segment_vectors([document])[0].vectors
