@@ -66,7 +66,7 @@ class FromMean(nn.Module):
         if self.words:
             known, words = mean[..., : -self.words], mean[..., -self.words :]
             share = jax.lax.stop_gradient(
-                self.param("share", nn.initializers.zeros, ())
+                self.param("share", nn.initializers.zeros, (1,))
             )
             known, words = unit(known) * (1 - share) ** 0.5, unit(words) * share**0.5
             mean = jnp.concatenate([known, words], axis=-1)
@@ -135,7 +135,7 @@ def begun(document: nn.Module, params: Any) -> Any:
     """The parameters with which training begins: the words have their share."""
     if not isinstance(document, FromMean) or not document.words:
         return params
-    share = {"share": jnp.float32(document.share)}
+    share = {"share": jnp.full((1,), document.share)}
     return params | {"document": params["document"] | share}
 
 

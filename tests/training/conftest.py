@@ -22,11 +22,13 @@ from docjax.data.packing import Layout, pack
 from docjax.data.segments import Chunks, OneEach, segments
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.from_mean import FromMean
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.pooling import Classifier, Mean, TrainingHead
 from docjax.encoders.towers import Towers
 from docjax.encoders.transformer import Transformer
 from docjax.objectives.cross_entropy import cross_entropy
+from docjax.objectives.distillation import Distillation
 from docjax.objectives.infonce import infonce
 from docjax.objectives.queue import Queue
 from docjax.objectives.supervised_contrastive import supervised_contrastive
@@ -85,6 +87,9 @@ class Problem(NamedTuple):
 
     def targets(self, count: int = DOCUMENTS) -> Targets:
         labels = np.arange(count) % (CLASSES + 1) - 1  # some without
+        if isinstance(self.objective, Distillation):
+            drawn = np.random.default_rng(3).normal(size=(count, 8))
+            return Targets(labels, teacher=drawn.astype(np.float32))
         if not self.related:
             return Targets(labels)
         related = np.zeros((count, count), bool)
@@ -220,6 +225,14 @@ def problem(name: str) -> Problem:
         ),
         "queue": lambda: Problem(
             DocumentEncoder(Words(), Mean()), Queue(2, temperature=2.0), Halves()
+        ),
+        "distillation": lambda: Problem(
+            DocumentEncoder(
+                transformer.clone(words=8), FromMean(attention, words=8, turn=True)
+            ),
+            Distillation(temperature=0.5),
+            Halves(),
+            graphs.full,
         ),
         "two towers": lambda: Problem(
             DocumentEncoder(Towers(transformer), attention),

@@ -21,7 +21,7 @@ BAR = 5e-6  # max |difference| of a parameter's gradient over its max
 PROBLEMS = (
     *("halves", "one against rest", "classifier", "mean", "sparse graphs"),
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
-    *("two towers", "two copies", "frozen layer", "queue"),
+    *("two towers", "two copies", "frozen layer", "queue", "distillation"),
 )
 KINDS = (
     "relations",
@@ -30,6 +30,7 @@ KINDS = (
     "two copies",
     "frozen layer",
     "queue",
+    "distillation",
 )
 
 

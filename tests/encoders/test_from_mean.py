@@ -1,0 +1,91 @@
+"""The encoder that begins as the mean, and the word vectors beside a transformer."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import docjax
+from docjax.data import graphs
+from docjax.encoders import from_mean
+from docjax.encoders.chunks import ChunkEncoder
+from docjax.encoders.document import fresh_params
+from docjax.encoders.from_mean import FromMean
+from docjax.encoders.graph_attention import GraphAttention
+from docjax.encoders.word_vectors import WordVectors
+from docjax.errors import UserError
+
+TEXTS = ["One short text.", "Many words of one kind and another. " * 150]
+BRANCHES = {
+    "none": None,
+    "graph": GraphAttention(width=32),
+    "chunks": ChunkEncoder(width=32, heads=2, hidden=16),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_untrained_it_gives_the_vectors_of_the_plain_folder(minilm, name):
+    plain = docjax.load(minilm)
+    document = FromMean(BRANCHES[name], normalize=plain.encoder.document.normalize)
+    encoder = plain.encoder.clone(document=document)
+    fresh = fresh_params(encoder.clone(segment=small(plain)), 0)
+    params = plain.params | {k: v for k, v in fresh.items() if k == "document"}
+    graph = graphs.full if name == "graph" else None
+    model = dataclasses.replace(plain, encoder=encoder, params=params, graph=graph)
+    expected = plain.encode(TEXTS)
+    np.testing.assert_allclose(model.encode(TEXTS), expected, atol=1e-6)
+    queries = plain.encode_queries(TEXTS[:1])
+    np.testing.assert_allclose(model.encode_queries(TEXTS[:1]), queries, atol=1e-6)
+
+
+def small(plain):
+    """An encoder of the same width, whose fresh parameters take no time."""
+    return plain.encoder.segment.clone(layers=1, vocabulary=8, hidden=8)
+
+
+def test_a_turn_leaves_all_cosines_as_they_are():
+    encoder, vectors = FromMean(turn=True), drawn(4, 3, 16)
+    lengths = jnp.full((4, 3), 5)
+    params = encoder.init(jax.random.key(0), vectors, lengths)
+    turned, plain = encoder.apply(params, vectors, lengths), vectors.mean(1)
+    assert np.abs(turned - plain).max() > 0.1
+    np.testing.assert_allclose(turned @ turned.T, plain @ plain.T, atol=1e-4)
+
+
+def test_words_have_no_share_before_training_and_theirs_after_it_begins():
+    encoder, vectors = FromMean(words=6, share=0.25), drawn(4, 3, 16)
+    lengths = jnp.full((4, 3), 5)
+    params = encoder.init(jax.random.key(0), vectors, lengths)["params"]
+    apply = lambda p: encoder.apply({"params": p}, vectors, lengths)
+    before = apply(params)
+    assert np.all(before[:, -6:] == 0)
+    np.testing.assert_allclose(np.linalg.norm(before, axis=1), 1, rtol=1e-5)
+    begun = from_mean.begun(encoder, {"document": params})["document"]
+    after = apply(begun)
+    np.testing.assert_allclose((after[:, -6:] ** 2).sum(1), 0.25, rtol=1e-5)
+    gradient = jax.grad(lambda p: apply(p).sum())(begun)
+    assert np.all(gradient["share"] == 0)
+
+
+def test_words_count_by_their_logarithm_and_padding_not_at_all():
+    table = drawn(9, 4)
+    tokens = jnp.array([[3, 3, 5, 3, 0, 7], [2, 4, 0, 0, 0, 0]])
+    lengths = jnp.array([4, 0])
+    words = WordVectors(9, 4)
+    found = words.apply({"params": {"table": table}}, tokens, lengths)
+    expected = ((1 + np.log(3)) * table[3] + table[5]) / 4
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+    assert np.all(found[1] == 0)
+
+
+def test_a_share_outside_of_0_to_1_is_refused():
+    with pytest.raises(UserError, match="share 1.5 is not between 0 and 1"):
+        FromMean(words=2, share=1.5).init(
+            jax.random.key(0), drawn(1, 1, 4), jnp.ones((1, 1))
+        )
+
+
+def drawn(*shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
