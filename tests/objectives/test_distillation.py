@@ -56,7 +56,7 @@ def test_vectors_that_are_as_similar_as_the_teacher_s_have_no_loss():
 def test_documents_that_the_teacher_finds_alike_are_not_pushed_apart():
     """InfoNCE pushes them apart, as it does all documents of a batch."""
     teacher = drawn(B, D)
-    teacher[1] = teacher[0] + 0.3 * drawn(D, D)[0]
+    teacher[1] = teacher[0] + 0.3 * drawn(1, 1, D)[0, 0]
     vectors = jnp.asarray(np.stack([teacher, teacher]))
 
     def similarity(views):
