@@ -86,6 +86,7 @@ class Report:
     config: Mapping[str, Any]
     # "after training" -> {"eval/clustering/nmi": 0.52}; higher is better everywhere
     scores: Mapping[str, Mapping[str, Number]] = dataclasses.field(default_factory=dict)
+    helped: str = ""  # whether training helped, in words
     # "train" -> {"documents": 2000, "words cut by caps": 0, "padding": 0.04}
     data: Mapping[str, Mapping[str, Number | str]] = dataclasses.field(
         default_factory=dict

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from absl import logging
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from docjax.data import graphs
 from docjax.data.documents import full_text
@@ -26,12 +24,11 @@ from docjax.explain import run_page as report
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
-from docjax.run import metrics
+from docjax.run import baselines, metrics
 from docjax.run.prepare import Prepared
 from docjax.run.words import start_params
-from docjax.tasks import runner
-from docjax.tasks.embeddings import LabelledVectors
-from docjax.types import Document, Embeddings, Section, TaskData
+from docjax.storage import json_file
+from docjax.types import Document, Section, TaskData
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
 
@@ -43,7 +40,6 @@ CURVES = (
 )
 TUNED = ("/threshold", "/weight")  # what a task chooses is no score
 MAP = 1000  # the most documents in a t-SNE panel
-WIDTH = 256  # numbers in a reduced TF-IDF vector
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 NODES = 30  # segments of the document whose attention is shown
 
@@ -60,12 +56,14 @@ def write(prepared: Prepared, data: Data, params: Any, made_with: str) -> Path:
     lines = metrics.read(prepared.run)
     sample = _sample(prepared)
     texts, shown = _texts(prepared, sample)
+    scores = _scores(prepared, lines, texts)
     return report.write(
         prepared.run,
         report.Report(
             name=prepared.run.name,
             config=prepared.config.to_json(),
-            scores=_scores(prepared, lines, texts),
+            scores=scores,
+            helped=_helped(prepared, scores),
             data=_data(prepared, lines),
             curves=_or_none(_curves, prepared, figures_dir / "curves", lines),
             tsne=_or_none(
@@ -119,24 +117,8 @@ def _texts(
     return texts, shown
 
 
-def _tfidf(prepared: Prepared, texts: dict[int, str], rows) -> np.ndarray:
-    """Reduced TF-IDF vectors, fitted on the training documents."""
-    train = [texts[r] for r in prepared.rows("train") if r in texts]
-    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
-    try:
-        matrix = vectorizer.fit_transform(train)
-    except ValueError as error:  # no word is in 2 documents
-        raise UserError(f"TF-IDF: {error}") from None
-    width = min(WIDTH, min(matrix.shape) - 1)
-    if width < 1 or not len(rows):
-        words = matrix.shape[1]
-        raise UserError(f"TF-IDF: {words} words for {len(rows)} documents are too few")
-    svd = TruncatedSVD(width, random_state=0).fit(matrix)
-    return svd.transform(vectorizer.transform([texts[r] for r in rows])).astype("f4")
-
-
 def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
-    """Task metrics before and after training, and of TF-IDF."""
+    """Task metrics before and after training, and of what a user has without it."""
     evaluations = [(line["step"], _scores_of(line)) for line in lines]
     evaluations = [(step, values) for step, values in evaluations if values]
     scores = {}
@@ -144,29 +126,36 @@ def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
         scores["before training"] = evaluations[0][1]
     if evaluations:
         scores["after training"] = evaluations[-1][1]
-        baseline = _or_none(_tfidf_scores, prepared, texts)
-        if baseline:
-            scores[f"TF-IDF, {WIDTH} dimensions"] = baseline
+        scores |= baselines.baselines(prepared, texts)
     return scores
+
+
+def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:
+    """Whether training helped, in words: the judgement, and how the scores compare."""
+    path, said = prepared.run / "judgement.json", []
+    if path.exists():
+        said.append(json_file.read(path)["reason"])
+    others = {name: each for name, each in scores.items() if name != "after training"}
+    after = {k: v for k, v in scores.get("after training", {}).items() if _plain(k)}
+    for name, values in others.items():
+        shared = [metric for metric in after if metric in values]
+        better = [m for m in shared if after[m] > values[m]]
+        if shared:
+            share = f"{len(better)} of {len(shared)} metrics"
+            said.append(f"after training above “{name}” on {share}")
+    text = "; ".join(said)
+    return text and text[0].upper() + text[1:] + "."
+
+
+def _plain(metric: str) -> bool:
+    """Whether more of a metric is better, and not a deviation."""
+    return not metric.endswith("_std")
 
 
 def _scores_of(line: Mapping[str, int | float]) -> dict[str, int | float]:
     """The scores of a line of metrics: more is better."""
     metrics = {k: v for k, v in line.items() if k.startswith("eval/")}
     return {k: v for k, v in metrics.items() if not k.endswith(TUNED)}
-
-
-def _tfidf_scores(prepared: Prepared, texts: dict[int, str]) -> dict[str, float]:
-    parts = {}
-    for part in ("train", "test"):
-        rows = [r for r in prepared.rows(part) if r in texts]
-        vectors = _tfidf(prepared, texts, rows)
-        labels = [prepared.corpus.labels[r] for r in rows]
-        parts[part] = Embeddings(vectors, labels)
-    data, scores = LabelledVectors(parts), {}
-    for name, task in prepared.tasks.items():
-        scores |= _or_none(runner.scores, {name: task}, data, "test") or {}
-    return scores
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
@@ -229,7 +218,8 @@ def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> P
         for name, values in (("before training", initial), ("after training", params))
         if values is not None
     }
-    panels["TF-IDF"] = _tfidf(prepared, texts, sample)
+    train = [texts[row] for row in prepared.rows("train").tolist() if row in texts]
+    panels["TF-IDF"] = baselines.reduced(train, [texts[row] for row in sample.tolist()])
     labels = [prepared.corpus.labels[row] for row in sample]
     return figures.tsne_panels(path, panels, labels, ids=ids)
 
@@ -286,11 +276,14 @@ def nearest_words(
 def _attention(
     prepared: Prepared, folder: Path, params, document: Document | None
 ) -> report.Attention:
-    """Attention over one document with the full and the section graph."""
+    """Attention over one document with the full and, of sections, the section graph."""
     if document is None:
         raise UserError("no labelled document to explain")
+    kinds = {"full graph": graphs.full}
+    if len(document.sections) > 1:
+        kinds["section graph"] = graphs.section
     explanations = {}
-    for name, graph in (("full graph", graphs.full), ("section graph", graphs.section)):
+    for name, graph in kinds.items():
         model = dataclasses.replace(prepared.model(params), graph=graph)
         explanations[name] = model.explain(document)
     weights = {

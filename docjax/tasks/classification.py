@@ -9,6 +9,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 
+import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
@@ -69,7 +70,9 @@ def linear(
     """
     check(train, test)
     check_classes("train", train.labels)
-    scaler = StandardScaler() if standardize else FunctionTransformer()
+    # A sparse matrix would become dense: its weights stay as they are.
+    scaled = standardize and not scipy.sparse.issparse(train.vectors)
+    scaler = StandardScaler() if scaled else FunctionTransformer()
     probe = make_pipeline(scaler, LogisticRegression(C=1.0, max_iter=iterations))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

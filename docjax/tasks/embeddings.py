@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
+import scipy.sparse
 
 from docjax.errors import UserError
 from docjax.types import Embeddings, TaskData
@@ -64,7 +65,7 @@ def check_classes(part: str, labels: list[str]) -> None:
 
 def check_part(part: str, embeddings: Embeddings) -> None:
     """Raises UserError unless the vectors are finite, and as many as the labels."""
-    documents = len(embeddings.vectors)
+    documents = embeddings.vectors.shape[0]
     if documents == 0:
         _refuse(part)
     if len(embeddings.labels) != documents:
@@ -72,7 +73,10 @@ def check_part(part: str, embeddings: Embeddings) -> None:
             f"{documents} {part} vectors but {len(embeddings.labels)} labels: "
             "give each document one label"
         )
-    broken = np.flatnonzero(~np.isfinite(embeddings.vectors).all(axis=1))
+    vectors = embeddings.vectors
+    broken = np.zeros(0)
+    if not scipy.sparse.issparse(vectors):
+        broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(broken):
         raise UserError(
             f"{len(broken)} of {documents} {part} vectors are not finite (first: row "

@@ -64,7 +64,7 @@ def test_documents_that_the_teacher_finds_alike_are_not_pushed_apart():
         return float(first @ second / jnp.linalg.norm(first) / jnp.linalg.norm(second))
 
     def after_a_step(loss):
-        return similarity(vectors - 0.1 * jax.grad(loss)(vectors))
+        return similarity(vectors - 0.5 * jax.grad(loss)(vectors))
 
     alone = taught(teacher)
     distilled = after_a_step(lambda v: Distillation()(v, alone)[0])
