@@ -24,6 +24,7 @@ from docjax.types import Segments, Units
 NEAREST = 10  # documents that a half finds
 MOST = 5_000  # documents of the corpus among which it searches
 DEVIATIONS = 1.96  # of a 95 % interval
+CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _with_labels(
     most = np.bincount(labels[has_label]).max() / count
     error = (most * (1 - most) / count) ** 0.5
     shown = f"{accuracy['start']:.3f} before training, {accuracy['trained']:.3f} after"
-    if max(accuracy.values()) < most + DEVIATIONS * error:
+    if max(accuracy.values()) < most + CERTAIN * error:
         reason = (
             f"the labels cannot be read off the texts: the nearest neighbours are "
             f"right for {shown}, the most frequent label for {most:.3f}"

@@ -176,7 +176,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     _log_splits(prepared)
     wait("config")
     if jax.process_index() == 0:
-        json_file.write(run / "config.json", config.to_json())
+        json_file.write(run / "config.json", prepared.config.to_json())
     return prepared
 
 

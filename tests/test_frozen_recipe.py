@@ -1,0 +1,159 @@
+"""The recipe `graph_roberta:frozen`: what it learns, and when it keeps its start."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import docjax
+from docjax import config as configs
+from docjax.errors import UserError
+from docjax.export.write import export
+from docjax.model.load import load
+
+TOPICS = {
+    "space": "orbit rocket moon planet telescope launch engine crew gravity star",
+    "food": "bread butter oven flour sugar salt soup pepper kitchen dinner",
+    "music": "violin piano chorus melody rhythm drum concert opera singer tune",
+}
+COMMON = (
+    "the a of and to in is was for on with as by at from it this that house river city "
+    "people year day night work water money paper window street school letter number "
+    "mother father morning question answer reason power place point hand head door"
+).split()
+
+
+def corpus(path: Path, documents: int, kind: str = "topics") -> Path:
+    """Documents of two passages, each about one of TOPICS.
+
+    kind: "shuffled" deals the words of all documents out again; "random labels" gives
+    each document any label; "no labels" gives none.
+    """
+    generator = random.Random(0)
+    texts, labels = [], []
+    for number in range(documents):
+        label = list(TOPICS)[number % len(TOPICS)]
+        known = TOPICS[label].split()
+        labels.append(label)
+        texts.append(
+            [generator.choice(COMMON if i % 12 else known) for i in range(180)]
+        )
+    if kind == "shuffled":
+        words = [word for text in texts for word in text]
+        generator.shuffle(words)
+        texts = [words[i : i + 180] for i in range(0, len(words), 180)]
+    if kind == "random labels":
+        generator.shuffle(labels)
+    lines = []
+    for number, (text, label) in enumerate(zip(texts, labels)):
+        line = {"id": str(number), "text": " ".join(text)}
+        lines.append(line if kind == "no labels" else line | {"label": label})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def recipe(path: Path, init: Path, steps: int = 20):
+    found = configs.load("graph_roberta:frozen")
+    found.source.path, found.init = str(path), str(init)
+    found.steps = steps
+    found.checkpoint_every = steps
+    found.tasks.few_shot.repeats = 2
+    return found
+
+
+def judgement(run: Path) -> dict:
+    return json.loads((run / "judgement.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def trained(tiny, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("recipe")
+    path = corpus(folder / "corpus.jsonl", 240)
+    docjax.train(recipe(path, tiny), folder / "run")
+    return folder / "run"
+
+
+def test_it_learns_the_subjects_of_a_corpus(trained):
+    lines = list(map(json.loads, (trained / "metrics.jsonl").read_text().splitlines()))
+    nmi, shots = (
+        [line[f"eval/{name}"] for line in lines if f"eval/{name}" in line]
+        for name in ("clustering/nmi", "few_shot/accuracy")
+    )
+    assert judgement(trained)["trained"], judgement(trained)["reason"]
+    assert nmi[-1] > nmi[0] + 0.2
+    assert shots[-1] > shots[0]
+    page = (trained / "report/index.html").read_text("utf-8")
+    assert "Training helped" in page and "TF-IDF, all words" in page
+    assert "init, cut at" in page
+
+
+def test_the_facts_of_init_are_in_the_config(trained, tiny):
+    known = json.loads((Path(tiny) / "config.json").read_text())
+    node = json.loads((trained / "config.json").read_text())
+    segment = node["encoder"]["segment"]
+    assert segment["layers"] == known["num_hidden_layers"]
+    assert segment["vocabulary"] == known["vocab_size"]
+    assert segment["pooling"] == "mean"
+    assert node["encoder"]["document"]["normalize"] is False
+    assert node["batch"] == 64  # for 144 documents
+    assert node["limits"]["segment_tokens"] <= known["max_position_embeddings"]
+
+
+def test_the_same_command_leaves_a_finished_run_as_it_is(trained, tiny):
+    before = load(trained).fingerprint()
+    docjax.train(recipe(trained.parent / "corpus.jsonl", tiny), trained)
+    assert load(trained).fingerprint() == before
+
+
+def test_an_export_gives_the_same_vectors(trained, tmp_path):
+    """`export` compares the libraries itself and refuses other vectors."""
+    model, texts = load(trained), ["bread and butter", "a rocket in the oven " * 90]
+    out = export(model, tmp_path / "out")
+    found = load(out).encode(texts)
+    np.testing.assert_allclose(found, model.encode(texts), atol=1e-5)
+    assert found.shape == (2, model.encoder.segment.width + 256)
+
+
+@pytest.mark.parametrize(
+    ("kind", "documents", "reason"),
+    [
+        ("shuffled", 240, "are confirmed by the other half"),
+        ("random labels", 240, "labels cannot be read off the texts"),
+        ("topics", 50, "41 training documents are too few"),
+    ],
+)
+def test_a_run_that_cannot_help_keeps_its_start(
+    tiny, tmp_path, kind, documents, reason
+):
+    path = corpus(tmp_path / "corpus.jsonl", documents, kind)
+    found = recipe(path, tiny)
+    if documents == 50:
+        found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
+    model = docjax.train(found, tmp_path / "run")
+    said = judgement(tmp_path / "run")
+    assert not said["trained"]
+    assert said["reason"].startswith("the run keeps its start") and reason in (
+        said["reason"]
+    )
+    plain = load(tiny)
+    texts = ["bread and butter", "a rocket"]
+    expected, vectors = plain.encode(texts), model.encode(texts)
+    cosines = lambda x: x @ x.T / np.outer(*[np.linalg.norm(x, axis=1)] * 2)
+    np.testing.assert_allclose(cosines(vectors), cosines(expected), atol=1e-5)
+
+
+def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path):
+    path = corpus(tmp_path / "corpus.jsonl", 120, "no labels")
+    found = recipe(path, tiny)
+    docjax.train(found, tmp_path / "run")
+    assert judgement(tmp_path / "run")["trained"]
+
+
+def test_init_is_asked_for(tmp_path):
+    path = corpus(tmp_path / "corpus.jsonl", 20)
+    found = recipe(path, tmp_path)
+    found.init = None
+    with pytest.raises(UserError, match="give a BERT or RoBERTa with --config.init"):
+        docjax.train(found, tmp_path / "run")
