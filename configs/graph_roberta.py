@@ -143,16 +143,16 @@ def frozen(config: ConfigDict) -> None:
     config.views = dict(fn="docjax.views.whole.Whole")
     config.objective = dict(
         fn="docjax.objectives.distillation.Distillation",
-        temperature=0.1,
+        temperature=0.2,
         neighbours=10,
-        smoothing=0.5,
+        smoothing=0.3,
     )
     config.optimizer.learning_rate = 1e-3
     config.limits.update(training_units=None, inference_segments=None)
     config.batch = None  # follows the corpus
     config.microbatch = 32
     config.epochs = None
-    config.steps = 300
+    config.steps = 100
     config.evaluate_every = 0  # before training and at the end
     config.checkpoint_every = 100
     config.tasks.few_shot = dict(fn="docjax.tasks.few_shot.FewShot")

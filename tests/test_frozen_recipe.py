@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -134,8 +135,9 @@ def test_a_run_that_cannot_help_keeps_its_start(
     model = docjax.train(found, tmp_path / "run")
     said = judgement(tmp_path / "run")
     assert not said["trained"]
-    assert said["reason"].startswith("the run keeps its start") and reason in (
-        said["reason"]
+    assert (
+        said["reason"].startswith("the run keeps its start")
+        and reason in (said["reason"])
     )
     plain = load(tiny)
     texts = ["bread and butter", "a rocket"]
@@ -157,3 +159,62 @@ def test_init_is_asked_for(tmp_path):
     found.init = None
     with pytest.raises(UserError, match="give a BERT or RoBERTa with --config.init"):
         docjax.train(found, tmp_path / "run")
+
+
+def written(path: Path, texts: list[str], labels: list[str] | None = None) -> Path:
+    lines = [{"id": str(i), "text": text} for i, text in enumerate(texts)]
+    for line, label in zip(lines, labels or ()):
+        line["label"] = label
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+THREE = ["A text about one.", "A text about two.", "A text about three."]
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "reason"),
+    [
+        (["The same text."] * 10, list("ab" * 5), "8 training documents are too few"),
+        (["The same text."] * 150, None, "are confirmed by the other half"),
+        ([f"{'abcdef'[i % 6]}{i}" for i in range(40)], None, "40 training documents"),
+        (["word soup " * 200_000, *THREE * 3], None, "10 training documents are too"),
+        (THREE * 3, list("abcdefghi"), "9 training documents are too few"),
+    ],
+    ids=["identical", "many identical", "one word", "large", "all labels"],
+)
+def test_odd_corpora_run_through_and_say_what_they_could_not_do(
+    tiny, tmp_path, texts, labels, reason
+):
+    path = written(tmp_path / "corpus.jsonl", texts, labels)
+    docjax.train(recipe(path, tiny, steps=2), tmp_path / "run")
+    said = judgement(tmp_path / "run")
+    assert not said["trained"] and reason in said["reason"]
+    assert (tmp_path / "run/report/index.html").exists()
+
+
+def test_fewer_documents_than_devices_are_one_line(tiny, tmp_path):
+    path = written(tmp_path / "corpus.jsonl", THREE)
+    with pytest.raises(UserError, match="3 training documents are too few for 8 dev"):
+        docjax.train(recipe(path, tiny), tmp_path / "run")
+
+
+def test_an_init_of_another_pooling_is_one_line(tiny, tmp_path):
+    folder = tmp_path / "init"
+    shutil.copytree(tiny, folder)
+    (folder / "1_Pooling").mkdir()
+    kinds = ("Transformer", ""), ("Pooling", "1_Pooling")
+    modules = [
+        {
+            "idx": i,
+            "name": str(i),
+            "path": p,
+            "type": f"sentence_transformers.models.{k}",
+        }
+        for i, (k, p) in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_max_tokens": true}')
+    path = written(tmp_path / "corpus.jsonl", THREE)
+    with pytest.raises(UserError, match="pooling max is not supported"):
+        docjax.train(recipe(path, folder), tmp_path / "run")

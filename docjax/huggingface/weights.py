@@ -66,7 +66,9 @@ def load(
     """
     facts = describe(name_or_folder, revision)
     params = _params(facts.folder, facts.family, facts.keywords, masked_lm)
-    shared = {field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)}
+    shared = {
+        field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)
+    }
     return Checkpoint(**shared, params=params)
 
 

@@ -34,9 +34,9 @@ class Distillation:
         document's own vector.
     """
 
-    temperature: float = 0.1
+    temperature: float = 0.2
     neighbours: int = 10
-    smoothing: float = 0.5
+    smoothing: float = 0.3
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:

@@ -74,11 +74,15 @@ def _scores(
     scores: Scores = {}
     try:
         data = LabelledVectors(parts())
-        for task_name, task in prepared.tasks.items():
-            task.check(data, "test")
-            scores |= runner.scores({task_name: task}, data, "test")
     except UserError as error:
         logging.info("report: %s: %s", name, error)
+        return scores
+    for task_name, task in prepared.tasks.items():
+        try:
+            task.check(data, "test")
+            scores |= runner.scores({task_name: task}, data, "test")
+        except UserError as error:
+            logging.info("report: %s: task %s: %s", name, task_name, error)
     return scores
 
 

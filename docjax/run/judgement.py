@@ -184,7 +184,7 @@ def _word_similarities(
 def _by_deviation(similarities: Float[np.ndarray, "b m"]) -> Float[np.ndarray, "b m"]:
     """Similarities of each row in standard deviations from the row's mean."""
     centred = similarities - similarities.mean(1, keepdims=True)
-    return centred / np.maximum(centred.std(1, keepdims=True), 1e-12)
+    return centred / np.maximum(centred.std(1, keepdims=True), 1e-6)
 
 
 def _mean_of_nearest(

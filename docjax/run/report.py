@@ -275,8 +275,13 @@ def nearest_words(
 
 def _attention(
     prepared: Prepared, folder: Path, params, document: Document | None
-) -> report.Attention:
-    """Attention over one document with the full and, of sections, the section graph."""
+) -> report.Attention | None:
+    """Attention over one document with the full and, of sections, the section graph.
+
+    None for a model without attention.
+    """
+    if not prepared.encoder.attends:
+        return None
     if document is None:
         raise UserError("no labelled document to explain")
     kinds = {"full graph": graphs.full}

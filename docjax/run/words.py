@@ -86,17 +86,12 @@ def fitted(
             f"{LEAST} of them share are too few for word vectors: give more documents, "
             "or set --config.encoder.segment.words and encoder.document.words to 0"
         )
-    svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
+    with np.errstate(invalid="ignore", divide="ignore"):  # documents that are all equal
+        svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
     table = np.zeros((vocabulary, width), np.float32)
     table[:, : min(width, room)] = svd.components_.T * idf[:, None]
-    logging.info(
-        "word vectors: %d words of %d documents, %d dimensions with %.0f %% of the "
-        "variance",
-        int((idf > 0).sum()),
-        len(rows),
-        min(width, room),
-        100 * svd.explained_variance_ratio_.sum(),
-    )
+    known = int((idf > 0).sum())
+    logging.info("word vectors of %d words, from %d documents", known, len(rows))
     return table
 
 

@@ -12,7 +12,7 @@ from docjax.types import Embeddings, TaskData
 
 
 class NoLabels(UserError):
-    """A part has no labelled document. A run continues without the task."""
+    """A part has too few labelled documents. A run continues without the task."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ def check(train: Embeddings, test: Embeddings) -> None:
 
 
 def check_classes(part: str, labels: list[str]) -> None:
-    """Raises UserError if all `labels` are the same."""
+    """Raises NoLabels if all `labels` are the same."""
     if len(set(labels)) < 2:
-        raise UserError(
+        raise NoLabels(
             f"all {len(labels)} {part} documents have the label {labels[0]!r}: "
             "a task needs at least 2 classes; check the split or leave the task out"
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from docjax.errors import UserError
 from docjax.tasks import classification
-from docjax.tasks.embeddings import check, check_classes, check_labels
+from docjax.tasks.embeddings import NoLabels, check, check_classes, check_labels
 from docjax.types import Embeddings, TaskData
 
 
@@ -64,13 +64,15 @@ def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarra
     """The rows of each class.
 
     Raises:
-      UserError: if a class has fewer than `shots` documents.
+      NoLabels: if a class has fewer than `shots` documents.
+      UserError: for a number below 1.
     """
     names = np.array(labels)
     rows = [np.flatnonzero(names == name) for name in sorted(set(labels))]
     fewest = min(rows, key=len)
     if not 1 <= shots <= len(fewest) or repeats < 1:
-        raise UserError(
+        kind = UserError if min(shots, repeats) < 1 else NoLabels
+        raise kind(
             f"shots={shots}, repeats={repeats}: both must be at least 1, and the class "
             f"{labels[fewest[0]]!r} has {len(fewest)} train documents to draw from"
         )
