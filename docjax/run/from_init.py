@@ -76,7 +76,7 @@ def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
 def _segment(encoder: Part) -> Mapping[str, Any]:
     """The config of the segment encoder; with towers, of the encoder inside."""
     segment = encoder.keywords["segment"]
-    return segment["encoder"] if "encoder" in segment else segment
+    return segment.get("encoder", segment)
 
 
 def _with_segment(encoder: Part, segment: Mapping[str, Any]) -> Part:

