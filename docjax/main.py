@@ -31,7 +31,7 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
-from docjax.run import corpora, fields, frozen
+from docjax.run import corpora, fields, frozen, judgement
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import Prepared, prepare
@@ -173,7 +173,9 @@ def _run(
 
     if mode == "train":
         mesh = sharding.mesh()
-        loop.train(prepared, _trainer(prepared, mesh), mesh, Scoring(prepared, mesh))
+        judge = judgement.judge_of(prepared, mesh)
+        scoring = Scoring(prepared, mesh)
+        loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, judge)
     after = trained_params(workdir, prepared.encoder)
     local = Scoring(prepared, local_mesh())
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)

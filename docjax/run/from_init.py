@@ -5,15 +5,14 @@ them. The sizes in a config are for training from scratch.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.huggingface import configs, weights
-from docjax.huggingface.weights import Facts
+from docjax.huggingface import configs
 from docjax.run.fields import RunConfig, begun, is_run, read
 from docjax.run.places import Part
 
@@ -21,12 +20,13 @@ from docjax.run.places import Part
 DECIDED = (*configs.KEYWORDS, "epsilon", "activation", "position_offset")
 
 
-def filled(config: RunConfig, run: Path) -> RunConfig:
+def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunConfig:
     """The config with the sizes of the Hugging Face folder or name `init`.
 
     `pooling` of the segment encoder and `normalize` of the document encoder come from
     `init` where the config says None. `limits.segment_tokens` is lowered to what
-    `init` can read. A run that has begun keeps what it began with.
+    `init` can read. A run that has begun keeps what it began with. `describe` gives the
+    `docjax.huggingface.weights.Facts` of a folder or name.
 
     Raises:
       UserError: for a segment encoder of another kind than that of `init`.
@@ -35,7 +35,7 @@ def filled(config: RunConfig, run: Path) -> RunConfig:
         return config
     if begun(run) and (run / "config.json").exists():
         return _as_begun(config, read(run))
-    facts = weights.describe(config.init)
+    facts = describe(config.init)
     segment = _segment(config.encoder)
     module = segment_of(config.encoder.build())
     if not isinstance(module, facts.family.module):
@@ -86,14 +86,14 @@ def _with_segment(encoder: Part, segment: Mapping[str, Any]) -> Part:
     return encoder.with_keywords(segment=segment)
 
 
-def _normalized(encoder: Part, facts: Facts) -> Part:
+def _normalized(encoder: Part, facts: Any) -> Part:
     document = encoder.keywords["document"]
     if "normalize" not in document or document["normalize"] is not None:
         return encoder
     return encoder.with_keywords(document=document | {"normalize": facts.normalize})
 
 
-def _limits(config: RunConfig, facts: Facts) -> Any:
+def _limits(config: RunConfig, facts: Any) -> Any:
     limits = config.limits
     if limits.segment_tokens > facts.max_tokens:
         logging.info(

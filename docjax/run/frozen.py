@@ -24,9 +24,8 @@ from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
-from docjax.run.parameters import trained_params
+from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import Prepared
-from docjax.run.words import start_params
 from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
@@ -56,7 +55,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
     params = (
         trained_params(prepared.run, prepared.encoder)
         if has_checkpoint
-        else start_params(prepared)
+        else start_params(prepared.config, prepared.encoder, prepared.run)
     )
     limits = prepared.config.limits
     caps = [limits.training_units, limits.inference_segments]

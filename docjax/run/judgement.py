@@ -8,7 +8,8 @@ documents together, or pushes all apart, finds worse ones.
 """
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,10 +17,10 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from docjax.data.segments import segments
+from docjax.objectives.distillation import Distillation
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
-from docjax.types import Segments, Units
+from docjax.types import Units
 
 NEAREST = 10  # documents that a half finds
 MOST = 5_000  # documents of the corpus among which it searches
@@ -36,6 +37,16 @@ class Judgement:
     metrics: dict[str, float]
 
 
+def judge_of(
+    prepared: Prepared, mesh: jax.sharding.Mesh
+) -> Callable[[Any, Any], Judgement] | None:
+    """`judge` for a run that has it; None for a run that keeps its last parameters."""
+    learns = isinstance(prepared.config.objective.build(), Distillation)
+    if prepared.config.select or not learns:
+        return None
+    return functools.partial(judge, prepared, mesh)
+
+
 def judge(
     prepared: Prepared, mesh: jax.sharding.Mesh, start: Any, trained: Any
 ) -> Judgement:
@@ -46,25 +57,13 @@ def judge(
     documents, if there are any, must be readable off the vectors (10 nearest
     neighbours), and not worse than before training by more than a standard error.
     """
-    judges, rows = prepared.judges, _sample(prepared.learnt_from)
-    if not len(judges):
+    rows = _sample(prepared.learnt_from)
+    if not len(prepared.judges):
         count = len(prepared.trained_on)
         return _kept(f"{count} training documents are too few to tell what helps", {})
-    pairs = [_halves(prepared.corpus[row]) for row in judges.tolist()]
-    halves = [pair[side] for side in (0, 1) for pair in pairs]
-    whole = [prepared.corpus[row] for row in rows.tolist()]
-    encode = _Encoder(prepared, mesh)
-    found, known = {}, {}
-    for name, params in (("start", start), ("trained", trained)):
-        known[name] = encode(params, whole)
-        found[name] = encode(params, halves) @ known[name].T
-    confirmed = _by_deviation(found["start"])
-    confirmed += _by_deviation(_word_similarities(prepared, halves, whole))
-    confirmed = np.roll(confirmed, len(pairs), axis=0)  # by the other half
-    scores = {
-        name: _mean_of_nearest(found[name], confirmed).reshape(2, -1).mean(0)
-        for name in found
-    }
+    scores, known = _confirmed(
+        prepared, mesh, rows, {"start": start, "trained": trained}
+    )
     gain = scores["trained"] - scores["start"]
     width = DEVIATIONS * gain.std(ddof=1) / len(gain) ** 0.5
     low, high = float(gain.mean() - width), float(gain.mean() + width)
@@ -79,6 +78,27 @@ def judge(
     if not low > 0:
         return _kept(text, metrics)
     return _with_labels(prepared, rows, known, text, metrics)
+
+
+def _confirmed(
+    prepared: Prepared,
+    mesh: jax.sharding.Mesh,
+    rows: Int[np.ndarray, " m"],
+    models: Mapping[str, Any],
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """For each model how well the other halves confirm what it finds, a number for each
+    document left out; and its unit vectors of the documents `rows`."""
+    pairs = [_halves(prepared.corpus[row]) for row in prepared.judges.tolist()]
+    halves = [pair[side] for side in (0, 1) for pair in pairs]
+    whole = [prepared.corpus[row] for row in rows.tolist()]
+    encode = _Encoder(prepared, mesh)
+    known = {name: encode(params, whole) for name, params in models.items()}
+    found = {name: encode(models[name], halves) @ known[name].T for name in models}
+    confirmed = _by_deviation(found["start"])
+    confirmed += _by_deviation(_word_similarities(prepared, halves, whole))
+    confirmed = np.roll(confirmed, len(pairs), axis=0)  # by the other half
+    nearest = {name: _mean_of_nearest(found[name], confirmed) for name in models}
+    return {name: each.reshape(2, -1).mean(0) for name, each in nearest.items()}, known
 
 
 def _with_labels(
@@ -130,14 +150,7 @@ class _Encoder:
         self, params: Any, documents: Sequence[Units]
     ) -> Float[np.ndarray, "b d"]:
         model = self.prepared.model(params, self.mesh)
-        limits = self.prepared.config.limits
-        frame = self.prepared.tokenizer.frame(limits.segment_tokens)
-        cut: list[Segments] = [
-            segments(units, self.prepared.cutter, frame).first(
-                limits.inference_segments
-            )
-            for units in documents
-        ]
+        cut = list(map(self.prepared.segments, documents))
         # Documents with and without vectors do not go into one call.
         ready = np.array([one.vectors is not None for one in cut])
         found: list[Any] = [None] * len(cut)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
@@ -37,6 +38,20 @@ def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
     if is_run(config.init):
         return _from_run(Path(config.init), encoder, params)
     return _from_folder(config.init, encoder, params)
+
+
+def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Params:
+    """`initial_params` with the word vectors that were fitted to the run's documents.
+
+    The words of a run `init` stay as they are.
+    """
+    params = flatten_dict(initial_params(config, encoder), sep="/")
+    tables = [path for path in params if path.endswith("words/table")]
+    path = run / "words.npy"
+    if tables and path.exists():
+        table = jnp.asarray(np.load(path, allow_pickle=False))
+        params |= dict.fromkeys(tables, table)
+    return unflatten_dict(params, sep="/")
 
 
 def trained_params(run: Path, encoder: DocumentEncoder) -> Params:

@@ -18,18 +18,20 @@ from absl import logging
 from docjax.data import splits
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples, Known
+from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Predictor
+from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.similarity import similarity_of
-from docjax.run import continued, corpora, fields, from_init
-from docjax.run.fields import RunConfig, begun
-from docjax.storage import json_file
+from docjax.run import continued, corpora, fields, from_init, words
+from docjax.run.fields import RunConfig, begun, is_run
+from docjax.storage import atomic, json_file
 from docjax.storage.processes import wait
 from docjax.types import (
     DOCUMENT,
@@ -37,7 +39,9 @@ from docjax.types import (
     GraphBuilder,
     ReadLimits,
     SegmentCutter,
+    Segments,
     Task,
+    Units,
     Views,
 )
 
@@ -132,6 +136,13 @@ class Prepared:
         """The numbers of the documents that training reads and learns from."""
         return np.setdiff1d(self.trained_on, self.judges)
 
+    def segments(self, units: Units) -> Segments:
+        """The segments of a document that the run's model reads."""
+        limits = self.config.limits
+        frame = self.tokenizer.frame(limits.segment_tokens)
+        whole = segments(units, self.cutter, frame)
+        return whole.first(limits.inference_segments)
+
     def documents(self) -> Iterator[Document]:
         """Reads the source's documents again, with their texts."""
         return corpora.source(self.config)()
@@ -173,6 +184,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         cutter=config.segments.build(),
     )
     prepared = dataclasses.replace(prepared, config=_with_batch(prepared))
+    _fit_words(prepared)
     _log_splits(prepared)
     wait("config")
     if jax.process_index() == 0:
@@ -197,7 +209,7 @@ def checked(config: Any, run: Path) -> RunConfig:
     """
     resolved = fields.resolve(config)
     resolved = dataclasses.replace(resolved, init=_pinned(resolved.init, run))
-    resolved = from_init.filled(resolved, run)
+    resolved = from_init.filled(resolved, run, weights.describe)
     continued.check_compared(resolved)
     if not begun(run):
         continued.check_encoder(resolved)
@@ -253,6 +265,20 @@ def _check_parts(config: RunConfig) -> None:
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
         )
+
+
+def _fit_words(prepared: Prepared) -> None:
+    """Writes RUN/words.npy, if the segment encoder has word vectors without `init`."""
+    segment, init = from_init.segment_of(prepared.encoder), prepared.config.init
+    if not isinstance(segment, Transformer) or not segment.words:
+        return
+    path = prepared.run / "words.npy"
+    if jax.process_index() or path.exists() or (init and is_run(init)):
+        return
+    rows = prepared.learnt_from
+    table = words.fitted(prepared.corpus, segment.vocabulary, rows, segment.words)
+    with atomic.partial(path) as partial, partial.open("wb") as stream:
+        np.save(stream, table)
 
 
 def _with_batch(prepared: Prepared) -> RunConfig:

@@ -25,8 +25,8 @@ from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
 from docjax.run import baselines, metrics
+from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
-from docjax.run.words import start_params
 from docjax.storage import json_file
 from docjax.types import Document, Section, TaskData
 
@@ -211,7 +211,8 @@ def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> P
     """Draws t-SNE before and after training; only after if `init` is missing."""
     if not len(sample):
         raise UserError("no labelled documents to draw a map of")
-    initial = _or_none(start_params, prepared)
+    config, encoder = prepared.config, prepared.encoder
+    initial = _or_none(start_params, config, encoder, prepared.run)
     ids = [prepared.corpus.ids[row] for row in sample]
     panels = {
         name: data(values).vectors(ids)

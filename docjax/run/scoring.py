@@ -10,7 +10,6 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float
 
-from docjax.data.segments import segments
 from docjax.model.task_data import FileData
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
@@ -103,8 +102,4 @@ class RunData(FileData):
         return {name: row for row, name in enumerate(self.prepared.corpus.ids)}
 
     def _document(self, row: int) -> Segments:
-        """The segments of a document that the run's model reads."""
-        prepared, limits = self.prepared, self.prepared.config.limits
-        frame = prepared.tokenizer.frame(limits.segment_tokens)
-        document = segments(prepared.corpus[row], prepared.cutter, frame)
-        return document.first(limits.inference_segments)
+        return self.prepared.segments(self.prepared.corpus[row])

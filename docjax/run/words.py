@@ -7,61 +7,19 @@ checkpoint knows.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-import jax
 import numpy as np
 import scipy.sparse
 from absl import logging
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Float, Int
-from sklearn.decomposition import TruncatedSVD
-from sklearn.preprocessing import normalize as unit_length
 
 from docjax.data.corpus import Corpus
 from docjax.errors import UserError
-from docjax.run.fields import is_run
-from docjax.run.parameters import initial_params
-from docjax.run.prepare import Prepared
-from docjax.storage import atomic
-from docjax.storage.processes import wait
 from docjax.types import Units
 
-TABLE = "words/table"  # how the path of a table of word vectors ends
 MOST = 100_000  # documents that are read for the table
 LEAST = 2  # documents that a word must occur in
 POWER = 1.5  # of the inverse document frequency
-
-
-def start_params(prepared: Prepared) -> Any:
-    """The parameters before the first step: fresh or from `init`, with fitted words.
-
-    The words of a run `init` stay as they are.
-
-    Raises:
-      UserError: as `initial_params`, and for documents with too few words.
-    """
-    params = initial_params(prepared.config, prepared.encoder)
-    flat = flatten_dict(params, sep="/")
-    tables = [path for path in flat if path.endswith(TABLE)]
-    init = prepared.config.init
-    if not tables or (init and is_run(init)):
-        return params
-    width = flat[tables[0]].shape[1]
-    table = jax.numpy.asarray(_read_or_fit(prepared, width))
-    return unflatten_dict(flat | dict.fromkeys(tables, table), sep="/")
-
-
-def _read_or_fit(prepared: Prepared, width: int) -> Float[np.ndarray, "w k"]:
-    """The table in RUN/words.npy, which the first process writes."""
-    path = prepared.run / "words.npy"
-    if jax.process_index() == 0 and not path.exists():
-        rows = prepared.learnt_from
-        table = fitted(prepared.corpus, prepared.tokenizer.vocabulary, rows, width)
-        with atomic.partial(path) as partial, partial.open("wb") as stream:
-            np.save(stream, table)
-    wait("words")
-    return np.load(path, allow_pickle=False)
 
 
 def fitted(
@@ -76,6 +34,8 @@ def fitted(
     Raises:
       UserError: if there are too few documents or words.
     """
+    from sklearn.decomposition import TruncatedSVD  # loads slowly
+
     rows = rows[:: -(-len(rows) // MOST)] if len(rows) else rows
     documents = (corpus[row] for row in rows.tolist())
     matrix, idf = tfidf(documents, vocabulary)
@@ -110,7 +70,9 @@ def tfidf(
         idf = (np.log((1 + counts.shape[0]) / (1 + known)) + 1) ** POWER
         idf[known < LEAST] = 0
     counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
-    return unit_length(counts), idf
+    lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(1)).ravel())
+    counts.data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(counts.indptr))
+    return counts, idf
 
 
 def _counts(documents: Iterable[Units], vocabulary: int) -> scipy.sparse.csr_matrix:

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
@@ -76,7 +77,9 @@ def clustering(
     known = train.labels
     if all_documents:
         labels = known = train.labels + test.labels
-        fitted = scored = np.concatenate([train.vectors, test.vectors])
+        both = [train.vectors, test.vectors]
+        sparse = scipy.sparse.issparse(train.vectors)
+        fitted = scored = scipy.sparse.vstack(both) if sparse else np.concatenate(both)
     check_classes("train and test" if all_documents else "test", labels)
     if clusters is None:
         check_classes("train", known)

@@ -18,17 +18,16 @@ from jax.experimental import multihost_utils
 
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
-from docjax.objectives.distillation import Distillation
 from docjax.run import metrics as metrics_lib
-from docjax.run.judgement import judge
+from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
-from docjax.run.words import start_params
 from docjax.storage import json_file
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
 from docjax.types import State, Trainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
+Judge = Callable[[Any, Any], Any]  # start, trained -> docjax.run.judgement.Judgement
 READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
 AHEAD = 2  # steps that may wait on the device before the loop waits for the oldest
 STOP_EVERY = 8  # steps between two exchanges of the stop signal among processes
@@ -43,12 +42,17 @@ class NotFinite(Exception):
 
 
 def train(
-    prepared: Prepared, trainer: Trainer, mesh: jax.sharding.Mesh, evaluate: Evaluate
+    prepared: Prepared,
+    trainer: Trainer,
+    mesh: jax.sharding.Mesh,
+    evaluate: Evaluate,
+    judge: Judge | None = None,
 ) -> State:
     """Trains to the last step and returns the last state.
 
     Training continues from the newest good checkpoint if there is one.
-    `evaluate(params, part)` gives the metrics of the tasks.
+    `evaluate(params, part)` gives the metrics of the tasks. `judge` says at the end
+    whether the run keeps the trained parameters; None: it does.
 
     Raises:
       UserError: for a config that does not fit the data or the devices.
@@ -61,14 +65,14 @@ def train(
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
     restored = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
     if restored is None:
-        state = trainer.begin(start_params(prepared))
+        state = trainer.begin(start_params(config, prepared.encoder, run))
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
     done, steps = int(state.step), trainer.steps
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
-    loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, best)
+    loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, judge, best)
     if done == 0:
-        loop.evaluate(0, start_params(prepared))
+        loop.evaluate(0, start_params(config, prepared.encoder, run))
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
         batch, rows = next(data)
@@ -123,6 +127,7 @@ class _Loop:
     checkpointer: Checkpointer
     data: grain.DatasetIterator
     run_tasks: Evaluate
+    judge: Judge | None
     best: float  # of the selected validation metric
     stop: "_Stop" = dataclasses.field(default_factory=lambda: _Stop())
     finite: _Finite = dataclasses.field(default_factory=_Finite)
@@ -212,18 +217,19 @@ class _Loop:
         if self.prepared.config.select:
             self.evaluate(steps, params)
             params = restore_params(self.prepared.run, params)
-        elif isinstance(self.prepared.config.objective.build(), Distillation):
-            params = self._judge(params)
+        elif self.judge:
+            params = self._judged(params)
         scores = self.run_tasks(params, "test")
         if scores:
             self.log.write(steps, scores)
         self.checkpointer.close()
         self.log.close()
 
-    def _judge(self, trained: Any) -> Any:
+    def _judged(self, trained: Any) -> Any:
         """The trained parameters if training helped, else those of the start."""
-        start, mesh = start_params(self.prepared), self.trainer.mesh
-        judgement = judge(self.prepared, mesh, start, trained)
+        config, encoder = self.prepared.config, self.prepared.encoder
+        start = start_params(config, encoder, self.prepared.run)
+        judgement = self.judge(start, trained)
         logging.info("%s", judgement.reason)
         facts = {"trained": judgement.trained, "reason": judgement.reason}
         if jax.process_index() == 0:
@@ -232,7 +238,7 @@ class _Loop:
             self.log.write(self.trainer.steps, judgement.metrics)
         if judgement.trained:
             return trained
-        start = sharding.replicate(start, mesh)
+        start = sharding.replicate(start, self.trainer.mesh)
         self._keep(0, start, judgement.metrics)
         return start
 

@@ -1,6 +1,7 @@
 """The teacher of `Distillation`: the start's document vectors, smoothed by neighbours."""
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -8,8 +9,6 @@ from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.objectives.distillation import Distillation
-from docjax.run.prepare import Prepared
-from docjax.run.scoring import RunData
 from docjax.storage import atomic
 from docjax.storage.processes import wait
 
@@ -18,24 +17,21 @@ MOST = 20_000  # documents among which neighbours are searched
 
 
 def teacher_vectors(
-    prepared: Prepared,
+    path: Path,
     objective: Distillation,
-    params: Any,
-    mesh: jax.sharding.Mesh,
+    rows: Int[np.ndarray, " b"],
+    documents: int,
+    encode: Callable[[], Float[np.ndarray, "b d"]],
 ) -> Float[np.ndarray, "c d"]:
-    """A vector for each document of the corpus; zero for those not trained on.
+    """A vector for each of `documents` documents; zero for those not in `rows`.
 
-    The first process writes them to RUN/teacher.npy, which is then mapped.
+    The vectors of `encode`, which are those of `rows`, are smoothed. The first process
+    writes them to `path`, which is then mapped.
     """
-    path = prepared.run / "teacher.npy"
     if not path.exists():
-        rows = prepared.learnt_from
-        model = prepared.model(params, mesh)
-        data = RunData(model, prepared.documents, prepared=prepared)
         logging.info("the start encodes %d documents as the teacher", len(rows))
-        vectors = data.vectors([prepared.corpus.ids[row] for row in rows])
-        found = smoothed(vectors, objective.neighbours, objective.smoothing)
-        whole = np.zeros((len(prepared.corpus), found.shape[1]), np.float32)
+        found = smoothed(encode(), objective.neighbours, objective.smoothing)
+        whole = np.zeros((documents, found.shape[1]), np.float32)
         whole[rows] = found
         if jax.process_index() == 0:
             with atomic.partial(path) as partial, partial.open("wb") as stream:

@@ -21,8 +21,8 @@ from docjax.errors import UserError
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig
+from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
-from docjax.run.words import start_params
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
@@ -42,8 +42,7 @@ class VectorTrainer:
         self.prepared, self.mesh = prepared, mesh
         self.batches = training_batches(prepared, masked)
         if isinstance(objective, Distillation):
-            start = from_mean.begun(prepared.encoder.document, start_params(prepared))
-            teacher = teacher_vectors(prepared, objective, start, mesh)
+            teacher = _teacher(prepared, objective, mesh)
             self.batches = dataclasses.replace(self.batches, teacher=teacher)
         self.cache = GradientCache(
             encoder=prepared.encoder,
@@ -103,6 +102,22 @@ class VectorTrainer:
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
             memory.check(self.cache, state, *size, answers)
+
+
+def _teacher(
+    prepared: Prepared, objective: Distillation, mesh: jax.sharding.Mesh
+) -> np.ndarray:
+    """The teacher's vectors of the documents of the corpus."""
+    rows, encoder = prepared.learnt_from, prepared.encoder
+
+    def encode() -> np.ndarray:
+        start = start_params(prepared.config, encoder, prepared.run)
+        model = prepared.model(from_mean.begun(encoder.document, start), mesh)
+        documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
+        return np.stack(list(model.inference().encode(model.params, documents)))
+
+    path, count = prepared.run / "teacher.npy", len(prepared.corpus)
+    return teacher_vectors(path, objective, rows, count, encode)
 
 
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
