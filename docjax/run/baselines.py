@@ -5,7 +5,9 @@ reduced. RUN/baselines.json keeps the scores, so that a report is written again 
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,46 +16,47 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from docjax.encoders.from_mean import FromMean
 from docjax.errors import UserError
-from docjax.model.load import load
-from docjax.run.fields import is_run
-from docjax.run.prepare import Prepared
 from docjax.storage import json_file
 from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
-from docjax.types import Embeddings
+from docjax.types import Embeddings, Task
 
 WIDTH = 256  # numbers in a reduced TF-IDF vector
-Texts = Mapping[int, str]  # the text of each labelled document, by number
 Scores = dict[str, float]
+Texts = Mapping[str, tuple[list[str], list[str]]]  # part -> texts and their labels
 
 
-def baselines(prepared: Prepared, texts: Texts) -> dict[str, Scores]:
+def baselines(
+    path: Path,
+    tasks: Mapping[str, Task],
+    texts: Texts,
+    plain: Any = None,
+    begins_as_mean: bool = False,
+) -> dict[str, Scores]:
     """The scores of each baseline by name; a baseline that cannot be made is missing.
 
-    A model that begins as the mean of its segments has the scores of the plain encoder
-    over all words before training, so that row is left out.
+    Args:
+      path: the file that keeps the scores.
+      texts: the labelled texts of the parts "train" and "test".
+      plain: the `DocumentModel` of the Hugging Face folder `init`, or None.
+      begins_as_mean: the run's model began as the mean of its segments, so that its
+        scores before training stand for the plain encoder over all words.
     """
-    path = prepared.run / "baselines.json"
     known = json_file.read(path) if path.exists() else {}
     rows: dict[str, Callable[[], dict[str, Any]]] = {}
-    init = prepared.config.init
-    if init and not is_run(init):
-        model = load(init)
-        length = model.limits.segment_tokens
-        cut = model.limits._replace(inference_segments=1)
-        cut_model = dataclasses.replace(model, limits=cut)
-        rows[f"init, cut at {length} tokens"] = lambda: _encoded(
-            prepared, texts, cut_model
-        )
-        if not isinstance(prepared.encoder.document, FromMean):
-            rows["init, all words"] = lambda: _encoded(prepared, texts, model)
-    rows["TF-IDF, all words"] = lambda: _tfidf_parts(prepared, texts, None)
-    rows[f"TF-IDF, {WIDTH} dimensions"] = lambda: _tfidf_parts(prepared, texts, WIDTH)
+    if plain is not None:
+        limits = plain.limits._replace(inference_segments=1)
+        cut = dataclasses.replace(plain, limits=limits)
+        name = f"init, cut at {limits.segment_tokens} tokens"
+        rows[name] = functools.partial(_encoded, texts, cut)
+        if not begins_as_mean:
+            rows["init, all words"] = functools.partial(_encoded, texts, plain)
+    rows["TF-IDF, all words"] = functools.partial(_words, texts, None)
+    rows[f"TF-IDF, {WIDTH} dimensions"] = functools.partial(_words, texts, WIDTH)
     for name, parts in rows.items():
         if name not in known:
-            known[name] = _scores(prepared, name, parts)
+            known[name] = _scores(tasks, name, parts)
     json_file.write(path, known)
     return {name: known[name] for name in rows if known[name]}
 
@@ -68,7 +71,7 @@ def reduced(train: Sequence[str], texts: Sequence[str]) -> np.ndarray:
 
 
 def _scores(
-    prepared: Prepared, name: str, parts: Callable[[], dict[str, Any]]
+    tasks: Mapping[str, Task], name: str, parts: Callable[[], dict[str, Any]]
 ) -> Scores:
     """The scores of the tasks that can be run on labels and vectors alone."""
     scores: Scores = {}
@@ -77,7 +80,7 @@ def _scores(
     except UserError as error:
         logging.info("report: %s: %s", name, error)
         return scores
-    for task_name, task in prepared.tasks.items():
+    for task_name, task in tasks.items():
         try:
             task.check(data, "test")
             scores |= runner.scores({task_name: task}, data, "test")
@@ -86,33 +89,19 @@ def _scores(
     return scores
 
 
-def _encoded(prepared: Prepared, texts: Texts, model: Any) -> dict[str, Embeddings]:
+def _encoded(texts: Texts, model: Any) -> dict[str, Embeddings]:
     return {
-        part: Embeddings(model.encode([texts[row] for row in rows]), labels)
-        for part, (rows, labels) in _labelled(prepared, texts).items()
+        part: Embeddings(model.encode(found), labels)
+        for part, (found, labels) in texts.items()
     }
 
 
-def _tfidf_parts(
-    prepared: Prepared, texts: Texts, width: int | None
-) -> dict[str, Embeddings]:
-    parts = _labelled(prepared, texts)
-    train = [texts[row] for row in parts["train"][0]]
+def _words(texts: Texts, width: int | None) -> dict[str, Embeddings]:
+    train, _ = texts["train"]
     return {
-        part: Embeddings(_tfidf(train, [texts[row] for row in rows], width), labels)
-        for part, (rows, labels) in parts.items()
+        part: Embeddings(_tfidf(train, found, width), labels)
+        for part, (found, labels) in texts.items()
     }
-
-
-def _labelled(
-    prepared: Prepared, texts: Texts
-) -> dict[str, tuple[list[int], list[str]]]:
-    """The numbers and labels of the labelled training and test documents."""
-    found = {}
-    for part in ("train", "test"):
-        rows = [row for row in prepared.rows(part).tolist() if row in texts]
-        found[part] = rows, [prepared.corpus.labels[row] for row in rows]
-    return found
 
 
 def _tfidf(train: Sequence[str], texts: Sequence[str], width: int | None) -> Any:

@@ -16,6 +16,7 @@ from docjax.data import graphs
 from docjax.data.documents import full_text
 from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
+from docjax.encoders.from_mean import FromMean
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.explain import figures
@@ -25,6 +26,7 @@ from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
 from docjax.run import baselines, metrics
+from docjax.run.fields import is_run
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.storage import json_file
@@ -126,8 +128,25 @@ def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
         scores["before training"] = evaluations[0][1]
     if evaluations:
         scores["after training"] = evaluations[-1][1]
-        scores |= baselines.baselines(prepared, texts)
+        scores |= _baselines(prepared, texts)
     return scores
+
+
+def _baselines(
+    prepared: Prepared, texts: dict[int, str]
+) -> dict[str, dict[str, float]]:
+    """The scores of what a user has without docjax."""
+    parts, init = {}, prepared.config.init
+    for part in ("train", "test"):
+        rows = [row for row in prepared.rows(part).tolist() if row in texts]
+        labels = [prepared.corpus.labels[row] for row in rows]
+        parts[part] = [texts[row] for row in rows], labels
+    if not all(labels for _, labels in parts.values()):
+        return {}
+    plain = load(init) if init and not is_run(init) else None
+    begins_as_mean = isinstance(prepared.encoder.document, FromMean)
+    path = prepared.run / "baselines.json"
+    return baselines.baselines(path, prepared.tasks, parts, plain, begins_as_mean)
 
 
 def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:

@@ -56,7 +56,8 @@ class Step(NamedTuple):
         places = shape(*vb, SEGMENTS, 2, dtype=jnp.int32)
         labels = shape(DOCUMENTS, dtype=jnp.int32)
         related = shape(DOCUMENTS, DOCUMENTS, dtype=bool)
-        return Batch((), rows, rows, places, graphs, Targets(labels, related))
+        targets = Targets(labels, related, shape(DOCUMENTS, 8))
+        return Batch((), rows, rows, places, graphs, targets)
 
 
 def step(config: dict) -> Step:

@@ -455,7 +455,6 @@ def changed(corpus, path, change):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"label": "one"}, "all 25 train documents have the label 'one'"),
         ({"text": "中文 中文"}, "the vocabulary has 0 words, of 0 that occur"),
         ({"text": "same same same"}, "the vocabulary has 1 words, of 1 that occur"),
     ],
@@ -468,16 +467,22 @@ def test_a_corpus_that_cannot_be_used_is_told(corpus, tmp_path, change, message)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("split", [None, "train"])
-def test_a_corpus_without_test_documents_is_trained_on_and_told(
-    corpus, tmp_path, caplog, split
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"split": "train"}, "there is no labelled test document"),
+        ({"label": "one"}, "documents have the label 'one'"),
+    ],
+)
+def test_a_corpus_whose_labels_are_too_few_is_trained_on_and_told(
+    corpus, tmp_path, caplog, facts, message
 ):
-    change = lambda line: line | {"split": split}
+    change = lambda line: line | facts
     path = changed(corpus, tmp_path / "changed.jsonl", change)
     asked = config(path, tasks=deca.get_config("smoke").tasks)
     with caplog.at_level(logging.WARNING):
         main.run(asked, tmp_path / "run", "train")
-    assert "there is no labelled test document" in caplog.text
+    assert message in caplog.text
     assert docjax.load(tmp_path / "run").encode(["wa wb"]).any()
 
 
