@@ -77,9 +77,7 @@ def clustering(
     known = train.labels
     if all_documents:
         labels = known = train.labels + test.labels
-        both = [train.vectors, test.vectors]
-        sparse = scipy.sparse.issparse(train.vectors)
-        fitted = scored = scipy.sparse.vstack(both) if sparse else np.concatenate(both)
+        fitted = scored = _together(train.vectors, test.vectors)
     check_classes("train and test" if all_documents else "test", labels)
     if clusters is None:
         check_classes("train", known)
@@ -89,6 +87,12 @@ def clustering(
     assigned = assign(fitted, scored, clusters, restarts, seed)
     nmi = normalized_mutual_info_score(labels, assigned)  # arithmetic mean
     return {"nmi": float(nmi), "purity": purity(labels, assigned)}
+
+
+def _together(*parts: Any) -> Any:
+    """The rows of all parts, dense or sparse."""
+    sparse = scipy.sparse.issparse(parts[0])
+    return scipy.sparse.vstack(parts) if sparse else np.concatenate(parts)
 
 
 def assign(

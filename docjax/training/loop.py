@@ -51,8 +51,7 @@ def train(
     """Trains to the last step and returns the last state.
 
     Training continues from the newest good checkpoint if there is one.
-    `evaluate(params, part)` gives the metrics of the tasks. `judge` says at the end
-    whether the run keeps the trained parameters; None: it does.
+    `evaluate(params, part)` gives metrics. `judge(start, trained)` says what to keep.
 
     Raises:
       UserError: for a config that does not fit the data or the devices.
@@ -63,16 +62,17 @@ def train(
     data = iter(trainer.dataset.to_iter_dataset(READ))
     checkpointer = Checkpointer(run / "checkpoints")
     shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    restored = _restore(checkpointer, jax.eval_shape(trainer.begin, shapes), data, mesh)
+    like = jax.eval_shape(trainer.begin, shapes)
+    restored = _restore(checkpointer, like, data, mesh)
     if restored is None:
-        state = trainer.begin(start_params(config, prepared.encoder, run))
+        state = trainer.begin(_start(prepared))
         restored = sharding.replicate(state, mesh), -math.inf
     state, best = restored
     done, steps = int(state.step), trainer.steps
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, judge, best)
     if done == 0:
-        loop.evaluate(0, start_params(config, prepared.encoder, run))
+        loop.evaluate(0, _start(prepared))
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
         batch, rows = next(data)
@@ -227,8 +227,7 @@ class _Loop:
 
     def _judged(self, trained: Any) -> Any:
         """The trained parameters if training helped, else those of the start."""
-        config, encoder = self.prepared.config, self.prepared.encoder
-        start = start_params(config, encoder, self.prepared.run)
+        start = _start(self.prepared)
         judgement = self.judge(start, trained)
         logging.info("%s", judgement.reason)
         facts = {"trained": judgement.trained, "reason": judgement.reason}
@@ -304,6 +303,11 @@ class _Stop:
         if step % STOP_EVERY:
             return False
         return bool(multihost_utils.process_allgather(np.array(self._came)).any())
+
+
+def _start(prepared: Prepared) -> Any:
+    """The parameters before the first step."""
+    return start_params(prepared.config, prepared.encoder, prepared.run)
 
 
 def _rest(state: State) -> dict[str, Any]:
