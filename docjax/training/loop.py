@@ -61,12 +61,10 @@ def train(
     config, run = prepared.config, prepared.run
     data = iter(trainer.dataset.to_iter_dataset(READ))
     checkpointer = Checkpointer(run / "checkpoints")
-    shapes = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    like = jax.eval_shape(trainer.begin, shapes)
-    restored = _restore(checkpointer, like, data, mesh)
+    restored = _restore(checkpointer, _shapes(prepared, trainer), data, mesh)
     if restored is None:
-        state = trainer.begin(_start(prepared))
-        restored = sharding.replicate(state, mesh), -math.inf
+        begun = sharding.replicate(trainer.begin(_start(prepared)), mesh)
+        restored = begun, -math.inf
     state, best = restored
     done, steps = int(state.step), trainer.steps
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
@@ -308,6 +306,12 @@ class _Stop:
 def _start(prepared: Prepared) -> Any:
     """The parameters before the first step."""
     return start_params(prepared.config, prepared.encoder, prepared.run)
+
+
+def _shapes(prepared: Prepared, trainer: Trainer) -> State:
+    """The shapes of the state."""
+    params = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
+    return jax.eval_shape(trainer.begin, params)
 
 
 def _rest(state: State) -> dict[str, Any]:
