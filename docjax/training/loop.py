@@ -63,8 +63,7 @@ def train(
     checkpointer = Checkpointer(run / "checkpoints")
     restored = _restore(checkpointer, _shapes(prepared, trainer), data, mesh)
     if restored is None:
-        begun = sharding.replicate(trainer.begin(_start(prepared)), mesh)
-        restored = begun, -math.inf
+        restored = sharding.replicate(trainer.begin(_start(prepared)), mesh), -math.inf
     state, best = restored
     done, steps = int(state.step), trainer.steps
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
