@@ -154,21 +154,16 @@ def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> st
     path, said = prepared.run / "judgement.json", []
     if path.exists():
         said.append(json_file.read(path)["reason"])
-    others = {name: each for name, each in scores.items() if name != "after training"}
-    after = {k: v for k, v in scores.get("after training", {}).items() if _plain(k)}
-    for name, values in others.items():
-        shared = [metric for metric in after if metric in values]
-        better = [m for m in shared if after[m] > values[m]]
-        if shared:
-            share = f"{len(better)} of {len(shared)} metrics"
-            said.append(f"after training above “{name}” on {share}")
-    text = "; ".join(said)
-    return text and text[0].upper() + text[1:] + "."
-
-
-def _plain(metric: str) -> bool:
-    """Whether more of a metric is better, and not a deviation."""
-    return not metric.endswith("_std")
+    after = scores.get("after training", {})
+    above = []
+    for name, values in scores.items():
+        metrics_of_both = [m for m in after if m in values and not m.endswith("_std")]
+        if name != "after training" and metrics_of_both:
+            better = sum(after[m] > values[m] for m in metrics_of_both)
+            above.append(f"“{name}” on {better} of {len(metrics_of_both)}")
+    if above:
+        said.append(f"after training the scores are above {', '.join(above)} metrics")
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
 
 
 def _scores_of(line: Mapping[str, int | float]) -> dict[str, int | float]:
