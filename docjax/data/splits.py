@@ -55,8 +55,12 @@ def holdout(
 
 def without_test(documents: Iterable[Document]) -> bool:
     """Whether documents have labels, and none of the labelled ones has a split."""
-    found = {document.split for document in documents if document.label is not None}
-    return found == {None}
+    labelled = False
+    for document in documents:
+        if document.label is not None and document.split is not None:
+            return False
+        labelled = labelled or document.label is not None
+    return labelled
 
 
 def with_test(documents: Callable[[], Iterable[Document]]) -> Iterator[Document]:

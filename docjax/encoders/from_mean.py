@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from docjax.encoders.pooling import weighted_mean
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
@@ -102,7 +103,7 @@ class FromMean(nn.Module):
     ) -> Float[Array, "*s d"]:
         """Document vectors; segments of length 0 are ignored."""
         branch = self.branch and self.branch(vectors, lengths, places, graphs)
-        return self._joined(_mean(vectors, lengths), branch)
+        return self._joined(weighted_mean(vectors, lengths), branch)
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
         """Query vectors: a query is a document of one segment."""
@@ -119,7 +120,7 @@ class FromMean(nn.Module):
         """The vector of every view; the branch may join the views of an example."""
         inputs = vectors, lengths, places, graphs, keys
         branch = self.branch and self.branch.views(*inputs)
-        return self._joined(_mean(vectors, lengths), branch)
+        return self._joined(weighted_mean(vectors, lengths), branch)
 
     def nodes(
         self,
@@ -137,10 +138,3 @@ def begun(document: nn.Module, params: Any) -> Any:
         return params
     share = {"share": jnp.full((1,), document.share)}
     return params | {"document": params["document"] | share}
-
-
-def _mean(
-    vectors: Float[Array, "*s p d"], lengths: Int[Array, "*s p"]
-) -> Float[Array, "*s d"]:
-    weights = lengths / jnp.maximum(lengths.sum(-1, keepdims=True), 1)
-    return jnp.einsum("...p,...pd->...d", weights, vectors, precision=EXACT)

@@ -10,6 +10,14 @@ from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
 
 
+def weighted_mean(
+    vectors: Float[Array, "*s p d"], lengths: Int[Array, "*s p"]
+) -> Float[Array, "*s d"]:
+    """The mean of the segment vectors, weighted by their numbers of tokens."""
+    weights = lengths / jnp.maximum(lengths.sum(-1, keepdims=True), 1)
+    return jnp.einsum("...p,...pd->...d", weights, vectors, precision=EXACT)
+
+
 class Mean(EachViewAlone):
     """The mean of the segment vectors, weighted by their numbers of tokens.
 
@@ -28,10 +36,7 @@ class Mean(EachViewAlone):
         graphs: Graphs | None = None,
     ) -> Float[Array, "*s d"]:
         del places, graphs
-        weights = lengths / jnp.maximum(lengths.sum(-1, keepdims=True), 1)
-        return self.query(
-            jnp.einsum("...p,...pd->...d", weights, vectors, precision=EXACT)
-        )
+        return self.query(weighted_mean(vectors, lengths))
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
         """Query vectors: the vector of the query's one segment."""

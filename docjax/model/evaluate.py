@@ -80,7 +80,7 @@ def _with_splits(source: Source) -> Source:
         logging.warning("%d documents have no label: they are not used", unlabelled)
     if set(counts) == {None}:
         logging.warning(splits.NO_SPLIT)
-        return functools.partial(splits.with_test, labelled)
+        return functools.partial(splits.holdout, labelled)
     unused = {name: n for name, n in counts.items() if name not in PARTS}
     if unused:
         logging.warning("documents of these splits are not used: %s", unused)

@@ -32,7 +32,6 @@ def baselines(
     tasks: Mapping[str, Task],
     texts: Texts,
     plain: Any = None,
-    begins_as_mean: bool = False,
 ) -> dict[str, Scores]:
     """The scores of each baseline by name; a baseline that cannot be made is missing.
 
@@ -40,8 +39,6 @@ def baselines(
       path: the file that keeps the scores.
       texts: the labelled texts of the parts "train" and "test".
       plain: the `DocumentModel` of the Hugging Face folder `init`, or None.
-      begins_as_mean: the run's model began as the mean of its segments, so that its
-        scores before training stand for the plain encoder over all words.
     """
     known = json_file.read(path) if path.exists() else {}
     rows: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -50,8 +47,7 @@ def baselines(
         cut = dataclasses.replace(plain, limits=limits)
         name = f"init, cut at {limits.segment_tokens} tokens"
         rows[name] = functools.partial(_encoded, texts, cut)
-        if not begins_as_mean:
-            rows["init, all words"] = functools.partial(_encoded, texts, plain)
+        rows["init, all words"] = functools.partial(_encoded, texts, plain)
     rows["TF-IDF, all words"] = functools.partial(_words, texts, None)
     rows[f"TF-IDF, {WIDTH} dimensions"] = functools.partial(_words, texts, WIDTH)
     for name, parts in rows.items():

@@ -2,9 +2,9 @@
 
 Each of these documents is cut into two halves. From one half a model finds the nearest
 documents of the corpus; the other half, which the model has not read, confirms them or
-not: by the start's own vectors and by TF-IDF. A model that finds better
-confirmed documents has learnt the subjects of the corpus. A model that pulls all
-documents together, or pushes all apart, finds worse ones.
+not: by the start's own vectors and by TF-IDF. A model that finds better confirmed
+documents has learnt the subjects of the corpus. A model that pulls all documents
+together, or pushes all apart, finds worse ones.
 """
 
 import dataclasses
@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from docjax.objectives.distillation import Distillation
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
 from docjax.types import Units
@@ -41,10 +40,7 @@ def judge_of(
     prepared: Prepared, mesh: jax.sharding.Mesh
 ) -> Callable[[Any, Any], Judgement] | None:
     """`judge` for a run that has it; None for a run that keeps its last parameters."""
-    learns = isinstance(prepared.config.objective.build(), Distillation)
-    if prepared.config.select or not learns:
-        return None
-    return functools.partial(judge, prepared, mesh)
+    return functools.partial(judge, prepared, mesh) if prepared.is_judged else None
 
 
 def judge(

@@ -116,19 +116,23 @@ class Prepared:
         """The numbers of the documents that training reads; all if transductive."""
         return corpora.rows_trained_on(self.config, self.corpus)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether a judgement without labels ends the run."""
+        learns = isinstance(self.config.objective.build(), Distillation)
+        return learns and not self.config.select
+
     @functools.cached_property
     def judges(self) -> np.ndarray:
         """The documents that training leaves out to judge whether it helped.
 
-        None if `select` names a metric, if the objective has no teacher, or if there
-        are too few documents.
+        None without a judgement, or with too few documents.
         """
-        rows, config = self.trained_on, self.config
-        learns = isinstance(config.objective.build(), Distillation)
-        if config.select or not learns or len(rows) < LEAST_JUDGED:
+        rows = self.trained_on
+        if not self.is_judged or len(rows) < LEAST_JUDGED:
             return rows[:0]
         count = min(MOST_JUDGES, max(len(rows) // 10, min(100, len(rows) // 4)))
-        generator = np.random.default_rng((config.seed, 3))
+        generator = np.random.default_rng((self.config.seed, 3))
         return np.sort(generator.permutation(rows)[:count])
 
     @property
@@ -273,7 +277,9 @@ def _fit_words(prepared: Prepared) -> None:
     if not isinstance(segment, Transformer) or not segment.words:
         return
     path = prepared.run / "words.npy"
-    if jax.process_index() or path.exists() or (init and is_run(init)):
+    if jax.process_index() or (init and is_run(init)):
+        return
+    if begun(prepared.run) and path.exists():  # else it may be of another config
         return
     rows = prepared.learnt_from
     table = words.fitted(prepared.corpus, segment.vocabulary, rows, segment.words)

@@ -16,7 +16,6 @@ from docjax.data import graphs
 from docjax.data.documents import full_text
 from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
-from docjax.encoders.from_mean import FromMean
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.explain import figures
@@ -144,9 +143,8 @@ def _baselines(
     if not all(labels for _, labels in parts.values()):
         return {}
     plain = load(init) if init and not is_run(init) else None
-    begins_as_mean = isinstance(prepared.encoder.document, FromMean)
     path = prepared.run / "baselines.json"
-    return baselines.baselines(path, prepared.tasks, parts, plain, begins_as_mean)
+    return baselines.baselines(path, prepared.tasks, parts, plain)
 
 
 def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:

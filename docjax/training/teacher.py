@@ -22,13 +22,14 @@ def teacher_vectors(
     rows: Int[np.ndarray, " b"],
     documents: int,
     encode: Callable[[], Float[np.ndarray, "b d"]],
+    made: bool,
 ) -> Float[np.ndarray, "c d"]:
     """A vector for each of `documents` documents; zero for those not in `rows`.
 
     The vectors of `encode`, which are those of `rows`, are smoothed. The first process
-    writes them to `path`, which is then mapped.
+    writes them to `path`, which is then mapped. `made`: this run made `path` before.
     """
-    if not path.exists():
+    if not made:
         logging.info("the start encodes %d documents as the teacher", len(rows))
         found = smoothed(encode(), objective.neighbours, objective.smoothing)
         whole = np.zeros((documents, found.shape[1]), np.float32)

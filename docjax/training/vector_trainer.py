@@ -20,9 +20,10 @@ from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
-from docjax.run.fields import RunConfig
+from docjax.run.fields import RunConfig, begun
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
+from docjax.storage.processes import wait
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
@@ -117,7 +118,9 @@ def _teacher(
         return np.stack(list(model.inference().encode(model.params, documents)))
 
     path, count = prepared.run / "teacher.npy", len(prepared.corpus)
-    return teacher_vectors(path, objective, rows, count, encode)
+    made = begun(prepared.run) and path.exists()
+    wait("teacher begins")  # every process has looked before one of them writes
+    return teacher_vectors(path, objective, rows, count, encode, made)
 
 
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
