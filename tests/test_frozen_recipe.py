@@ -218,3 +218,17 @@ def test_an_init_of_another_pooling_is_one_line(tiny, tmp_path):
     path = written(tmp_path / "corpus.jsonl", THREE)
     with pytest.raises(UserError, match="pooling max is not supported"):
         docjax.train(recipe(path, folder), tmp_path / "run")
+
+
+def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path):
+    found = configs.load("graph_roberta:words")
+    found.source.path = str(corpus(tmp_path / "corpus.jsonl", 240))
+    found.steps = found.checkpoint_every = 20
+    found.tasks = {}
+    docjax.train(found, tmp_path / "run")
+    assert judgement(tmp_path / "run")["trained"]
+    model = load(tmp_path / "run")
+    alike = model.compare("bread butter oven", "flour sugar salt")
+    other = model.compare("bread butter oven", "violin piano opera")
+    assert alike.similarity > other.similarity + 0.5
+    assert alike.segments[0, 0] > other.segments[0, 0] + 0.5

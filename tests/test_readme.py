@@ -27,7 +27,7 @@ def test_the_python_examples_run(run):
     assert found["vectors"].shape == (2, 32)
     assert found["queries"].shape == (1, 32)
     assert found["stats"]["documents"] == 2
-    assert found["attention"].weights.shape[2:] == (2, 2)
+    assert -1 <= found["comparison"].similarity <= 1
     exec(second.replace("runs/demo", str(run)), found)  # noqa: S102
     assert isinstance(found["classifier"], Pipeline)
     texts = list(TEXTS.values())

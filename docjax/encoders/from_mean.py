@@ -40,6 +40,11 @@ class FromMean(nn.Module):
     turn: bool = False
 
     @property
+    def words_alone(self) -> bool:
+        """Whether training leaves nothing of the transformer's vectors."""
+        return self.words > 0 and self.share == 1
+
+    @property
     def sparse(self) -> bool:
         """Whether the branch reads graphs as edges."""
         return self.branch is not None and self.branch.sparse

@@ -131,6 +131,7 @@ def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
         for side, vectors in zip((a, b), segments)
     ]
     documents = np.stack(list(inference.encode(params, whole)))
+    segments = [_with_shares(params, vectors) for vectors in segments]
     return Comparison(
         similarity=float(cosines(documents[:1], documents[1:])[0, 0]),
         sections=cosines(_sections(a, segments[0]), _sections(b, segments[1])),
@@ -138,6 +139,20 @@ def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
         a=a,
         b=b,
     )
+
+
+def _with_shares(
+    params: Any, vectors: Float[np.ndarray, "p d"]
+) -> Float[np.ndarray, "p d"]:
+    """Segment vectors whose words have the share that `FromMean` gives them."""
+    share = params.get("document", {}).get("share")
+    if share is None:
+        return vectors
+    words = params["segment"]["words"]["table"].shape[1]
+    known, of_words = unit(vectors[:, :-words]), unit(vectors[:, -words:])
+    share = np.asarray(share)
+    parts = [known * (1 - share) ** 0.5, of_words * share**0.5]
+    return np.concatenate(parts, axis=1)
 
 
 def check_pairs(sides: Sequence[Side], most: int) -> None:

@@ -253,10 +253,12 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
-    if isinstance(config.encoder.build().document, FromMean) and not config.init:
+    document = config.encoder.build().document
+    if isinstance(document, FromMean) and not (config.init or document.words_alone):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
-            "give a BERT or RoBERTa with --config.init=FOLDER"
+            "give a BERT or RoBERTa with --config.init=FOLDER, or set "
+            "encoder.document.share to 1 for word vectors alone"
         )
     examples.files()
     if config.reads_views:
@@ -281,8 +283,11 @@ def _fit_words(prepared: Prepared) -> None:
         return
     if begun(prepared.run) and path.exists():  # else it may be of another config
         return
-    rows = prepared.learnt_from
-    table = words.fitted(prepared.corpus, segment.vocabulary, rows, segment.words)
+    rows, document = prepared.learnt_from, prepared.encoder.document
+    alone = isinstance(document, FromMean) and document.words_alone
+    power = words.ALONE if alone else words.BESIDE
+    sizes = segment.vocabulary, rows, segment.words
+    table = words.fitted(prepared.corpus, *sizes, power)
     with atomic.partial(path) as partial, partial.open("wb") as stream:
         np.save(stream, table)
 

@@ -19,16 +19,21 @@ from docjax.types import Units
 
 MOST = 100_000  # documents that are read for the table
 LEAST = 2  # documents that a word must occur in
-POWER = 1.5  # of the inverse document frequency
+BESIDE = 1.5  # power of the idf beside a transformer, which knows frequent words
+ALONE = 1.0  # power of the idf of words that stand alone
 
 
 def fitted(
-    corpus: Corpus, vocabulary: int, rows: Int[np.ndarray, " b"], width: int
+    corpus: Corpus,
+    vocabulary: int,
+    rows: Int[np.ndarray, " b"],
+    width: int,
+    power: float = BESIDE,
 ) -> Float[np.ndarray, "w k"]:
     """The word vectors for the documents `rows`, zero for words in fewer than LEAST.
 
-    A document is (1 + ln count) x idf^POWER of its words, scaled to length 1; a word's
-    vector is its row of the `width` right singular vectors, times idf^POWER. Corpora of
+    A document is (1 + ln count) x idf^power of its words, scaled to length 1; a word's
+    vector is its row of the `width` right singular vectors, times idf^power. Corpora of
     more than MOST documents are sampled evenly.
 
     Raises:
@@ -38,7 +43,7 @@ def fitted(
 
     rows = rows[:: -(-len(rows) // MOST)] if len(rows) else rows
     documents = (corpus[row] for row in rows.tolist())
-    matrix, idf = tfidf(documents, vocabulary)
+    matrix, idf = tfidf(documents, vocabulary, power=power)
     room = min(len(rows), int((idf > 0).sum())) - 1
     if room < 1:
         raise UserError(
@@ -59,15 +64,16 @@ def tfidf(
     documents: Iterable[Units],
     vocabulary: int,
     idf: Float[np.ndarray, " w"] | None = None,
+    power: float = BESIDE,
 ) -> tuple[scipy.sparse.csr_matrix, Float[np.ndarray, " w"]]:
-    """TF-IDF of documents, rows of length 1, and the words' idf^POWER.
+    """TF-IDF of documents, rows of length 1, and the words' idf^power.
 
     idf: that of other documents; None: of these, zero for words in fewer than LEAST.
     """
     counts = _counts(documents, vocabulary)
     if idf is None:
         known = np.bincount(counts.indices, minlength=vocabulary)
-        idf = (np.log((1 + counts.shape[0]) / (1 + known)) + 1) ** POWER
+        idf = (np.log((1 + counts.shape[0]) / (1 + known)) + 1) ** power
         idf[known < LEAST] = 0
     counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
     lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(1)).ravel())
