@@ -118,6 +118,11 @@ def _hash(group: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{group}".encode("utf-8", "replace")).digest()
 
 
+def evenly(array: np.ndarray, most: int) -> np.ndarray:
+    """The array, or an even sample of at most `most` of its rows."""
+    return array[:: max(-(-len(array) // most), 1)]
+
+
 def rows(
     splits: Sequence[str | None], name: str | None, with_none: bool = False
 ) -> Int[np.ndarray, " b"]:

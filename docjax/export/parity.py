@@ -62,8 +62,8 @@ def differences(
         expected = model.encode(documents)
         arrays = {"docjax": reloaded.encode(documents) - expected}
         segment = model.encoder.segment
-        places = has_tables(named.node(segment))
-        if family_of(segment).in_transformers and not places:
+        tables = has_tables(named.node(segment))
+        if family_of(segment).in_transformers and not tables:
             arrays["transformers"] = _transformers(folder, model, documents)
         vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)
         arrays["sentence-transformers"] = vectors - expected

@@ -17,6 +17,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
+from docjax.data.splits import evenly
+from docjax.model.compare import unit
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
 from docjax.types import Units
@@ -53,7 +55,7 @@ def judge(
     documents, if there are any, must be readable off the vectors (10 nearest
     neighbours), and not worse than before training by more than a standard error.
     """
-    rows = _sample(prepared.learnt_from)
+    rows = evenly(prepared.learnt_from, MOST)
     if not len(prepared.judges):
         count = len(prepared.trained_on)
         return _kept(f"{count} training documents are too few to tell what helps", {})
@@ -155,13 +157,7 @@ class _Encoder:
             encoded = model.inference().encode(model.params, part)
             for i, vector in zip(chosen.tolist(), encoded, strict=True):
                 found[i] = vector
-        vectors = np.stack(found)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.maximum(lengths, 1e-12)
-
-
-def _sample(rows: Int[np.ndarray, " b"]) -> Int[np.ndarray, " m"]:
-    return rows[:: -(-len(rows) // MOST)] if len(rows) else rows
+        return unit(np.stack(found))
 
 
 def _halves(units: Units) -> tuple[Units, Units]:

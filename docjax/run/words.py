@@ -14,6 +14,7 @@ from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.corpus import Corpus
+from docjax.data.splits import evenly
 from docjax.errors import UserError
 from docjax.types import Units
 
@@ -41,7 +42,7 @@ def fitted(
     """
     from sklearn.decomposition import TruncatedSVD  # loads slowly
 
-    rows = rows[:: -(-len(rows) // MOST)] if len(rows) else rows
+    rows = evenly(rows, MOST)
     documents = (corpus[row] for row in rows.tolist())
     matrix, idf = tfidf(documents, vocabulary, power=power)
     room = min(len(rows), int((idf > 0).sum())) - 1

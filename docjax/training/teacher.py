@@ -8,6 +8,8 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
 
+from docjax.data.splits import evenly
+from docjax.model.compare import unit
 from docjax.objectives.distillation import Distillation
 from docjax.storage import atomic
 from docjax.storage.processes import wait
@@ -49,16 +51,16 @@ def smoothed(
     A document is one of its own neighbours. Among more than MOST documents the
     neighbours come from an even sample.
     """
-    vectors = _unit(vectors)
-    known = vectors[:: -(-len(vectors) // MOST)]
+    vectors = unit(vectors)
+    known = evenly(vectors, MOST)
     count = min(neighbours, len(known))
     found = np.empty_like(vectors)
     for first in range(0, len(vectors), AT_ONCE):
         block = vectors[first : first + AT_ONCE]
         nearest = _nearest(block @ known.T, count)
-        mean = _unit(known[nearest].mean(1))
+        mean = unit(known[nearest].mean(1))
         found[first : first + AT_ONCE] = (1 - smoothing) * block + smoothing * mean
-    return _unit(found)
+    return unit(found)
 
 
 def _nearest(
@@ -68,8 +70,3 @@ def _nearest(
     if count == similarities.shape[1]:
         return np.tile(np.arange(count), (len(similarities), 1))
     return np.argpartition(-similarities, count, axis=1)[:, :count]
-
-
-def _unit(vectors: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "b d"]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)
