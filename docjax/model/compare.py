@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from flax.traverse_util import flatten_dict
 from jaxtyping import Float
 
 from docjax.data.documents import full_text
@@ -51,7 +52,8 @@ class Comparison:
 
     similarity: the cosine of the documents' vectors from `encode`. sections: cosines of
     the sections, each the mean of its segments' vectors weighted by tokens. segments:
-    cosines of the segments' vectors. Rows belong to `a` and columns to `b`.
+    cosines of the segments' vectors. Word vectors of a segment have the share that they
+    have in the document. Rows belong to `a` and columns to `b`.
     """
 
     similarity: float
@@ -148,7 +150,10 @@ def _with_shares(
     share = params.get("document", {}).get("share")
     if share is None:
         return vectors
-    words = params["segment"]["words"]["table"].shape[1]
+    tables = flatten_dict(params["segment"], sep="/").items()  # with towers, of each
+    words = next(
+        table.shape[1] for path, table in tables if path.endswith("words/table")
+    )
     known, of_words = unit(vectors[:, :-words]), unit(vectors[:, -words:])
     share = np.asarray(share)
     parts = [known * (1 - share) ** 0.5, of_words * share**0.5]
