@@ -27,7 +27,12 @@ def test_the_python_examples_run(run):
     assert found["vectors"].shape == (2, 32)
     assert found["queries"].shape == (1, 32)
     assert found["stats"]["documents"] == 2
-    assert -1 <= found["comparison"].similarity <= 1
+    comparison = found["comparison"]
+    assert comparison.segments.shape == (1, 1) and comparison.similarity != 0
+    assert [side.segments[0].text for side in (comparison.a, comparison.b)] == [
+        "A long text ...",
+        "Another long text ...",
+    ]
     exec(second.replace("runs/demo", str(run)), found)  # noqa: S102
     assert isinstance(found["classifier"], Pipeline)
     texts = list(TEXTS.values())
