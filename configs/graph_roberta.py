@@ -14,11 +14,12 @@ Variants for your own corpus, without a setting to choose:
   python -m docjax.main --config=configs/graph_roberta.py:frozen \
       --config.source.path=mine.jsonl --config.init=FOLDER
 
-`frozen`: reads each passage once with the encoder in FOLDER, any BERT or RoBERTa such
-as a sentence encoder. The vector begins as the mean of the passages' vectors; training
-adds word vectors of the corpus and keeps similar documents together. A judgement
-without labels decides whether the run keeps what it trained (docs/does-it-pay.md).
-`tune`: the same, and trains all weights of the encoder (not measured yet).
+`frozen`: reads the whole text once with the encoder in FOLDER, any BERT or RoBERTa such
+as a sentence encoder, in pieces of at most its length. The vector begins as the mean of
+the pieces' vectors, as FOLDER alone gives it; training adds word vectors of the corpus
+and keeps similar documents together. A judgement without labels decides whether the run
+keeps what it trained (docs/does-it-pay.md).
+`tune`: the same with passages, and trains all weights of the encoder.
 `words`: the same without FOLDER, in a minute: word vectors of the corpus replace a
 small untrained encoder.
 
@@ -142,6 +143,7 @@ def frozen(config: ConfigDict) -> None:
         turn=True,
     )
     config.graph = None
+    config.units = dict(fn="docjax.data.units.Whole")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.objective = dict(
         fn="docjax.objectives.distillation.Distillation",
@@ -150,7 +152,11 @@ def frozen(config: ConfigDict) -> None:
         smoothing=0.3,
     )
     config.optimizer.learning_rate = 1e-3
-    config.limits.update(training_units=None, inference_segments=None)
+    config.limits.update(
+        segment_tokens=512,  # or what `init` can read
+        training_units=None,
+        inference_segments=None,
+    )
     config.batch = None  # follows the corpus
     config.microbatch = 32
     config.epochs = None
@@ -177,7 +183,6 @@ def words(config: ConfigDict) -> None:
     config.tokenizer.train = dict(
         fn="docjax.data.word_tokenizer.train_words", least_count=2, stop_words=False
     )
-    config.units = dict(fn="docjax.data.units.Whole")
     config.limits.update(segment_tokens=1024, query_tokens=1024)
     config.encoder.segment.update(
         sizes | dict(vocabulary=0, positions=1026, layers=1, width=64, words=256)

@@ -169,7 +169,7 @@ def _run(
     prepared = frozen.with_vectors(prepared)
     # Imported here because scikit-learn loads slowly: a mistake in a flag is reported
     # at once.
-    from docjax.run.scoring import Scoring
+    from docjax.run.scoring import Scoring, plain_data
 
     if mode == "train":
         mesh = sharding.mesh()
@@ -191,7 +191,8 @@ def _run(
 
         if mode == "export":
             export.export_run(workdir)
-        page = run_report.write(prepared, local.data, after, made_with)
+        plain = plain_data(prepared, local.mesh)
+        page = run_report.write(prepared, local.data, plain, after, made_with)
         logging.info("report: %s", page)
     wait("report")
     return metrics

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import jax
 import numpy as np
-from flax.traverse_util import flatten_dict
 from jaxtyping import Float
 
 from docjax.data.documents import full_text
@@ -20,6 +20,7 @@ from docjax.types import Document, Passage, Section, Segments
 
 PASSAGES = 20  # the least passages of a text, if it has as many sentences
 WORDS = 100  # the most words of a passage
+TABLE = "words/table"  # the end of the path of word vectors in the parameters
 PAIRS = 1 << 26  # the most pairs of segments to compare; memory grows with them
 
 
@@ -150,9 +151,11 @@ def _with_shares(
     share = params.get("document", {}).get("share")
     if share is None:
         return vectors
-    tables = flatten_dict(params["segment"], sep="/").items()  # with towers, of each
+    tables = jax.tree_util.tree_leaves_with_path(params["segment"])  # of every tower
     words = next(
-        table.shape[1] for path, table in tables if path.endswith("words/table")
+        table.shape[1]
+        for path, table in tables
+        if jax.tree_util.keystr(path, simple=True, separator="/").endswith(TABLE)
     )
     known, of_words = unit(vectors[:, :-words]), unit(vectors[:, -words:])
     share = np.asarray(share)

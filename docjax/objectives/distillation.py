@@ -2,7 +2,7 @@
 
 InfoNCE calls all other documents of the batch negatives, also those on the same subject,
 and pushes them apart. Here every pair has a soft target, which comes from the vectors
-before training (`docjax/training/teacher.py`), so that subjects stay together.
+before training (`docjax/run/teacher.py`), so that subjects stay together.
 """
 
 import dataclasses

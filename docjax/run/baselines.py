@@ -4,7 +4,6 @@ The plain encoder `init` over all words and cut at its limit, and TF-IDF, whole 
 reduced. RUN/baselines.json keeps the scores, so that a report is written again at once.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from docjax.errors import UserError
 from docjax.storage import json_file
 from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
-from docjax.types import Embeddings, Task
+from docjax.types import Embeddings, Task, TaskData
 
 WIDTH = 256  # numbers in a reduced TF-IDF vector
 Scores = dict[str, float]
@@ -31,28 +30,24 @@ def baselines(
     path: Path,
     tasks: Mapping[str, Task],
     texts: Texts,
-    plain: Any = None,
+    plain: Mapping[str, Callable[[], TaskData]],
 ) -> dict[str, Scores]:
     """The scores of each baseline by name; a baseline that cannot be made is missing.
 
     Args:
       path: the file that keeps the scores.
       texts: the labelled texts of the parts "train" and "test".
-      plain: the `DocumentModel` of the Hugging Face folder `init`, or None.
+      plain: the documents with the vectors of the encoder `init` alone, by the name of
+        the baseline (`scoring.plain_data`).
     """
     known = json_file.read(path) if path.exists() else {}
-    rows: dict[str, Callable[[], dict[str, Any]]] = {}
-    if plain is not None:
-        limits = plain.limits._replace(inference_segments=1)
-        cut = dataclasses.replace(plain, limits=limits)
-        name = f"init, cut at {limits.segment_tokens} tokens"
-        rows[name] = functools.partial(_encoded, texts, cut)
-        rows["init, all words"] = functools.partial(_encoded, texts, plain)
-    rows["TF-IDF, all words"] = functools.partial(_words, texts, None)
-    rows[f"TF-IDF, {WIDTH} dimensions"] = functools.partial(_words, texts, WIDTH)
-    for name, parts in rows.items():
+    rows = {f"init, {name}": data for name, data in plain.items()}
+    if all(labels for _, labels in texts.values()):
+        for width, name in ((None, "all words"), (WIDTH, f"{WIDTH} dimensions")):
+            rows[f"TF-IDF, {name}"] = functools.partial(_words, texts, width)
+    for name, data in rows.items():
         if name not in known:
-            known[name] = _scores(tasks, name, parts)
+            known[name] = _scores(tasks, name, data)
     json_file.write(path, known)
     return {name: known[name] for name in rows if known[name]}
 
@@ -67,12 +62,12 @@ def reduced(train: Sequence[str], texts: Sequence[str]) -> np.ndarray:
 
 
 def _scores(
-    tasks: Mapping[str, Task], name: str, parts: Callable[[], dict[str, Any]]
+    tasks: Mapping[str, Task], name: str, read: Callable[[], TaskData]
 ) -> Scores:
-    """The scores of the tasks that can be run on labels and vectors alone."""
+    """The scores of the tasks that the data are enough for."""
     scores: Scores = {}
     try:
-        data = LabelledVectors(parts())
+        data = read()
     except UserError as error:
         logging.info("report: %s: %s", name, error)
         return scores
@@ -85,19 +80,13 @@ def _scores(
     return scores
 
 
-def _encoded(texts: Texts, model: Any) -> dict[str, Embeddings]:
-    return {
-        part: Embeddings(model.encode(found), labels)
-        for part, (found, labels) in texts.items()
-    }
-
-
-def _words(texts: Texts, width: int | None) -> dict[str, Embeddings]:
+def _words(texts: Texts, width: int | None) -> LabelledVectors:
     train, _ = texts["train"]
-    return {
+    parts = {
         part: Embeddings(_tfidf(train, found, width), labels)
         for part, (found, labels) in texts.items()
     }
+    return LabelledVectors(parts)
 
 
 def _tfidf(train: Sequence[str], texts: Sequence[str], width: int | None) -> Any:

@@ -18,12 +18,15 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
 from docjax.data.splits import evenly
+from docjax.encoders.shapes import segment_is_frozen
 from docjax.model.compare import unit
+from docjax.model.inference import windows
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
-from docjax.types import Units
+from docjax.types import Segments, Units
 
 NEAREST = 10  # documents that a half finds
+MANY = 4  # units of a document whose halves are every other unit
 MOST = 5_000  # documents of the corpus among which it searches
 DEVIATIONS = 1.96  # of a 95 % interval
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
@@ -86,12 +89,18 @@ def _confirmed(
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """For each model how well the other halves confirm what it finds, a number for each
     document left out; and its unit vectors of the documents `rows`."""
-    pairs = [_halves(prepared.corpus[row]) for row in prepared.judges.tolist()]
+    room = prepared.tokenizer.frame(prepared.config.limits.segment_tokens).room
+    judges = [prepared.corpus[row] for row in prepared.judges.tolist()]
+    pairs = [_halves(units, room) for units in judges]
     halves = [pair[side] for side in (0, 1) for pair in pairs]
     whole = [prepared.corpus[row] for row in rows.tolist()]
-    encode = _Encoder(prepared, mesh)
-    known = {name: encode(params, whole) for name, params in models.items()}
-    found = {name: encode(models[name], halves) @ known[name].T for name in models}
+    read = functools.partial(_read, prepared, mesh, models["start"])
+    vectors = functools.partial(_unit_vectors, prepared, mesh)
+    read_whole, read_halves = read(whole), read(halves)
+    known = {name: vectors(params, read_whole) for name, params in models.items()}
+    found = {
+        name: vectors(models[name], read_halves) @ known[name].T for name in models
+    }
     confirmed = _by_deviation(found["start"])
     confirmed += _by_deviation(_word_similarities(prepared, halves, whole))
     confirmed = np.roll(confirmed, len(pairs), axis=0)  # by the other half
@@ -137,43 +146,59 @@ def _kept(reason: str, metrics: dict[str, float]) -> Judgement:
     return Judgement(False, f"the run keeps its start: {reason}", metrics)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Encoder:
-    """Unit vectors of documents, whose units may carry vectors."""
+def _read(
+    prepared: Prepared, mesh: jax.sharding.Mesh, start: Any, documents: Sequence[Units]
+) -> list[Segments]:
+    """The segments of documents, with their vectors if training never changes them."""
+    cut = list(map(prepared.segments, documents))
+    if not segment_is_frozen(prepared.encoder):
+        return cut
+    inference = prepared.model(start, mesh).inference()
+    new = [segments for segments in cut if segments.vectors is None]
+    vectors = iter(
+        vector
+        for window in windows(new)
+        for vector in inference.segments(start, window)
+    )
+    return [
+        dataclasses.replace(segments, vectors=next(vectors))
+        if segments.vectors is None
+        else segments
+        for segments in cut
+    ]
 
-    prepared: Prepared
-    mesh: jax.sharding.Mesh
 
-    def __call__(
-        self, params: Any, documents: Sequence[Units]
-    ) -> Float[np.ndarray, "b d"]:
-        model = self.prepared.model(params, self.mesh)
-        cut = list(map(self.prepared.segments, documents))
-        # Documents with and without vectors do not go into one call.
-        ready = np.array([one.vectors is not None for one in cut])
-        found: list[Any] = [None] * len(cut)
-        for chosen in (np.flatnonzero(ready), np.flatnonzero(~ready)):
-            part = [cut[i] for i in chosen.tolist()]
-            encoded = model.inference().encode(model.params, part)
-            for i, vector in zip(chosen.tolist(), encoded, strict=True):
-                found[i] = vector
-        return unit(np.stack(found))
+def _unit_vectors(
+    prepared: Prepared,
+    mesh: jax.sharding.Mesh,
+    params: Any,
+    documents: Sequence[Segments],
+) -> Float[np.ndarray, "b d"]:
+    inference = prepared.model(params, mesh).inference()
+    return unit(np.stack(list(inference.encode(params, documents))))
 
 
-def _halves(units: Units) -> tuple[Units, Units]:
-    """Every other unit, and the rest; a single unit is cut in the middle."""
+def _halves(units: Units, room: int) -> tuple[Units, Units]:
+    """Every other unit, and the rest; fewer than MANY units are cut in the middle.
+
+    room: tokens of a segment, so that no half has a unit that does not fit.
+    """
     numbers = np.arange(len(units))
-    if len(units) > 1:
+    if len(units) >= MANY:
         return units.take(numbers[::2]), units.take(numbers[1::2])
     middle = len(units.tokens) // 2
     halves = units.tokens[:middle], units.tokens[middle:]
-    first, second = (
-        dataclasses.replace(
-            units, tokens=part, offsets=np.array([0, len(part)]), vectors=None
-        )
-        for part in halves
-    )
+    first, second = (Units(part, *_pieces(len(part), room)) for part in halves)
     return first, second
+
+
+def _pieces(
+    tokens: int, room: int
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " u"], Int[np.ndarray, "e 2"]]:
+    """Offsets, sections and edges of consecutive units of at most `room` tokens."""
+    starts = np.arange(0, max(tokens, 1), room)
+    sections = np.zeros(len(starts), np.int32)
+    return np.append(starts, tokens), sections, np.zeros((0, 2), np.int32)
 
 
 def _word_similarities(

@@ -25,7 +25,6 @@ from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
 from docjax.run import baselines, metrics
-from docjax.run.fields import is_run
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.storage import json_file
@@ -45,11 +44,18 @@ WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 NODES = 30  # segments of the document whose attention is shown
 
 
-def write(prepared: Prepared, data: Data, params: Any, made_with: str) -> Path:
+def write(
+    prepared: Prepared,
+    data: Data,
+    plain: Mapping[str, Callable[[], TaskData]],
+    params: Any,
+    made_with: str,
+) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
     Args:
       data: encodes the run's documents with some parameters.
+      plain: the documents with the vectors of `init` alone (`scoring.plain_data`).
       made_with: the command that made the run; the page shows this command.
     """
     figures_dir = prepared.run / "figures"
@@ -57,7 +63,7 @@ def write(prepared: Prepared, data: Data, params: Any, made_with: str) -> Path:
     lines = metrics.read(prepared.run)
     sample = _sample(prepared)
     texts, shown = _texts(prepared, sample)
-    scores = _scores(prepared, lines, texts)
+    scores = _scores(prepared, lines, texts, plain)
     return report.write(
         prepared.run,
         report.Report(
@@ -118,7 +124,7 @@ def _texts(
     return texts, shown
 
 
-def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
+def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and of what a user has without it."""
     evaluations = [(line["step"], _scores_of(line)) for line in lines]
     evaluations = [(step, values) for step, values in evaluations if values]
@@ -127,22 +133,21 @@ def _scores(prepared: Prepared, lines, texts) -> dict[str, dict[str, float]]:
         scores["before training"] = evaluations[0][1]
     if evaluations:
         scores["after training"] = evaluations[-1][1]
-        scores |= _baselines(prepared, texts)
+        scores |= _baselines(prepared, texts, plain)
     return scores
 
 
 def _baselines(
-    prepared: Prepared, texts: dict[int, str]
+    prepared: Prepared,
+    texts: dict[int, str],
+    plain: Mapping[str, Callable[[], TaskData]],
 ) -> dict[str, dict[str, float]]:
     """The scores of what a user has without docjax."""
-    parts, init = {}, prepared.config.init
+    parts = {}
     for part in ("train", "test"):
         rows = [row for row in prepared.rows(part).tolist() if row in texts]
         labels = [prepared.corpus.labels[row] for row in rows]
         parts[part] = [texts[row] for row in rows], labels
-    if not all(labels for _, labels in parts.values()):
-        return {}
-    plain = load(init) if init and not is_run(init) else None
     path = prepared.run / "baselines.json"
     return baselines.baselines(path, prepared.tasks, parts, plain)
 

@@ -1,8 +1,11 @@
-"""Runs the tasks that a config names on the documents of its run."""
+"""Runs the tasks that a config names on the documents of its run.
+
+`plain_data` has the same documents with the vectors of the encoder `init` alone.
+"""
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -10,11 +13,20 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float
 
+from docjax.data.units import Whole
+from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.pooling import Mean
+from docjax.encoders.transformer import Transformer
+from docjax.huggingface import weights
+from docjax.model.document_model import DocumentModel
+from docjax.model.load import load
 from docjax.model.task_data import FileData
+from docjax.run.fields import is_run
+from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
-from docjax.types import Document, Segments, Task
+from docjax.types import Document, Segments, Task, TaskData
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,11 +76,8 @@ class Scoring:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RunData(FileData):
-    """The documents of a run, in the parts that `config.splits` names.
-
-    Their tokens come from the run's corpus.
-    """
+class RunTexts(FileData):
+    """The documents of a run, in the parts that `config.splits` names."""
 
     prepared: Prepared = dataclasses.field(kw_only=True)
 
@@ -88,6 +97,11 @@ class RunData(FileData):
             for part in ("train", "validation", "test")
         }
 
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunData(RunTexts):
+    """The documents of a run; their tokens come from the run's corpus."""
+
     def missing(self, ids: Iterable[str]) -> list[str]:
         return sorted(set(ids).difference(self.prepared.corpus.ids))
 
@@ -103,3 +117,61 @@ class RunData(FileData):
 
     def _document(self, row: int) -> Segments:
         return self.prepared.segments(self.prepared.corpus[row])
+
+
+def plain_data(
+    prepared: Prepared, mesh: jax.sharding.Mesh
+) -> dict[str, Callable[[], TaskData]]:
+    """The vectors that a user has of `init` alone: of all words, and cut at its limit.
+
+    None unless `init` is a Hugging Face model.
+
+    A run that has read the documents as `init` alone reads them has the vectors
+    already. Otherwise `init` reads the documents here.
+    """
+    init = prepared.config.init
+    if not init or is_run(init):
+        return {}
+    segment, units = prepared.encoder.segment, prepared.config.units.build()
+    if (
+        prepared.corpus.vectors
+        and isinstance(segment, Transformer)
+        and units == Whole()
+    ):
+        limit = prepared.config.limits.segment_tokens
+        read = functools.partial(_of_run, prepared, mesh)
+    else:
+        plain = load(init)
+        limit = plain.limits.segment_tokens
+        read = functools.partial(_of_texts, prepared, plain)
+    return {
+        f"cut at {limit} tokens": functools.partial(read, 1),
+        "all words": functools.partial(read, None),
+    }
+
+
+def _of_run(prepared: Prepared, mesh: jax.sharding.Mesh, most: int | None) -> RunData:
+    """The mean of the first `most` segment vectors of the run's corpus."""
+    config, corpus = prepared.config, prepared.corpus
+    limits = dataclasses.replace(config.limits, inference_segments=most)
+    facts = weights.describe(config.init)
+    params = start_params(config, prepared.encoder, prepared.run)["segment"]
+    alone = dataclasses.replace(
+        prepared,
+        config=dataclasses.replace(config, limits=limits),
+        corpus=corpus.with_vectors(corpus.vectors[0]),
+        encoder=DocumentEncoder(
+            prepared.encoder.segment.clone(words=0), Mean(facts.normalize)
+        ),
+        graph=None,
+    )
+    params = {name: part for name, part in params.items() if name != "words"}
+    model = alone.model({"segment": params}, mesh)
+    return RunData(model, prepared.documents, prepared=alone)
+
+
+def _of_texts(prepared: Prepared, plain: DocumentModel, most: int | None) -> RunTexts:
+    """The vectors of the first `most` segments that `plain` reads of each document."""
+    limits = plain.limits._replace(inference_segments=most)
+    model = dataclasses.replace(plain, limits=limits)
+    return RunTexts(model, prepared.documents, prepared=prepared)

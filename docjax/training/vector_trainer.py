@@ -23,11 +23,11 @@ from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig, begun
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
+from docjax.run.teacher import teacher_vectors
 from docjax.storage.processes import wait
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
-from docjax.training.teacher import teacher_vectors
 from docjax.types import DOCUMENT, QUERY, Batch, ObjectiveWithMemory, State
 
 MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
