@@ -62,7 +62,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 path="corpus.jsonl",
                 max_bad_fraction=0.0,
             ),
-            holdout=placeholder(dict),
+            holdout=placeholder(object),
             splits=dict(train="train", validation=placeholder(str), test="test"),
             transductive=True,
             tokenizer=dict(

@@ -45,7 +45,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 path="corpus.jsonl",
                 max_bad_fraction=0.0,
             ),
-            holdout=placeholder(dict),
+            holdout=placeholder(object),
             splits=dict(train="train", validation=placeholder(str), test="test"),
             transductive=False,
             tokenizer=dict(
@@ -138,7 +138,7 @@ def frozen(config: ConfigDict) -> None:
         fn="docjax.encoders.from_mean.FromMean",
         branch=None,
         words=256,
-        share=0.3,
+        share=None,  # the halves of the documents choose
         normalize=None,
         turn=True,
     )

@@ -173,6 +173,7 @@ def _run(
 
     if mode == "train":
         mesh = sharding.mesh()
+        prepared = judgement.with_share(prepared, mesh)
         judge = judgement.judge_of(prepared, mesh)
         scoring = Scoring(prepared, mesh)
         loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, judge)

@@ -1,5 +1,6 @@
 """The recipe `graph_roberta:frozen`: what it learns, and when it keeps its start."""
 
+import dataclasses
 import json
 import random
 import shutil
@@ -7,12 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 import docjax
 from docjax import config as configs
 from docjax.errors import UserError
 from docjax.export.write import export
+from docjax.model import inference
+from docjax.model.inference import local_mesh
 from docjax.model.load import load
+from docjax.run import frozen
+from docjax.run.parameters import trained_params
+from docjax.run.prepare import prepare
+from docjax.run.scoring import Scoring, plain_data
+from docjax.types import Section
 
 TOPICS = {
     "space": "orbit rocket moon planet telescope launch engine crew gravity star",
@@ -27,7 +36,7 @@ COMMON = (
 
 
 def corpus(path: Path, documents: int, kind: str = "topics") -> Path:
-    """Documents of two passages, each about one of TOPICS.
+    """Documents of 180 words, each about one of TOPICS and with six words of its own.
 
     kind: "shuffled" deals the words of all documents out again; "random labels" gives
     each document any label; "no labels" gives none.
@@ -36,11 +45,10 @@ def corpus(path: Path, documents: int, kind: str = "topics") -> Path:
     texts, labels = [], []
     for number in range(documents):
         label = list(TOPICS)[number % len(TOPICS)]
-        known = TOPICS[label].split()
+        known, own = TOPICS[label].split(), generator.sample(COMMON, 6)
         labels.append(label)
-        texts.append(
-            [generator.choice(COMMON if i % 12 else known) for i in range(180)]
-        )
+        kinds = [known, *[own] * 3, *[COMMON] * 8]
+        texts.append([generator.choice(kinds[i % 12]) for i in range(180)])
     if kind == "shuffled":
         words = [word for text in texts for word in text]
         generator.shuffle(words)
@@ -64,6 +72,10 @@ def recipe(path: Path, init: Path, steps: int = 20):
     return found
 
 
+def config_of(run: Path):
+    return ConfigDict(json.loads((run / "config.json").read_text()))
+
+
 def judgement(run: Path) -> dict:
     return json.loads((run / "judgement.json").read_text())
 
@@ -82,7 +94,8 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
         [line[f"eval/{name}"] for line in lines if f"eval/{name}" in line]
         for name in ("clustering/nmi", "few_shot/accuracy")
     )
-    assert judgement(trained)["trained"], judgement(trained)["reason"]
+    said = judgement(trained)
+    assert said["keeps"] == "trained", said["reason"]
     assert nmi[-1] > nmi[0] + 0.2
     assert shots[-1] > shots[0]
     page = (trained / "report/index.html").read_text("utf-8")
@@ -100,6 +113,45 @@ def test_the_facts_of_init_are_in_the_config(trained, tiny):
     assert node["encoder"]["document"]["normalize"] is False
     assert node["batch"] == 64  # for 144 documents
     assert node["limits"]["segment_tokens"] <= known["max_position_embeddings"]
+
+
+def test_the_report_compares_with_the_vectors_of_the_plain_folder(trained, tiny):
+    """They come from what the run has read, and are those of the folder."""
+    mesh = local_mesh()
+    prepared = frozen.with_vectors(prepare(config_of(trained), trained))
+    plain, documents = load(tiny), list(prepared.documents())[:5]
+    limits = plain.limits._replace(inference_segments=1)
+    models = dataclasses.replace(plain, limits=limits), plain
+    data = plain_data(prepared, mesh)
+    assert list(data) == [f"cut at {plain.limits.segment_tokens} tokens", "all words"]
+    for read, model in zip(data.values(), models, strict=True):
+        found = read().vectors([document.id for document in documents])
+        np.testing.assert_allclose(found, model.encode(documents), atol=1e-5)
+
+
+def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
+    prepared = frozen.with_vectors(prepare(config_of(trained), trained))
+    data = Scoring(prepared, local_mesh()).data(
+        trained_params(trained, prepared.encoder)
+    )
+    documents = list(prepared.documents())[:4]
+    changed = dataclasses.replace(documents[0], sections=(Section("", "bread"),))
+    expected = dict(data.model.encode_once([*documents, changed], {}))
+    counts = []
+    read = inference.Inference._read
+    monkeypatch.setattr(
+        inference.Inference,
+        "_read",
+        lambda self, params, new, kind: (
+            counts.append(len(new)) or read(self, params, new, kind)
+        ),
+    )
+    found = list(data.encode([*documents, changed]))
+    assert counts == [1]
+    assert [name for name, _ in found] == [d.id for d in (*documents, changed)]
+    vectors = dict(data.encode(documents)) | dict(data.encode([changed]))
+    for name, vector in vectors.items():
+        np.testing.assert_allclose(vector, expected[name], atol=1e-5)
 
 
 def test_the_same_command_leaves_a_finished_run_as_it_is(trained, tiny):
@@ -134,7 +186,7 @@ def test_a_run_that_cannot_help_keeps_its_start(
         found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
     model = docjax.train(found, tmp_path / "run")
     said = judgement(tmp_path / "run")
-    assert not said["trained"]
+    assert said["keeps"] == "start"
     assert (
         said["reason"].startswith("the run keeps its start")
         and reason in (said["reason"])
@@ -150,7 +202,7 @@ def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path):
     path = corpus(tmp_path / "corpus.jsonl", 120, "no labels")
     found = recipe(path, tiny)
     docjax.train(found, tmp_path / "run")
-    assert judgement(tmp_path / "run")["trained"]
+    assert judgement(tmp_path / "run")["keeps"] == "trained"
 
 
 def test_init_is_asked_for(tmp_path):
@@ -189,7 +241,7 @@ def test_odd_corpora_run_through_and_say_what_they_could_not_do(
     path = written(tmp_path / "corpus.jsonl", texts, labels)
     docjax.train(recipe(path, tiny, steps=2), tmp_path / "run")
     said = judgement(tmp_path / "run")
-    assert not said["trained"] and reason in said["reason"]
+    assert said["keeps"] == "start" and reason in said["reason"]
     assert (tmp_path / "run/report/index.html").exists()
 
 
@@ -226,7 +278,7 @@ def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path):
     found.steps = found.checkpoint_every = 20
     found.tasks = {}
     docjax.train(found, tmp_path / "run")
-    assert judgement(tmp_path / "run")["trained"]
+    assert judgement(tmp_path / "run")["keeps"] == "trained"
     model = load(tmp_path / "run")
     alike = model.compare("bread butter oven", "bread butter flour")
     other = model.compare("bread butter oven", "violin piano opera")

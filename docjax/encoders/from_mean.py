@@ -17,6 +17,8 @@ from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
 
+SHARE = 0.2  # of the words, if a run cannot choose it
+
 
 class FromMean(nn.Module):
     """The mean of the segment vectors weighted by tokens, turned, plus a branch.
@@ -27,6 +29,7 @@ class FromMean(nn.Module):
       the transformer's vectors and the mean of the word vectors are then scaled to
       length 1 each, and the words get a share of the squared length: a parameter that
       begins at 0, that training sets to `share`, and that has no gradient.
+    share: None: a run chooses it (`docjax/run/judgement.py`).
     normalize: scales the mean to length 1; None: as `init` asks, and not from scratch.
     turn: multiplies the mean by a square matrix, which training changes. It begins as a
       rotation, which leaves all cosines as they are and spreads the word vectors over
@@ -35,7 +38,7 @@ class FromMean(nn.Module):
 
     branch: nn.Module | None = None
     words: int = 0
-    share: float = 0.3
+    share: float | None = None
     normalize: bool | None = None
     turn: bool = False
 
@@ -60,7 +63,7 @@ class FromMean(nn.Module):
         return self.branch is not None and self.branch.joins_views
 
     def setup(self) -> None:
-        if not 0 <= self.share <= 1:
+        if self.share is not None and not 0 <= self.share <= 1:
             raise UserError(
                 f"encoder.document.share {self.share} is not between 0 and 1"
             )
@@ -138,8 +141,12 @@ class FromMean(nn.Module):
 
 
 def begun(document: nn.Module, params: Any) -> Any:
-    """The parameters with which training begins: the words have their share."""
+    """The parameters with which training begins: the words have their share.
+
+    SHARE if nobody has chosen it.
+    """
     if not isinstance(document, FromMean) or not document.words:
         return params
-    share = {"share": jnp.full((1,), document.share)}
+    chosen = SHARE if document.share is None else document.share
+    share = {"share": jnp.full((1,), chosen)}
     return params | {"document": params["document"] | share}

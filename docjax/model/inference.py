@@ -74,9 +74,20 @@ class Inference:
     def segments(
         self, params: Any, documents: Sequence[Segments], kind: str = DOCUMENT
     ) -> list[Float[np.ndarray, "p d"]]:
-        """The vectors of the segments of each document or query."""
-        if documents and all(each.vectors is not None for each in documents):
-            return [each.vectors for each in documents]
+        """The vectors of the segments of each document or query.
+
+        Documents that carry vectors are not read again.
+        """
+        new = [each for each in documents if each.vectors is None]
+        vectors = iter(self._read(params, new, kind) if new else ())
+        return [
+            next(vectors) if each.vectors is None else each.vectors
+            for each in documents
+        ]
+
+    def _read(
+        self, params: Any, documents: Sequence[Segments], kind: str
+    ) -> list[Float[np.ndarray, "p d"]]:
         micro, rows = microbatches(documents, self._height, self.widths)
         # Sent to all devices once: otherwise every call sends the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))

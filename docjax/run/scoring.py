@@ -18,7 +18,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import weights
-from docjax.model.document_model import DocumentModel
+from docjax.model.document_model import COUNTS, DocumentModel
 from docjax.model.load import load
 from docjax.model.task_data import FileData
 from docjax.run.fields import is_run
@@ -110,6 +110,38 @@ class RunData(RunTexts):
         documents = (self._document(self._rows[name]) for name in known)
         vectors = self.model.inference().encode(self.model.params, documents)
         return zip(known, vectors, strict=True)
+
+    def encode(
+        self, documents: Iterable[Document]
+    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        """The id and the vector of each document.
+
+        The segments of a document that is in the corpus too may have vectors already.
+        """
+        ids: list[str] = []
+
+        def with_ids_kept() -> Iterator[Document]:
+            for document in documents:
+                ids.append(document.id)
+                yield document
+
+        counts = dict.fromkeys(COUNTS, 0)
+        read = self.model.read(with_ids_kept(), counts)
+        known = (self._known(ids[n], segments) for n, segments in enumerate(read))
+        vectors = self.model.inference().encode(self.model.params, known)
+        for number, vector in enumerate(vectors):
+            yield ids[number], vector
+        self.model.warn(counts)
+
+    def _known(self, name: str, segments: Segments) -> Segments:
+        """The corpus's segments of the document `name`, if they are the same."""
+        if name not in self._rows:
+            return segments
+        known = self._document(self._rows[name])
+        same = np.array_equal(known.offsets, segments.offsets) and np.array_equal(
+            known.tokens, segments.tokens
+        )
+        return known if same else segments
 
     @functools.cached_property
     def _rows(self) -> dict[str, int]:

@@ -223,20 +223,20 @@ class _Loop:
         self.log.close()
 
     def _judged(self, trained: Any) -> Any:
-        """The trained parameters if training helped, else those of the start."""
+        """The parameters that the run keeps, see `docjax/run/judgement.py`."""
         start = _start(self.prepared)
         judgement = self.judge(start, trained)
         logging.info("%s", judgement.reason)
-        facts = {"trained": judgement.trained, "reason": judgement.reason}
+        facts = {"keeps": judgement.keeps, "reason": judgement.reason}
         if jax.process_index() == 0:
             json_file.write(self.prepared.run / "judgement.json", facts)
         if judgement.metrics:
             self.log.write(self.trainer.steps, judgement.metrics)
-        if judgement.trained:
+        if judgement.params is trained:
             return trained
-        start = sharding.replicate(start, self.trainer.mesh)
-        self._keep(0, start, judgement.metrics)
-        return start
+        kept = sharding.replicate(judgement.params, self.trainer.mesh)
+        self._keep(0, kept, judgement.metrics)
+        return kept
 
     def _check(self, metrics: dict[str, jax.Array]) -> None:
         """Raises NotFinite if the loss or gradient of a step was not finite."""
