@@ -28,6 +28,7 @@ TOPICS = {
     "food": "bread butter oven flour sugar salt soup pepper kitchen dinner",
     "music": "violin piano chorus melody rhythm drum concert opera singer tune",
 }
+LETTERS = "abdegiklmnorstuz"
 COMMON = (
     "the a of and to in is was for on with as by at from it this that house river city "
     "people year day night work water money paper window street school letter number "
@@ -36,18 +37,20 @@ COMMON = (
 
 
 def corpus(path: Path, documents: int, kind: str = "topics") -> Path:
-    """Documents of 180 words, each about one of TOPICS and with six words of its own.
+    """Documents of 180 words, each about one of TOPICS and with six names of its own.
 
     kind: "shuffled" deals the words of all documents out again; "random labels" gives
     each document any label; "no labels" gives none.
     """
     generator = random.Random(0)
+    names = ["".join(generator.choices(LETTERS, k=5)) for _ in range(documents)]
     texts, labels = [], []
     for number in range(documents):
         label = list(TOPICS)[number % len(TOPICS)]
-        known, own = TOPICS[label].split(), generator.sample(COMMON, 6)
+        known = TOPICS[label].split()
+        own = generator.sample(names, 6)
         labels.append(label)
-        kinds = [known, *[own] * 3, *[COMMON] * 8]
+        kinds = [known, own, *[COMMON] * 10]
         texts.append([generator.choice(kinds[i % 12]) for i in range(180)])
     if kind == "shuffled":
         words = [word for text in texts for word in text]

@@ -26,7 +26,7 @@ from docjax.encoders.from_mean import FromMean, begun
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.model.compare import unit
 from docjax.run.fields import begun as has_begun
-from docjax.run.halves import (
+from docjax.run.half_scores import (
     NEAREST,
     by_deviation,
     confirmed,
