@@ -18,8 +18,8 @@ Variants for your own corpus, without a setting to choose:
 as a sentence encoder, in pieces of at most its length. The vector begins as the mean of
 the pieces' vectors, as FOLDER alone gives it; training adds word vectors of the corpus
 and keeps similar documents together. A judgement without labels decides whether the run
-keeps what it trained (docs/does-it-pay.md).
-`tune`: the same with passages, and trains all weights of the encoder.
+keeps what it trained, the words alone, or the start (docs/does-it-pay.md).
+`tune`: the same with passages, and trains all weights of the encoder (not measured yet).
 `words`: the same without FOLDER, in a minute: word vectors of the corpus replace a
 small untrained encoder.
 
@@ -138,8 +138,8 @@ def frozen(config: ConfigDict) -> None:
         fn="docjax.encoders.from_mean.FromMean",
         branch=None,
         words=256,
-        share=None,  # the halves of the documents choose
-        normalize=None,
+        share=placeholder(float),  # excerpts of the documents choose
+        normalize=placeholder(bool),
         turn=True,
     )
     config.graph = None
@@ -171,6 +171,7 @@ def tune(config: ConfigDict) -> None:
     frozen(config)
     config.encoder.frozen = "segment/words"
     config.encoder.segment.dropout = 0.0
+    config.units = dict(fn="docjax.data.units.Passages", words=100)
     config.views = dict(fn="docjax.views.halves.Halves")
     config.optimizer.learning_rate = 2e-5
 

@@ -18,7 +18,8 @@ from docjax.model import inference
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.run import frozen
-from docjax.run.parameters import trained_params
+from docjax.run import judgement as judging
+from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring, plain_data
 from docjax.types import Section
@@ -104,6 +105,40 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
     page = (trained / "report/index.html").read_text("utf-8")
     assert "Training helped" in page and "TF-IDF, all words" in page
     assert "init, cut at" in page
+
+
+def test_the_halves_choose_the_share_of_the_words(trained):
+    chosen = json.loads((trained / "share.json").read_text())
+    gains = dict(map(tuple, chosen["gains"]))
+    assert chosen["share"] == max(gains, key=gains.get) and max(gains.values()) > 0
+    share = trained_params(trained, load(trained).encoder)["document"]["share"]
+    np.testing.assert_allclose(share, chosen["share"])
+
+
+def test_words_without_gain_get_no_share(trained, monkeypatch, tmp_path):
+    prepared = prepare(config_of(trained), trained)
+    gains = {0.1: -0.01, 0.2: -0.02, 0.3: 0.0}
+    monkeypatch.setattr(judging, "_gains_of_shares", lambda *_: gains)
+    (trained / "share.json").rename(tmp_path / "share.json")
+    found = judging.with_share(prepared, local_mesh())
+    (tmp_path / "share.json").rename(trained / "share.json")
+    assert found.encoder.document.share == 0
+
+
+def test_after_a_collapse_the_words_are_kept_alone(trained):
+    """All documents on a line: the halves no longer find each other."""
+    mesh = local_mesh()
+    prepared = frozen.with_vectors(prepare(config_of(trained), trained))
+    prepared = judging.with_share(prepared, mesh)
+    start = start_params(prepared.config, prepared.encoder, trained)
+    document = start["document"]
+    kernel = np.zeros_like(document["turn"]["kernel"])
+    kernel[:, 0] = 1
+    collapsed = start | {"document": document | {"turn": {"kernel": kernel}}}
+    said = judging.judge(prepared, mesh, start, collapsed)
+    assert said.keeps == "words" and "keeps only the words" in said.reason
+    share = said.params["document"]["share"]
+    np.testing.assert_allclose(share, prepared.encoder.document.share)
 
 
 def test_the_facts_of_init_are_in_the_config(trained, tiny):

@@ -17,8 +17,6 @@ from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
 
-SHARE = 0.2  # of the words, if a run cannot choose it
-
 
 class FromMean(nn.Module):
     """The mean of the segment vectors weighted by tokens, turned, plus a branch.
@@ -140,13 +138,11 @@ class FromMean(nn.Module):
         return self.branch.nodes(vectors, lengths, graphs)
 
 
-def begun(document: nn.Module, params: Any) -> Any:
-    """The parameters with which training begins: the words have their share.
-
-    SHARE if nobody has chosen it.
-    """
+def with_words(document: nn.Module, params: Any) -> Any:
+    """The parameters with which training begins: the words have their share."""
     if not isinstance(document, FromMean) or not document.words:
         return params
-    chosen = SHARE if document.share is None else document.share
-    share = {"share": jnp.full((1,), chosen)}
+    if document.share is None:
+        raise ValueError("share is None: docjax.run.judgement.with_share chooses it")
+    share = {"share": jnp.full((1,), document.share)}
     return params | {"document": params["document"] | share}

@@ -46,10 +46,10 @@ def baselines(
         for width, name in ((None, "all words"), (WIDTH, f"{WIDTH} dimensions")):
             rows[f"TF-IDF, {name}"] = functools.partial(_words, texts, width)
     for name, data in rows.items():
-        if name not in known:
-            known[name] = _scores(tasks, name, data)
+        if name not in known and (scores := _scores(tasks, name, data)):
+            known[name] = scores
     json_file.write(path, known)
-    return {name: known[name] for name in rows if known[name]}
+    return {name: known[name] for name in rows if name in known}
 
 
 def reduced(train: Sequence[str], texts: Sequence[str]) -> np.ndarray:

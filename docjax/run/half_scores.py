@@ -1,48 +1,46 @@
-"""Halves of documents: from one half a model finds the other half, or its subject."""
+"""What excerpts from the two halves of a document say of a model.
+
+From one excerpt a model finds the other one, or documents on its subject.
+"""
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from docjax.types import Units
 
-NEAREST = 10  # documents that a half finds
-MANY = 4  # units of a document whose halves are every other unit
+NEAREST = 10  # documents that an excerpt finds
+EXCERPT = 128  # tokens; from whole halves of long documents every model finds the other
 
 
-def halves(units: Units, room: int) -> tuple[Units, Units]:
-    """Every other unit, and the rest; fewer than MANY units are cut in the middle.
+def excerpts(units: Units, most: int = EXCERPT) -> tuple[Units, Units]:
+    """The middle of the first half and of the second half, at most `most` tokens each.
 
-    room: tokens of a segment, so that no half has a unit that does not fit.
+    Each is one unit.
     """
-    numbers = np.arange(len(units))
-    if len(units) >= MANY:
-        return units.take(numbers[::2]), units.take(numbers[1::2])
     middle = len(units.tokens) // 2
     parts = units.tokens[:middle], units.tokens[middle:]
-    first, second = (Units(part, *_pieces(len(part), room)) for part in parts)
+    first, second = (_middle(part, most) for part in parts)
     return first, second
 
 
-def _pieces(
-    tokens: int, room: int
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " u"], Int[np.ndarray, "e 2"]]:
-    """Offsets, sections and edges of consecutive units of at most `room` tokens."""
-    starts = np.arange(0, max(tokens, 1), room)
-    sections = np.zeros(len(starts), np.int32)
-    return np.append(starts, tokens), sections, np.zeros((0, 2), np.int32)
+def _middle(tokens: np.ndarray, most: int) -> Units:
+    start = max(len(tokens) - most, 0) // 2
+    tokens = tokens[start : start + most]
+    edges = np.zeros((0, 2), np.int32)
+    return Units(tokens, np.array([0, len(tokens)]), np.zeros(1, np.int32), edges)
 
 
 def reciprocal_ranks(
-    halves: Float[np.ndarray, "b2 d"], others: Float[np.ndarray, "m d"]
+    both: Float[np.ndarray, "b2 d"], others: Float[np.ndarray, "m d"]
 ) -> Float[np.ndarray, " b"]:
-    """1 / the rank of a document's other half among `others`, mean of both directions.
+    """1 / the rank of the other excerpt among other documents, mean of both directions.
 
     Args:
-      halves: unit vectors of all first halves, then of all second halves.
+      both: unit vectors of all first excerpts, then of all second excerpts.
       others: unit vectors of other documents.
     """
-    own = (halves * np.roll(halves, len(halves) // 2, axis=0)).sum(1, keepdims=True)
-    ranks = 1 + (halves @ others.T > own).sum(1)
+    own = (both * np.roll(both, len(both) // 2, axis=0)).sum(1, keepdims=True)
+    ranks = 1 + (both @ others.T > own).sum(1)
     return (1 / ranks).reshape(2, -1).mean(0)
 
 
@@ -53,15 +51,21 @@ def by_deviation(similarities: Float[np.ndarray, "b m"]) -> Float[np.ndarray, "b
 
 
 def confirmed(
-    found: Float[np.ndarray, "b2 m"], scores: Float[np.ndarray, "b2 m"]
+    similarities: Float[np.ndarray, "b2 m"], scores: Float[np.ndarray, "b2 m"]
 ) -> Float[np.ndarray, " b"]:
-    """The mean score of the NEAREST documents by `found`, mean of both halves.
+    """The mean score of the NEAREST documents, mean of both excerpts.
 
     Args:
-      found: similarities of all first halves, then of all second halves.
-      scores: how well the other half confirms each document.
+      similarities: of all first excerpts, then of all second excerpts, to documents.
+      scores: how well the other excerpt confirms each document.
     """
-    count = min(NEAREST, found.shape[1])
-    nearest = np.argsort(-found, axis=1, kind="stable")[:, :count]
+    count = min(NEAREST, similarities.shape[1])
+    nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :count]
     means = np.take_along_axis(scores, nearest, axis=1).mean(1)
     return means.reshape(2, -1).mean(0)
+
+
+def mean_and_error(differences: Float[np.ndarray, " b"]) -> tuple[float, float]:
+    """The mean, and its standard error."""
+    error = differences.std(ddof=1) / len(differences) ** 0.5
+    return float(differences.mean()), float(error)

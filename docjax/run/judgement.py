@@ -1,18 +1,18 @@
 """Did training help? A judgement without labels, on documents that training left out.
 
-Each of these documents is cut into two halves. From one half a model finds the nearest
-documents of the corpus; the other half, which the model has not read, confirms them or
-not: by the start's own vectors and by TF-IDF. A model that finds better confirmed
-documents has learnt the subjects of the corpus. A model that pulls all documents
-together, or pushes all apart, finds worse ones. And from one half a model finds the
-other half: it must not become worse at that.
+An excerpt is taken from each half of such a document. From one excerpt a model finds
+the nearest documents of the corpus; the other excerpt confirms them or not: by the
+start's own vectors and by TF-IDF. A model that finds better confirmed documents has
+learnt the subjects of the corpus. A model that pulls all documents together, or pushes
+all apart, finds worse ones. And from one excerpt a model finds the other excerpt: it
+must not become worse at that.
 
-The same halves choose the share of the words before training.
+The same excerpts choose the share of the words before training.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,27 +22,31 @@ from absl import logging
 from jaxtyping import Bool, Float, Int
 
 from docjax.data.splits import evenly
-from docjax.encoders.from_mean import FromMean, begun
+from docjax.encoders.from_mean import FromMean, with_words
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.model.compare import unit
-from docjax.run.fields import begun as has_begun
+from docjax.run.fields import begun
 from docjax.run.half_scores import (
+    EXCERPT,
     NEAREST,
     by_deviation,
     confirmed,
-    halves,
+    excerpts,
+    mean_and_error,
     reciprocal_ranks,
 )
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
 from docjax.storage import json_file
+from docjax.storage.processes import wait
 from docjax.types import Segments, Units
 
-MOST = 5_000  # documents of the corpus among which a half searches
+MOST = 5_000  # documents of the corpus among which an excerpt searches
 DEVIATIONS = 1.96  # of a 95 % interval
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
-SHARES = (0.1, 0.2, 0.3)  # of the words, from which the halves choose
+SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
+SHARE = 0.2  # of the words, with too few documents to choose
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,28 +74,38 @@ def judge_of(
 def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
     """The run with the share of the words chosen, if `encoder.document.share` is None.
 
-    Of SHARES that share is taken for which the halves of documents find each other
-    best: the lower end of the 95 % interval of the gain in reciprocal rank over no
-    words is the highest, and above 0. Otherwise the words get no share. RUN/share.json
-    keeps the choice. A run without judges takes `from_mean.SHARE`.
+    Takes the share of SHARES with which excerpts find each other best: the mean gain in
+    reciprocal rank over no words, less its standard error, is the highest, and above 0.
+    Otherwise the words get no share. RUN/share.json keeps the choice. With too few
+    documents to judge the words get SHARE.
     """
     document, path = prepared.encoder.document, prepared.run / "share.json"
-    if not isinstance(document, FromMean) or document.share is not None:
+    if not isinstance(document, FromMean) or not document.words:
         return prepared
-    if not document.words or not len(prepared.judges):
+    if document.share is not None:
         return prepared
-    if has_begun(prepared.run) and path.exists():
+    share = SHARE
+    if len(prepared.judges):
+        chosen = begun(prepared.run) and path.exists()
+        wait("share is asked for")
+        if not chosen:
+            _choose_share(prepared, mesh)
+        wait("share")
         share = json_file.read(path)["share"]
-    else:
-        gains = _gains_of_shares(prepared, mesh)
-        share = max(gains, key=gains.get) if max(gains.values()) > 0 else 0.0
-        if jax.process_index() == 0:
-            json_file.write(path, {"share": share, "gains": list(gains.items())})
     logging.info("the words of the corpus get a share of %g of a vector", share)
     document = document.clone(share=share)
     return dataclasses.replace(
         prepared, encoder=prepared.encoder.clone(document=document)
     )
+
+
+def _choose_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
+    """Writes RUN/share.json."""
+    gains = _gains_of_shares(prepared, mesh)
+    share = max(gains, key=gains.get) if max(gains.values()) > 0 else 0.0
+    if jax.process_index() == 0:
+        path = prepared.run / "share.json"
+        json_file.write(path, {"share": share, "gains": list(gains.items())})
 
 
 def judge(
@@ -101,100 +115,123 @@ def judge(
 
     Training must find better confirmed documents: the 95 % interval of the mean
     difference over the documents left out must lie above 0. The mean reciprocal rank of
-    the other half must not be worse than before training by more than a standard error.
-    Labels of the training documents, if there are any, must be readable off the vectors
-    (10 nearest neighbours), and not worse than before training by more than that.
-    If training fails, the start with the words in their share is judged likewise.
+    the other excerpt must not be worse than before training by more than a standard
+    error. Labels of the training documents, if there are any, must be readable off the
+    vectors (10 nearest neighbours), and not worse than before training by more than a
+    standard error. If training fails, the start with the words in their share is judged
+    likewise.
     """
     if not len(prepared.judges):
         count = len(prepared.trained_on)
         reason = f"{count} training documents are too few to tell what helps"
         return Judgement("start", start, f"the run keeps its start: {reason}", {})
-    judges = _Judges(prepared, mesh, start)
-    helped, why, metrics = judges.compare(trained)
-    if helped:
-        return Judgement("trained", trained, f"training helped: {why}", metrics)
-    words = begun(prepared.encoder.document, start)
-    if words is not start:
-        helped, why_words, metrics_of_words = judges.compare(words)
-        if helped:
-            reason = f"the run keeps only the words of the corpus: {why_words}"
-            reason += f"; after all steps {why}"
-            return Judgement("words", words, reason, metrics_of_words)
-    return Judgement("start", start, f"the run keeps its start: {why}", metrics)
+    judges, document = _Judges(prepared, mesh, start), prepared.encoder.document
+    trial = judges.compare(trained, "trained")
+    if trial.helped:
+        reason = f"training helped: {trial.reason}"
+        return Judgement("trained", trained, reason, trial.metrics)
+    if isinstance(document, FromMean) and document.words and document.share:
+        words = with_words(document, start)
+        trial_of_words = judges.compare(words, "words")
+        metrics = trial.metrics | trial_of_words.metrics
+        if trial_of_words.helped:
+            reason = (
+                f"the run keeps only the words of the corpus, without the steps: "
+                f"{trial_of_words.reason}; with the steps, {trial.reason}"
+            )
+            return Judgement("words", words, reason, metrics)
+    reason = f"the run keeps its start: {trial.reason}"
+    return Judgement("start", start, reason, trial.metrics)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trial:
+    """Whether parameters are better than the start, why, and the metrics."""
+
+    helped: bool
+    reason: str
+    metrics: dict[str, float]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Judges:
-    """The halves of the documents left out, and the documents among which they search.
-
-    Both are read once if training never changes the segments' vectors.
-    """
+    """The excerpts of the documents left out, and the documents that they search."""
 
     prepared: Prepared
     mesh: jax.sharding.Mesh
     start: Any
 
-    def compare(self, params: Any) -> tuple[bool, str, dict[str, float]]:
-        """Whether `params` are better than the start, why in words, and the metrics."""
-        known, halves = self.vectors(params)
-        start_known, start_halves = self.at_start
+    def compare(self, params: Any, name: str) -> _Trial:
+        """The trial of `params`, whose metrics are called judgement/NAME."""
+        vectors = {"start": self.at_start, name: self.vectors(params)}
         scores = {
-            "start": confirmed(start_halves @ start_known.T, self.scores),
-            "trained": confirmed(halves @ known.T, self.scores),
+            key: confirmed(both @ documents.T, self.scores)
+            for key, (documents, both) in vectors.items()
         }
         ranks = {
-            "start": reciprocal_ranks(start_halves, start_known),
-            "trained": reciprocal_ranks(halves, known),
+            key: reciprocal_ranks(both, documents)
+            for key, (documents, both) in vectors.items()
         }
-        low, high = interval(scores["trained"] - scores["start"])
-        metrics = {f"judgement/{name}": float(x.mean()) for name, x in scores.items()}
-        metrics |= {"judgement/gain_low": low, "judgement/gain_high": high}
-        metrics |= {f"judgement/rank_{k}": float(x.mean()) for k, x in ranks.items()}
-        before, after = ranks["start"].mean(), ranks["trained"].mean()
+        mean, error = mean_and_error(scores[name] - scores["start"])
+        low, high = mean - DEVIATIONS * error, mean + DEVIATIONS * error
+        metrics = {f"judgement/{key}": float(x.mean()) for key, x in scores.items()}
+        metrics |= {
+            f"judgement/{key}_rank": float(x.mean()) for key, x in ranks.items()
+        }
+        metrics |= {
+            f"judgement/{name}_gain_low": low,
+            f"judgement/{name}_gain_high": high,
+        }
+        before, after = scores["start"].mean(), scores[name].mean()
         text = (
-            f"documents found from one half are confirmed by the other half by "
-            f"{metrics['judgement/start']:.2f} standard deviations before training, "
-            f"{metrics['judgement/trained']:.2f} after it (95 % interval of the "
-            f"difference {low:.3f} to {high:.3f}, {len(self.prepared.judges)} "
-            f"documents), and the other half is found at a mean reciprocal rank of "
-            f"{before:.3f} before, {after:.3f} after"
+            f"documents found from one excerpt are confirmed by another excerpt by "
+            f"{before:.2f} standard deviations at the start, {after:.2f} then (95 % "
+            f"interval of the difference {low:.3f} to {high:.3f}, {len(scores[name])} "
+            "documents)"
         )
-        if not low > 0 or _is_worse(ranks["trained"] - ranks["start"]):
-            return False, text, metrics
-        refused, more = _by_labels(self.prepared.labels[self.rows], start_known, known)
-        return not refused, refused or text, metrics | more
+        if not low > 0:
+            return _Trial(False, text, metrics)
+        if _is_worse(ranks[name] - ranks["start"]):
+            before, after = ranks["start"].mean(), ranks[name].mean()
+            text = (
+                f"one excerpt finds the other worse than at the start (mean reciprocal "
+                f"rank {before:.3f} at the start, {after:.3f} then)"
+            )
+            return _Trial(False, text, metrics)
+        known = {key: documents for key, (documents, _) in vectors.items()}
+        refused, more = _by_labels(self.prepared.labels[self.rows], known, name)
+        return _Trial(not refused, refused or text, metrics | more)
 
     def vectors(
         self, params: Any
     ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, "b2 d"]]:
-        """Unit vectors of the documents, and of all first and all second halves."""
+        """Unit vectors of the documents; of all first and then all second excerpts."""
         inference = self.prepared.model(params, self.mesh).inference()
-        encode = lambda read: unit(np.stack(list(inference.encode(params, read))))
-        return encode(self.documents), encode(self.halves)
+        read = self._read if self._has_start_segments(params) else self._cut
+        documents, both = (
+            unit(np.stack(list(inference.encode(params, part)))) for part in read
+        )
+        return documents, both
+
+    def _has_start_segments(self, params: Any) -> bool:
+        """Whether `params` give segments the vectors that the start gives them."""
+        frozen = segment_is_frozen(self.prepared.encoder)
+        return frozen or params["segment"] is self.start["segment"]
 
     @functools.cached_property
     def rows(self) -> Int[np.ndarray, " m"]:
-        """The documents among which a half searches."""
+        """The documents that an excerpt searches."""
         return evenly(self.prepared.learnt_from, MOST)
 
     @functools.cached_property
     def units(self) -> tuple[list[Units], list[Units]]:
-        """The documents and the halves."""
+        """The documents; all first and then all second excerpts."""
         corpus, limits = self.prepared.corpus, self.prepared.config.limits
         room = self.prepared.tokenizer.frame(limits.segment_tokens).room
         judges = (corpus[row] for row in self.prepared.judges.tolist())
-        pairs = [halves(units, room) for units in judges]
-        parts = [pair[side] for side in (0, 1) for pair in pairs]
-        return [corpus[row] for row in self.rows.tolist()], parts
-
-    @functools.cached_property
-    def documents(self) -> list[Segments]:
-        return self._read(self.units[0])
-
-    @functools.cached_property
-    def halves(self) -> list[Segments]:
-        return self._read(self.units[1])
+        pairs = [excerpts(units, min(EXCERPT, room)) for units in judges]
+        both = [pair[side] for side in (0, 1) for pair in pairs]
+        return [corpus[row] for row in self.rows.tolist()], both
 
     @functools.cached_property
     def at_start(self) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, "b2 d"]]:
@@ -202,88 +239,95 @@ class _Judges:
 
     @functools.cached_property
     def scores(self) -> Float[np.ndarray, "b2 m"]:
-        """How well the other half confirms each document, for each half."""
-        known, halves = self.at_start
-        scores = by_deviation(halves @ known.T)
+        """How well the other excerpt confirms each document, for each excerpt."""
+        documents, both = self.at_start
+        scores = by_deviation(both @ documents.T)
         scores += by_deviation(_word_similarities(self.prepared, *self.units))
-        return np.roll(scores, len(halves) // 2, axis=0)
+        return np.roll(scores, len(both) // 2, axis=0)
 
-    def _read(self, documents: Sequence[Units]) -> list[Segments]:
-        """The segments of documents, with vectors if training never changes them."""
-        cut = list(map(self.prepared.segments, documents))
-        if not segment_is_frozen(self.prepared.encoder):
-            return cut
+    @functools.cached_property
+    def _cut(self) -> tuple[list[Segments], list[Segments]]:
+        """The segments of the documents and of the excerpts."""
+        documents, both = (list(map(self.prepared.segments, x)) for x in self.units)
+        return documents, both
+
+    @functools.cached_property
+    def _read(self) -> tuple[list[Segments], list[Segments]]:
+        """The segments with the vectors that the start gives them."""
         inference = self.prepared.model(self.start, self.mesh).inference()
-        vectors = inference.segments(self.start, cut)
-        return [
-            dataclasses.replace(segments, vectors=each)
-            for segments, each in zip(cut, vectors, strict=True)
-        ]
-
-
-def interval(differences: Float[np.ndarray, " b"]) -> tuple[float, float]:
-    """The 95 % interval of the mean."""
-    width = DEVIATIONS * differences.std(ddof=1) / len(differences) ** 0.5
-    return float(differences.mean() - width), float(differences.mean() + width)
+        documents, both = (
+            [
+                dataclasses.replace(segments, vectors=vectors)
+                for segments, vectors in zip(
+                    part, inference.segments(self.start, part), strict=True
+                )
+            ]
+            for part in self._cut
+        )
+        return documents, both
 
 
 def _is_worse(differences: Float[np.ndarray, " b"]) -> bool:
     """Whether the mean is below 0 by more than a standard error."""
-    error = differences.std(ddof=1) / len(differences) ** 0.5
-    return bool(differences.mean() < -error)
+    mean, error = mean_and_error(differences)
+    return mean < -error
 
 
 def _gains_of_shares(prepared: Prepared, mesh: jax.sharding.Mesh) -> dict[float, float]:
-    """The lower end of the interval of the gain in reciprocal rank, for each share."""
-    start = start_params(prepared.config, prepared.encoder, prepared.run)
-    judges = _Judges(prepared, mesh, start)
-    known, halves = judges.at_start
-    before, gains = reciprocal_ranks(halves, known), {}
+    """The mean gain in reciprocal rank, less its standard error, of each share."""
+    params = start_params(prepared.config, prepared.encoder, prepared.run)
+    judges = _Judges(prepared, mesh, params)
+
+    def ranks(share: float) -> Float[np.ndarray, " b"]:
+        document = prepared.encoder.document.clone(share=share)
+        documents, both = judges.vectors(with_words(document, params))
+        return reciprocal_ranks(both, documents)
+
+    before, gains = ranks(0.0), {}
     for share in SHARES:
-        params = begun(prepared.encoder.document.clone(share=share), start)
-        known, halves = judges.vectors(params)
-        gains[share], _ = interval(reciprocal_ranks(halves, known) - before)
+        mean, error = mean_and_error(ranks(share) - before)
+        gains[share] = mean - error
     return gains
 
 
 def _by_labels(
     labels: Int[np.ndarray, " m"],
-    start: Float[np.ndarray, "m d"],
-    trained: Float[np.ndarray, "m d"],
+    vectors: Mapping[str, Float[np.ndarray, "m d"]],
+    name: str,
 ) -> tuple[str, dict[str, float]]:
-    """Why the labels of the documents speak against training, or "", and metrics."""
+    """Why the labels of the documents speak against `name`, or "", and metrics."""
     has_label = labels >= 0
     if len(set(labels[has_label].tolist())) < 2 or has_label.sum() < 5 * NEAREST:
         return "", {}
     right = {
-        name: _neighbours_agree(vectors[has_label], labels[has_label])
-        for name, vectors in {"start": start, "trained": trained}.items()
+        key: _neighbours_agree(each[has_label], labels[has_label])
+        for key, each in vectors.items()
     }
     count = len(right["start"])
-    accuracy = {name: float(each.mean()) for name, each in right.items()}
-    metrics = {f"judgement/knn_{k}": v for k, v in accuracy.items()}
+    accuracy = {key: float(each.mean()) for key, each in right.items()}
+    metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
     most = np.bincount(labels[has_label]).max() / count
     error = (most * (1 - most) / count) ** 0.5
-    shown = f"{accuracy['start']:.3f} before training, {accuracy['trained']:.3f} after"
+    shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} then"
     if max(accuracy.values()) < most + CERTAIN * error:
         reason = (
             f"the labels cannot be read off the texts: the nearest neighbours are "
             f"right for {shown}, the most frequent label for {most:.3f}"
         )
         return reason, metrics
-    if _is_worse(right["trained"].astype(float) - right["start"]):
+    if _is_worse(right[name].astype(float) - right["start"]):
         return f"the nearest neighbours' labels are right for {shown}", metrics
     return "", metrics
 
 
 def _word_similarities(
-    prepared: Prepared, whole: Sequence[Units], halves: Sequence[Units]
+    prepared: Prepared, documents: Sequence[Units], both: Sequence[Units]
 ) -> Float[np.ndarray, "b m"]:
-    """The TF-IDF cosines of the halves and of the documents of the corpus."""
+    """The TF-IDF cosines of the excerpts and of the documents."""
     vocabulary = prepared.tokenizer.vocabulary
-    documents, idf = tfidf(whole, vocabulary)
-    found, _ = tfidf(halves, vocabulary, idf)
-    return np.asarray(scipy.sparse.csr_matrix(found @ documents.T).todense())
+    words, idf = tfidf(documents, vocabulary)
+    of_excerpts, _ = tfidf(both, vocabulary, idf)
+    return np.asarray(scipy.sparse.csr_matrix(of_excerpts @ words.T).todense())
 
 
 def _neighbours_agree(

@@ -3,6 +3,7 @@
 `plain_data` has the same documents with the vectors of the encoder `init` alone.
 """
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +19,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import weights
-from docjax.model.document_model import COUNTS, DocumentModel
+from docjax.model.document_model import COUNTS
 from docjax.model.load import load
 from docjax.model.task_data import FileData
 from docjax.run.fields import is_run
@@ -116,32 +117,38 @@ class RunData(RunTexts):
     ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
         """The id and the vector of each document.
 
-        The segments of a document that is in the corpus too may have vectors already.
+        A document that the corpus has too, with the vectors of its segments, is not
+        read again.
         """
-        ids: list[str] = []
+        if not self.prepared.corpus.vectors:
+            yield from super().encode(documents)
+            return
+        read: collections.deque[str] = collections.deque()
+        encoded: collections.deque[str] = collections.deque()
 
         def with_ids_kept() -> Iterator[Document]:
             for document in documents:
-                ids.append(document.id)
+                read.append(document.id)
+                encoded.append(document.id)
                 yield document
 
         counts = dict.fromkeys(COUNTS, 0)
-        read = self.model.read(with_ids_kept(), counts)
-        known = (self._known(ids[n], segments) for n, segments in enumerate(read))
-        vectors = self.model.inference().encode(self.model.params, known)
-        for number, vector in enumerate(vectors):
-            yield ids[number], vector
+        cut = self.model.read(with_ids_kept(), counts)
+        known = (self._with_vectors(read.popleft(), segments) for segments in cut)
+        for vector in self.model.inference().encode(self.model.params, known):
+            yield encoded.popleft(), vector
         self.model.warn(counts)
 
-    def _known(self, name: str, segments: Segments) -> Segments:
-        """The corpus's segments of the document `name`, if they are the same."""
+    def _with_vectors(self, name: str, segments: Segments) -> Segments:
+        """The segments with the corpus's vectors, if the document `name` has them."""
         if name not in self._rows:
             return segments
         known = self._document(self._rows[name])
         same = np.array_equal(known.offsets, segments.offsets) and np.array_equal(
             known.tokens, segments.tokens
         )
-        return known if same else segments
+        vectors = known.vectors if same else None
+        return dataclasses.replace(segments, vectors=vectors)
 
     @functools.cached_property
     def _rows(self) -> dict[str, int]:
@@ -154,56 +161,62 @@ class RunData(RunTexts):
 def plain_data(
     prepared: Prepared, mesh: jax.sharding.Mesh
 ) -> dict[str, Callable[[], TaskData]]:
-    """The vectors that a user has of `init` alone: of all words, and cut at its limit.
+    """The vectors that a user has of `init` alone: cut at its limit, and of all words.
 
-    None unless `init` is a Hugging Face model.
-
-    A run that has read the documents as `init` alone reads them has the vectors
-    already. Otherwise `init` reads the documents here.
+    Empty unless `init` is a Hugging Face model. A run that has read the documents as
+    `init` alone reads them has the vectors of their segments; otherwise `init` reads
+    the documents when the data are asked for.
     """
     init = prepared.config.init
     if not init or is_run(init):
         return {}
-    segment, units = prepared.encoder.segment, prepared.config.units.build()
-    if (
-        prepared.corpus.vectors
-        and isinstance(segment, Transformer)
-        and units == Whole()
-    ):
-        limit = prepared.config.limits.segment_tokens
-        read = functools.partial(_of_run, prepared, mesh)
+    facts = weights.describe(init)
+    if _reads_as(facts, prepared):
+        read = functools.partial(_of_run, prepared, mesh, facts)
     else:
-        plain = load(init)
-        limit = plain.limits.segment_tokens
-        read = functools.partial(_of_texts, prepared, plain)
+        read = functools.partial(_of_texts, prepared)
     return {
-        f"cut at {limit} tokens": functools.partial(read, 1),
+        f"cut at {facts.max_tokens} tokens": functools.partial(read, 1),
         "all words": functools.partial(read, None),
     }
 
 
-def _of_run(prepared: Prepared, mesh: jax.sharding.Mesh, most: int | None) -> RunData:
-    """The mean of the first `most` segment vectors of the run's corpus."""
+def _reads_as(facts: Any, prepared: Prepared) -> bool:
+    """Whether the corpus has the vectors of the segments that `init` alone reads."""
+    config, segment = prepared.config, prepared.encoder.segment
+    limits = config.limits
+    return (
+        bool(prepared.corpus.vectors)
+        and None in (limits.training_units, limits.inference_segments)
+        and config.units.build() == Whole()
+        and limits.segment_tokens == facts.max_tokens
+        and isinstance(segment, Transformer)
+        and segment.pooling == facts.pooling
+        and not segment.normalize
+    )
+
+
+def _of_run(
+    prepared: Prepared, mesh: jax.sharding.Mesh, facts: Any, most: int | None
+) -> RunData:
+    """The mean of the vectors of the first `most` segments, from the run's corpus."""
     config, corpus = prepared.config, prepared.corpus
     limits = dataclasses.replace(config.limits, inference_segments=most)
-    facts = weights.describe(config.init)
-    params = start_params(config, prepared.encoder, prepared.run)["segment"]
+    segment = prepared.encoder.segment.clone(words=0)
     alone = dataclasses.replace(
         prepared,
         config=dataclasses.replace(config, limits=limits),
         corpus=corpus.with_vectors(corpus.vectors[0]),
-        encoder=DocumentEncoder(
-            prepared.encoder.segment.clone(words=0), Mean(facts.normalize)
-        ),
+        encoder=DocumentEncoder(segment, Mean(facts.normalize)),
         graph=None,
     )
-    params = {name: part for name, part in params.items() if name != "words"}
-    model = alone.model({"segment": params}, mesh)
-    return RunData(model, prepared.documents, prepared=alone)
+    params = start_params(config, alone.encoder, prepared.run)
+    return RunData(alone.model(params, mesh), prepared.documents, prepared=alone)
 
 
-def _of_texts(prepared: Prepared, plain: DocumentModel, most: int | None) -> RunTexts:
-    """The vectors of the first `most` segments that `plain` reads of each document."""
+def _of_texts(prepared: Prepared, most: int | None) -> RunTexts:
+    """The vectors of the first `most` segments that `init` reads of each document."""
+    plain = load(prepared.config.init)
     limits = plain.limits._replace(inference_segments=most)
     model = dataclasses.replace(plain, limits=limits)
     return RunTexts(model, prepared.documents, prepared=prepared)

@@ -70,7 +70,7 @@ class VectorTrainer:
             _, examples, width = programs.output_shape(self.cache, params, batch).shape
             memory = self.cache.objective.begin(examples, width)
         frozen = self.prepared.encoder.frozen
-        params = from_mean.begun(self.prepared.encoder.document, params)
+        params = from_mean.with_words(self.prepared.encoder.document, params)
         return initial_state(params, self.optimizer, frozen, memory)
 
     def put(self, batch: Batch) -> Batch:
@@ -113,7 +113,7 @@ def _teacher(
 
     def encode() -> np.ndarray:
         start = start_params(prepared.config, encoder, prepared.run)
-        model = prepared.model(from_mean.begun(encoder.document, start), mesh)
+        model = prepared.model(from_mean.with_words(encoder.document, start), mesh)
         documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
         return np.stack(list(model.inference().encode(model.params, documents)))
 
