@@ -107,7 +107,7 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
     assert "init, cut at" in page
 
 
-def test_the_halves_choose_the_share_of_the_words(trained):
+def test_excerpts_choose_the_share_of_the_words(trained):
     chosen = json.loads((trained / "share.json").read_text())
     gains = dict(map(tuple, chosen["gains"]))
     assert chosen["share"] == max(gains, key=gains.get) and max(gains.values()) > 0
@@ -116,17 +116,27 @@ def test_the_halves_choose_the_share_of_the_words(trained):
 
 
 def test_words_without_gain_get_no_share(trained, monkeypatch, tmp_path):
-    prepared = prepare(config_of(trained), trained)
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "share.json").unlink()
     gains = {0.1: -0.01, 0.2: -0.02, 0.3: 0.0}
     monkeypatch.setattr(judging, "_gains_of_shares", lambda *_: gains)
-    (trained / "share.json").rename(tmp_path / "share.json")
-    found = judging.with_share(prepared, local_mesh())
-    (tmp_path / "share.json").rename(trained / "share.json")
-    assert found.encoder.document.share == 0
+    prepared = prepare(config_of(run), run)
+    assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
+    monkeypatch.setattr(judging, "_gains_of_shares", None)  # a resumed run reads it
+    assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
+
+
+def test_the_share_can_be_set_by_a_flag():
+    """A field that the recipe leaves open still has a type."""
+    found = configs.load("graph_roberta:frozen")
+    found.update_from_flattened_dict({"encoder.document.share": 0.4})
+    with pytest.raises(TypeError):
+        found.encoder.document.share = "half"
+    assert configs.load("graph_roberta:tune").units.fn.endswith(".Passages")
 
 
 def test_after_a_collapse_the_words_are_kept_alone(trained):
-    """All documents on a line: the halves no longer find each other."""
+    """All documents on a line: one excerpt no longer finds the other."""
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(config_of(trained), trained))
     prepared = judging.with_share(prepared, mesh)
@@ -210,7 +220,7 @@ def test_an_export_gives_the_same_vectors(trained, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "documents", "reason"),
     [
-        ("shuffled", 240, "are confirmed by the other half"),
+        ("shuffled", 240, "are confirmed by another excerpt"),
         ("random labels", 240, "labels cannot be read off the texts"),
         ("topics", 50, "41 training documents are too few"),
     ],
@@ -266,7 +276,7 @@ THREE = ["A text about one.", "A text about two.", "A text about three."]
     ("texts", "labels", "reason"),
     [
         (["The same text."] * 10, list("ab" * 5), "8 training documents are too few"),
-        (["The same text."] * 150, None, "are confirmed by the other half"),
+        (["The same text."] * 150, None, "are confirmed by another excerpt"),
         ([f"{'abcdef'[i % 6]}{i}" for i in range(40)], None, "40 training documents"),
         (["word soup " * 200_000, *THREE * 3], None, "10 training documents are too"),
         (THREE * 3, list("abcdefghi"), "9 training documents are too few"),

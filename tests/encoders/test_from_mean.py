@@ -62,7 +62,7 @@ def test_words_have_no_share_before_training_and_theirs_after_it_begins():
     before = apply(params)
     assert np.all(before[:, -6:] == 0)
     np.testing.assert_allclose(np.linalg.norm(before, axis=1), 1, rtol=1e-5)
-    begun = from_mean.begun(encoder, {"document": params})["document"]
+    begun = from_mean.with_words(encoder, {"document": params})["document"]
     after = apply(begun)
     np.testing.assert_allclose((after[:, -6:] ** 2).sum(1), 0.25, rtol=1e-5)
     gradient = jax.grad(lambda p: apply(p).sum())(begun)
