@@ -4,11 +4,11 @@
         --corpora r8 openstax cranfield --seeds 0 1 2
 
 Each corpus is trained on with `configs/graph_roberta.py:frozen` and a frozen MiniLM,
-without labels or judgements, which only measure. Rows: the plain MiniLM over all
-words and cut at its limit, TF-IDF whole and reduced, docjax, and with --deca DECA. All
-runs lie under --workdir;
-the same command resumes them and does not repeat a run that has ended. The last table
-has the gain over the better of the two MiniLM rows, with a 95 % interval over corpora.
+without labels or judgements, which only measure. Rows: the plain MiniLM over all words
+and cut at its limit, TF-IDF whole and reduced, docjax, and with --deca DECA. All runs
+lie under --workdir; the same command resumes them and does not repeat a run that has
+ended. The last table has the gain over the better of the two MiniLM rows, with a 95 %
+interval over corpora.
 """
 
 import argparse

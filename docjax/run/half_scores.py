@@ -1,6 +1,6 @@
 """What excerpts from the two halves of a document say of a model.
 
-From one excerpt a model finds the other one, or documents on its subject.
+From one excerpt a model finds the other excerpt, and documents on its subject.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from jaxtyping import Float
 from docjax.types import Units
 
 NEAREST = 10  # documents that an excerpt finds
-EXCERPT = 128  # tokens; from whole halves of long documents every model finds the other
+EXCERPT = 128  # tokens; halves of long documents are found by every model
 
 
 def excerpts(units: Units, most: int = EXCERPT) -> tuple[Units, Units]:

@@ -45,6 +45,7 @@ from docjax.types import Segments, Units
 MOST = 5_000  # documents of the corpus among which an excerpt searches
 DEVIATIONS = 1.96  # of a 95 % interval
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
+WHEN = {"trained": "after training", "words": "with the words alone"}
 SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
 SHARE = 0.2  # of the words, with too few documents to choose
 
@@ -185,7 +186,7 @@ class _Judges:
         before, after = scores["start"].mean(), scores[name].mean()
         text = (
             f"documents found from one excerpt are confirmed by another excerpt by "
-            f"{before:.2f} standard deviations at the start, {after:.2f} then (95 % "
+            f"{before:.2f} standard deviations at the start, {after:.2f} {WHEN[name]} (95 % "
             f"interval of the difference {low:.3f} to {high:.3f}, {len(scores[name])} "
             "documents)"
         )
@@ -195,7 +196,7 @@ class _Judges:
             before, after = ranks["start"].mean(), ranks[name].mean()
             text = (
                 f"one excerpt finds the other worse than at the start (mean reciprocal "
-                f"rank {before:.3f} at the start, {after:.3f} then)"
+                f"rank {before:.3f} at the start, {after:.3f} {WHEN[name]})"
             )
             return _Trial(False, text, metrics)
         known = {key: documents for key, (documents, _) in vectors.items()}
@@ -308,7 +309,7 @@ def _by_labels(
     metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
     most = np.bincount(labels[has_label]).max() / count
     error = (most * (1 - most) / count) ** 0.5
-    shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} then"
+    shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} {WHEN[name]}"
     if max(accuracy.values()) < most + CERTAIN * error:
         reason = (
             f"the labels cannot be read off the texts: the nearest neighbours are "

@@ -20,16 +20,8 @@ Params = Any
 
 # Fields of an encoder that may differ from the encoder of the run `init`.
 TRAINING = (
-    *(
-        "dropout",
-        "dtype",
-        "attention",
-        "sparse",
-        "masked_lm",
-        "share",
-        "name",
-        "parent",
-    ),
+    *("dropout", "dtype", "attention", "sparse", "masked_lm", "share"),
+    *("name", "parent"),
 )
 
 

@@ -18,6 +18,7 @@ from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
+from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.model.document_model import COUNTS
 from docjax.model.load import load
@@ -170,7 +171,11 @@ def plain_data(
     init = prepared.config.init
     if not init or is_run(init):
         return {}
-    facts = weights.describe(init)
+    try:
+        facts = weights.describe(init)
+    except UserError as error:  # the folder has moved since training began
+        logging.warning("the report does without the vectors of init: %s", error)
+        return {}
     if _reads_as(facts, prepared):
         read = functools.partial(_of_run, prepared, mesh, facts)
     else:
