@@ -17,7 +17,7 @@ from docjax.export.write import export
 from docjax.model import inference
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
-from docjax.run import frozen
+from docjax.run import duration, frozen
 from docjax.run import judgement as judging
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
@@ -332,3 +332,19 @@ def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path):
     other = model.compare("bread butter oven", "violin piano opera")
     assert alike.similarity > other.similarity + 0.3
     assert alike.segments[0, 0] > other.segments[0, 0] + 0.3
+
+
+def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, caplog):
+    run = shutil.copytree(trained, trained.parent / "to read")
+    for path in (run / "corpus").glob("vectors-*"):
+        path.unlink()
+    prepared = prepare(config_of(run), run)
+    monkeypatch.setattr(duration, "_seconds_a_token", lambda *_: 0.01)
+    with caplog.at_level("INFO", "absl"):
+        frozen.with_vectors(prepared)
+    tokens = int(prepared.corpus.lengths.sum())
+    [line] = [m for m in caplog.messages if m.startswith("the run takes about")]
+    assert f"reads {tokens:,} tokens of 240 documents in {tokens / 6000:.0f} min" in line
+    caplog.clear()
+    frozen.with_vectors(prepared)  # the vectors are there
+    assert not [m for m in caplog.messages if m.startswith("the run takes about")]

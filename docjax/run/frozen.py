@@ -24,6 +24,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
+from docjax.run.duration import log_duration
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import Prepared
 from docjax.storage import atomic
@@ -67,14 +68,26 @@ def with_vectors(prepared: Prepared) -> Prepared:
     }
     most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
     corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
-    corpus, queries = (
-        corpora[kind]
-        and _read_corpus(
-            corpora[kind], _Reader(inference, params, frames[kind], kind, most[kind])
-        )
+    readers = {
+        kind: _Reader(inference, params, frames[kind], kind, most[kind])
         for kind in (DOCUMENT, QUERY)
+    }
+    if prepared.is_judged and not _has_vectors(prepared.corpus, readers[DOCUMENT]):
+        log_duration(prepared, inference, params)
+    corpus, queries = (
+        corpora[kind] and _read_corpus(corpora[kind], reader)
+        for kind, reader in readers.items()
     )
     return dataclasses.replace(prepared, corpus=corpus, queries=queries)
+
+
+def _path(corpus: Corpus, reader: _Reader) -> Path:
+    """The file of a corpus's vectors, named by a hash of what makes them."""
+    return corpus.folder / f"vectors-{_name(reader)}.npy"
+
+
+def _has_vectors(corpus: Corpus, reader: _Reader) -> bool:
+    return all(_path(corpus, part).exists() for part in _parts(reader))
 
 
 def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
@@ -85,7 +98,7 @@ def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
     """
     parts = []
     for part in _parts(reader):
-        path = corpus.folder / f"vectors-{_name(part)}.npy"
+        path = _path(corpus, part)
         if not path.exists():
             _write(path, corpus, part)
         parts.append(np.load(path, mmap_mode="r", allow_pickle=False))

@@ -39,7 +39,7 @@ from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
 from docjax.storage import json_file
-from docjax.storage.processes import wait
+from docjax.storage.processes import of_first, wait
 from docjax.types import Segments, Units
 
 MOST = 5_000  # documents of the corpus among which an excerpt searches
@@ -128,14 +128,14 @@ def judge(
         return Judgement("start", start, f"the run keeps its start: {reason}", {})
     judges, document = _Judges(prepared, mesh, start), prepared.encoder.document
     trial = judges.compare(trained, "trained")
-    if trial.helped:
+    if of_first(trial.helped):  # float sums can differ between machines
         reason = f"training helped: {trial.reason}"
         return Judgement("trained", trained, reason, trial.metrics)
     if isinstance(document, FromMean) and document.words and document.share:
         words = with_words(document, start)
         trial_of_words = judges.compare(words, "words")
         metrics = trial.metrics | trial_of_words.metrics
-        if trial_of_words.helped:
+        if of_first(trial_of_words.helped):
             reason = (
                 f"the run keeps only the words of the corpus, without the steps: "
                 f"{trial_of_words.reason}; with the steps, {trial.reason}"

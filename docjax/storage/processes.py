@@ -1,6 +1,7 @@
 """How the processes of a run find each other and wait for each other."""
 
 import jax
+import numpy as np
 from jax.experimental import multihost_utils
 
 from docjax.errors import UserError
@@ -25,3 +26,10 @@ def wait(what: str) -> None:
     """Returns when every process has called `wait(what)`."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(what)
+
+
+def of_first(value: bool) -> bool:
+    """The value that process 0 has, on every process."""
+    if jax.process_count() == 1:
+        return value
+    return bool(multihost_utils.broadcast_one_to_all(np.array(value)))
