@@ -43,7 +43,7 @@ def get_config(variant: str = "") -> ConfigDict:
         training_segments=10,
         inference_segments=None,
     )
-    config.graph = None
+    config.graph = placeholder(object)
     config.encoder.segment.update(
         vocabulary=30522,
         positions=512,

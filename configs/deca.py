@@ -86,7 +86,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 training_segments=placeholder(int),
                 inference_segments=placeholder(int),
             ),
-            graph=placeholder(dict),
+            graph=placeholder(object),
             views=dict(
                 fn="docjax.views.replaced.WordNet", least_count=10, lexicons=lexicons
             ),

@@ -36,7 +36,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config.limits.update(
         segment_tokens=512, training_units=1, training_segments=1, inference_segments=1
     )
-    config.graph = None
+    config.graph = placeholder(object)
     config.views = words.views
     config.encoder.segment.update(
         vocabulary=30522,

@@ -19,6 +19,7 @@ on the docstrings of the installed Python packages. `smoke`: everything in secon
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
@@ -37,7 +38,7 @@ def get_config(variant: str = "") -> ConfigDict:
         training_segments=1,
         inference_segments=1,
     )
-    config.graph = None
+    config.graph = placeholder(object)
     config.encoder.segment.update(
         vocabulary=30522,
         positions=512,

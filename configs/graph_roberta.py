@@ -142,7 +142,7 @@ def frozen(config: ConfigDict) -> None:
         normalize=placeholder(bool),
         turn=True,
     )
-    config.graph = None
+    config.graph = placeholder(object)
     config.units = dict(fn="docjax.data.units.Whole")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.objective = dict(

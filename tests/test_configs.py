@@ -17,7 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from absl import flags
+from ml_collections import config_flags
 
+from docjax import main
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import OneEach, segments
@@ -246,3 +249,18 @@ if __name__ == "__main__":
     LISTS.mkdir(exist_ok=True)
     for name in NAMES:
         (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "graph_roberta.py:frozen"])
+@pytest.mark.parametrize("field", ["holdout", "graph"])
+def test_an_optional_part_can_be_set_by_a_flag(name, field, monkeypatch):
+    part = {"holdout": "docjax.data.splits.holdout", "graph": "docjax.data.graphs.full"}
+    path = name if ".py" in name else name + ".py"
+    values = flags.FlagValues()
+    config_flags.DEFINE_config_file("config", flag_values=values)
+    values["config"].parser = main._ConfigParser()
+    text = json.dumps({"fn": part[field]})
+    argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
+    monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
+    values(argv)
+    assert values.config[field]["fn"] == part[field]

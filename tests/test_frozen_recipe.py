@@ -344,7 +344,9 @@ def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, capl
         frozen.with_vectors(prepared)
     tokens = int(prepared.corpus.lengths.sum())
     [line] = [m for m in caplog.messages if m.startswith("the run takes about")]
-    assert f"reads {tokens:,} tokens of 240 documents in {tokens / 6000:.0f} min" in line
+    assert (
+        f"reads {tokens:,} tokens of 240 documents in {tokens / 6000:.0f} min" in line
+    )
     caplog.clear()
     frozen.with_vectors(prepared)  # the vectors are there
     assert not [m for m in caplog.messages if m.startswith("the run takes about")]
