@@ -109,20 +109,38 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
 
 def test_excerpts_choose_the_share_of_the_words(trained):
     chosen = json.loads((trained / "share.json").read_text())
-    gains = dict(map(tuple, chosen["gains"]))
-    assert chosen["share"] == max(gains, key=gains.get) and max(gains.values()) > 0
+    ranks = dict(map(tuple, chosen["ranks"]))
+    assert list(ranks) == [0, *judging.SHARES]
+    assert chosen["share"] > 0 and ranks[chosen["share"]] > ranks[0]
     share = trained_params(trained, load(trained).encoder)["document"]["share"]
     np.testing.assert_allclose(share, chosen["share"])
 
 
-def test_words_without_gain_get_no_share(trained, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("gains", "share"),
+    [
+        ({0.1: 0.0, 0.3: 0.0}, 0.0),  # no gain
+        ({0.1: 0.01, 0.3: 0.2}, 0.3),
+        ({0.1: 0.19, 0.3: 0.2}, 0.1),  # as good, within a standard error
+        ({0.1: -0.3, 0.3: -0.2}, 0.0),
+    ],
+)
+def test_the_smallest_share_as_good_as_the_best(gains, share):
+    generator = np.random.default_rng(0)
+    noise = {x: generator.normal(size=200) for x in gains}
+    centred = {x: 0.3 * (each - each.mean()) for x, each in noise.items()}
+    ranks = {0.0: np.zeros(200)} | {x: gains[x] + centred[x] for x in gains}
+    assert judging.chosen_share(ranks) == share
+
+
+def test_a_resumed_run_reads_its_share(trained, monkeypatch, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "share.json").unlink()
-    gains = {0.1: -0.01, 0.2: -0.02, 0.3: 0.0}
-    monkeypatch.setattr(judging, "_gains_of_shares", lambda *_: gains)
+    nothing = {0.0: np.ones(9), 0.1: np.zeros(9)}
+    monkeypatch.setattr(judging, "_ranks_of_shares", lambda *_: nothing)
     prepared = prepare(config_of(run), run)
     assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
-    monkeypatch.setattr(judging, "_gains_of_shares", None)  # a resumed run reads it
+    monkeypatch.setattr(judging, "_ranks_of_shares", None)
     assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
 
 

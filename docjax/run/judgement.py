@@ -75,10 +75,9 @@ def judge_of(
 def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
     """The run with the share of the words chosen, if `encoder.document.share` is None.
 
-    Takes the share of SHARES with which excerpts find each other best: the mean gain in
-    reciprocal rank over no words, less its standard error, is the highest, and above 0.
-    Otherwise the words get no share. RUN/share.json keeps the choice. With too few
-    documents to judge the words get SHARE.
+    Excerpts find each other, and the mean reciprocal ranks choose (`chosen_share`).
+    RUN/share.json keeps the choice. With too few documents to judge the words get
+    SHARE.
     """
     document, path = prepared.encoder.document, prepared.run / "share.json"
     if not isinstance(document, FromMean) or not document.words:
@@ -101,12 +100,29 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
 
 
 def _choose_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
-    """Writes RUN/share.json."""
-    gains = _gains_of_shares(prepared, mesh)
-    share = max(gains, key=gains.get) if max(gains.values()) > 0 else 0.0
+    """Writes RUN/share.json: the share, and the mean reciprocal rank of each share."""
+    ranks = _ranks_of_shares(prepared, mesh)
     if jax.process_index() == 0:
-        path = prepared.run / "share.json"
-        json_file.write(path, {"share": share, "gains": list(gains.items())})
+        means = [(share, float(each.mean())) for share, each in ranks.items()]
+        found = {"share": chosen_share(ranks), "ranks": means}
+        json_file.write(prepared.run / "share.json", found)
+
+
+def chosen_share(ranks: Mapping[float, Float[np.ndarray, " b"]]) -> float:
+    """The smallest share that is not worse than the best one by a standard error.
+
+    The best one has the highest mean gain over the share 0, less its standard error. If
+    that is not above 0, the words get no share.
+
+    Args:
+      ranks: the reciprocal ranks of the same documents with each share, and with 0.
+    """
+    gains = {}
+    for share, each in ranks.items():
+        mean, error = mean_and_error(each - ranks[0.0])
+        gains[share] = mean - error
+    best = max(gains, key=gains.get)
+    return min(x for x in ranks if not _is_worse(ranks[x] - ranks[best]))
 
 
 def judge(
@@ -274,8 +290,10 @@ def _is_worse(differences: Float[np.ndarray, " b"]) -> bool:
     return mean < -error
 
 
-def _gains_of_shares(prepared: Prepared, mesh: jax.sharding.Mesh) -> dict[float, float]:
-    """The mean gain in reciprocal rank, less its standard error, of each share."""
+def _ranks_of_shares(
+    prepared: Prepared, mesh: jax.sharding.Mesh
+) -> dict[float, Float[np.ndarray, " b"]]:
+    """The reciprocal ranks of the documents left out with no words and each share."""
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     judges = _Judges(prepared, mesh, params)
 
@@ -284,11 +302,7 @@ def _gains_of_shares(prepared: Prepared, mesh: jax.sharding.Mesh) -> dict[float,
         documents, both = judges.vectors(with_words(document, params))
         return reciprocal_ranks(both, documents)
 
-    before, gains = ranks(0.0), {}
-    for share in SHARES:
-        mean, error = mean_and_error(ranks(share) - before)
-        gains[share] = mean - error
-    return gains
+    return {share: ranks(share) for share in (0.0, *SHARES)}
 
 
 def _by_labels(
