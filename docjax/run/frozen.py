@@ -5,6 +5,7 @@ parameters and the limit on units, so no run reads the vectors of another encode
 """
 
 import dataclasses
+import functools
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
-from docjax.run.duration import log_duration
+from docjax.run import duration
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import Prepared
 from docjax.storage import atomic
@@ -73,12 +74,29 @@ def with_vectors(prepared: Prepared) -> Prepared:
         for kind in (DOCUMENT, QUERY)
     }
     if prepared.is_judged and not _has_vectors(prepared.corpus, readers[DOCUMENT]):
-        log_duration(prepared, inference, params)
+        _log_duration(prepared, inference, params)
     corpus, queries = (
         corpora[kind] and _read_corpus(corpora[kind], reader)
         for kind, reader in readers.items()
     )
     return dataclasses.replace(prepared, corpus=corpus, queries=queries)
+
+
+def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None:
+    corpus, sample, tokens = prepared.corpus, [], 0
+    for row in np.random.default_rng(0).permutation(len(corpus)).tolist():
+        sample.append(prepared.segments(corpus[row]))
+        tokens += int(sample[-1].lengths.sum())
+        if tokens >= duration.SAMPLE:
+            break
+    duration.log_duration(
+        functools.partial(inference.segments, params),
+        sample,
+        tokens=int(corpus.lengths.sum()),
+        documents=len(corpus),
+        judges=len(prepared.judges),
+        classes=len(prepared.classes),
+    )
 
 
 def _path(corpus: Corpus, reader: _Reader) -> Path:
