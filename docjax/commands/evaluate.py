@@ -2,13 +2,16 @@
 
 clustering, classification and few_shot read JSON lines with "label" and "split" (train,
 test). retrieval reads a folder in BEIR's layout (corpus.jsonl, queries.jsonl,
-qrels/*.tsv); its BM25 stems English words and drops stop words. matching reads a table
-of split, source, target and label, and the documents as JSON lines. The command prints
-the metrics as one line of JSON.
+qrels/*.tsv); its BM25 stems English words and drops stop words. For retrieval MODEL may
+also be a TREC run (FILE.trec), and --compare adds how much better or worse each system
+is than one of them or than a TREC run, with a 95 % interval over the queries. matching
+reads a table of split, source, target and label, and the documents as JSON lines. The
+command prints the metrics as one line of JSON.
 """
 
 import argparse
 import json
+from pathlib import Path
 
 import docjax
 from docjax.errors import UserError
@@ -19,7 +22,9 @@ EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="a run, or a Hugging Face folder or name")
+    parser.add_argument(
+        "model", help="a run, a Hugging Face folder or name, or FILE.trec"
+    )
     parser.add_argument("--task", required=True, choices=TASKS)
     parser.add_argument("--data", required=True, metavar="PATH")
     parser.add_argument(
@@ -29,23 +34,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="bad documents that may be left out, as a share of all",
     )
     parser.add_argument("--shots", type=int, help="few_shot: documents per class")
+    parser.add_argument(
+        "--compare", metavar="SYSTEM", help="retrieval: bm25, dense, fused or RUN.trec"
+    )
     parser.add_argument("--documents", help="matching: the file of the documents")
 
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.evaluate import evaluate_model
+    from docjax.tasks import retrieval
 
-    for name, task in (("shots", "few_shot"), ("documents", "matching")):
+    options = {"shots": "few_shot", "documents": "matching", "compare": "retrieval"}
+    for name, task in options.items():
         if getattr(flags, name) is not None and flags.task != task:
             raise UserError(
                 f"--{name} is an option of {task}; leave it out for {flags.task}"
             )
+    if flags.task == "retrieval" and Path(flags.model).is_file():
+        found = retrieval.of_file(Path(flags.data), Path(flags.model), flags.compare)
+        print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
+        return
+    given = {name: getattr(flags, name) for name in ("shots", "compare")}
     metrics = evaluate_model(
         docjax.load(flags.model),
         flags.task,
         flags.data,
         max_bad_fraction=flags.max_bad_fraction,
         documents=flags.documents,
-        **({"shots": flags.shots} if flags.shots is not None else {}),
+        **{name: value for name, value in given.items() if value is not None},
     )
     print(json.dumps(metrics))

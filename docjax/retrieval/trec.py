@@ -1,11 +1,14 @@
 """Runs as TREC's tools read them: query, Q0, document, rank, score, system."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Run
+
+FORM = "query, Q0, document, rank, score, system"
 
 
 def lines(run: Run, system: str) -> Iterator[str]:
@@ -34,3 +37,41 @@ def write(run: Run, file: Path, system: str) -> None:
         atomic.write_text(file, text)
     except OSError as error:
         raise UserError(f"{file}: cannot be written ({error})") from None
+
+
+def read(file: Path) -> Run:
+    """The run in a file, each query's documents by score, best first.
+
+    Raises:
+      UserError: for a file that cannot be read or is empty, a line of another form, a
+        score that is not finite, or a document that a query has twice.
+    """
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None
+    run: Run = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        query, document, score = _fields(line, f"{file}, line {number}")
+        scores = run.setdefault(query, {})
+        if document in scores:
+            raise UserError(
+                f"{file}, line {number}: query {query!r} has the document "
+                f"{document!r} twice: remove one line"
+            )
+        scores[document] = score
+    if not run:
+        raise UserError(f"{file}: empty; a run has lines of {FORM}")
+    best_first = lambda scores: sorted(scores.items(), key=lambda pair: -pair[1])
+    return {query: dict(best_first(scores)) for query, scores in run.items()}
+
+
+def _fields(line: str, where: str) -> tuple[str, str, float]:
+    try:
+        query, _, document, _, text, _ = line.split()
+        score = float(text)
+    except ValueError:
+        raise UserError(f"{where}: {line!r} is not {FORM}") from None
+    if not math.isfinite(score):
+        raise UserError(f"{where}: the score {text} is not a finite number")
+    return query, document, score

@@ -15,11 +15,22 @@ from types import ModuleType
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.retrieval import bm25, collection, fusion, index
+from docjax.retrieval import bm25, collection, fusion, index, paired, trec
 from docjax.retrieval.collection import Collection
 from docjax.types import Document, Qrels, Run, TaskData
 
-METRICS = {"ndcg@10": "nDCG@10", "mrr@10": "RR@10", "recall@100": "R@100", "map": "AP"}
+METRICS = {
+    "ndcg@10": "nDCG@10",
+    "ndcg@20": "nDCG@20",
+    "p@5": "P@5",
+    "p@10": "P@10",
+    "p@20": "P@20",
+    "mrr@10": "RR@10",
+    "mrr@100": "RR@100",
+    "map": "AP",
+    "recall@100": "R@100",
+    "recall@1000": "R@1000",
+}
 TUNED = "ndcg@10"  # the metric that chooses the weight of the fusion
 
 logger = logging.getLogger(__name__)
@@ -37,15 +48,19 @@ class Retrieval:
         the candidates that it links to with grade 1.
       max_bad_fraction: the share of the folder's documents that may be bad, and are
         then left out.
+      compare: "bm25", "dense", "fused" or a TREC run: the other systems' gains over it,
+        with intervals (`docjax.retrieval.paired`).
     """
 
     path: str | None = None
     max_bad_fraction: float = 0.0
+    compare: str | None = None
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for a missing library, for too few queries or no answers."""
         ir_measures()
         bm25.libraries()
+        _compared(self.compare)
         if self.path is not None:
             judged = collection.read(Path(self.path))
             _check_judged(judged, *_judgements(judged, part), self.max_bad_fraction)
@@ -63,7 +78,8 @@ class Retrieval:
             return self._of_folder(data, part)
         ids, queries, qrels = collection.of_documents(data.documents(part))
         vectors = zip(ids, data.vectors(ids), strict=True)
-        return _scores(data, queries, data.documents(part), vectors, qrels)
+        dense, by_words = _runs(data, queries, data.documents(part), vectors)
+        return retrieval(dense, by_words, qrels, compare=self.compare)
 
     def _of_folder(self, data: TaskData, part: str) -> dict[str, float]:
         judged = collection.read(Path(self.path))
@@ -72,25 +88,24 @@ class Retrieval:
         queries = {name: text for name, text in judged.queries.items() if name in names}
         documents = functools.partial(judged.documents, self.max_bad_fraction)
         vectors = data.encode(documents())
-        return _scores(data, queries, documents(), vectors, test, tuning)
+        dense, by_words = _runs(data, queries, documents(), vectors)
+        return retrieval(dense, by_words, test, tuning, compare=self.compare)
 
 
-def _scores(
+def _runs(
     data: TaskData,
     queries: Mapping[str, str],
     documents: Iterable[Document],
     vectors: Iterable[tuple[str, np.ndarray]],
-    test: Qrels,
-    tuning: Qrels | None = None,
-) -> dict[str, float]:
-    """Ranks documents, and their vectors, for each query, and scores both rankings."""
+) -> tuple[Run, Run]:
+    """The documents of each query ranked by vectors, and by BM25."""
     query_vectors = data.queries(list(queries.values()))  # first, since this may raise
     by_words = bm25.search(documents, queries)
     cosine = data.similarity == "cosine"
     by_vectors = index.nearest(
         list(queries), query_vectors, vectors, fusion.TOP, cosine=cosine
     )
-    return retrieval(by_vectors, by_words, test, tuning)
+    return by_vectors, by_words
 
 
 def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
@@ -123,15 +138,22 @@ def _check_judged(
 
 
 def retrieval(
-    dense: Run, bm25: Run, test: Qrels, tuning: Qrels | None = None
+    dense: Run,
+    bm25: Run,
+    test: Qrels,
+    tuning: Qrels | None = None,
+    *,
+    compare: str | None = None,
 ) -> dict[str, float]:
-    """`SYSTEM/ndcg@10`, `/mrr@10`, `/recall@100` and `/map` of bm25, dense and fused.
+    """`SYSTEM/METRIC` of bm25, dense and fused for each metric of METRICS.
 
     Also `fused/weight`, the share of `dense`, which is chosen on the queries of
     `tuning`. Without these, it is the mean of a cross-validation over `test`.
+    `compare` as in `Retrieval` adds `SYSTEM/METRIC_gain` and its interval.
 
     Raises:
-      UserError: if ir-measures is not installed, and for a single query.
+      UserError: if ir-measures is not installed, for a single query, and for a run that
+        cannot be read.
     """
     score = functools.partial(of_queries, metric=TUNED)
     if tuning:
@@ -144,20 +166,82 @@ def retrieval(
             dense, bm25, list(test), functools.partial(score, test)
         )
     fused = fusion.fuse(dense, bm25, weights)
-    means = {}
-    for system, run in (("bm25", bm25), ("dense", dense), ("fused", fused)):
-        for metric in METRICS:
-            values = of_queries(test, run, metric)
-            means[f"{system}/{metric}"] = sum(values.values()) / len(values)
-    return {**means, "fused/weight": sum(weights.values()) / len(weights)}
+    systems = {"bm25": bm25, "dense": dense, "fused": fused} | _compared(compare)
+    scores = of_systems(systems, test, compare)
+    return {**scores, "fused/weight": sum(weights.values()) / len(weights)}
+
+
+def of_systems(
+    systems: Mapping[str, Run], qrels: Qrels, compare: str | None = None
+) -> dict[str, float]:
+    """`SYSTEM/METRIC` of each system, and the gains over the system `compare`."""
+    by_query = {
+        system: {metric: of_queries(qrels, run, metric) for metric in METRICS}
+        for system, run in systems.items()
+    }
+    found = {}
+    for system, values in by_query.items():
+        for metric, of_query in values.items():
+            found[f"{system}/{metric}"] = sum(of_query.values()) / len(of_query)
+            if compare not in (None, system):
+                gains = paired.gain(of_query, by_query[compare][metric])
+                found |= {f"{system}/{metric}_{k}": v for k, v in gains.items()}
+    return found
+
+
+def _compared(compare: str | None) -> dict[str, Run]:
+    """The run in the file `compare`, unless that is the name of a system, or None."""
+    if compare in (None, "bm25", "dense", "fused"):
+        return {}
+    return {compare: trec.read(Path(compare))}
+
+
+def of_file(folder: Path, run: Path, compare: str | None = None) -> dict[str, float]:
+    """`run/METRIC` of a TREC run on the test queries of a folder in BEIR's layout.
+
+    Args:
+      compare: another TREC run.
+
+    Raises:
+      UserError: for a run that cannot be read, or that has none of the queries.
+    """
+    qrels = collection.read(folder).test
+    systems = {"run": trec.read(run)} | _compared(compare)
+    for system, found in systems.items():
+        missing = len(qrels.keys() - found.keys())
+        if missing == len(qrels):
+            raise UserError(
+                f"{run if system == 'run' else system}: none of its queries is a test query of {folder}"
+            )
+        if missing:
+            logger.warning(
+                "%s has no documents for %d of %d test queries: they count as 0",
+                system,
+                missing,
+                len(qrels),
+            )
+    return of_systems(systems, qrels, compare)
 
 
 def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
-    """The metric of each query of `qrels`; 0 for a query without ranked documents."""
+    """The metric of each query of `qrels`; 0 for a query without ranked documents.
+
+    As in trec_eval, scores are float32, and of equal ones the greater id comes first.
+    """
     library = ir_measures()
     measure = library.parse_measure(METRICS[metric])
-    values = library.iter_calc([measure], qrels, {q: run.get(q, {}) for q in qrels})
+    ranked = {query: run.get(query, {}) for query in qrels}
+    if measure.NAME == "RR":  # ir-measures' own RR@k has other ties
+        ranked = {query: _first(ranked[query], measure["cutoff"]) for query in ranked}
+        measure = library.RR
+    values = library.iter_calc([measure], qrels, ranked)
     return dict.fromkeys(qrels, 0.0) | {each.query_id: each.value for each in values}
+
+
+def _first(scores: Mapping[str, float], count: int) -> dict[str, float]:
+    """The first `count` documents in trec_eval's order."""
+    order = lambda name: (np.float32(scores[name]), name)
+    return {name: scores[name] for name in sorted(scores, key=order)[: -count - 1 : -1]}
 
 
 def ir_measures() -> ModuleType:

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+import pytrec_eval
 
 from docjax.errors import UserError
 from docjax.retrieval import fusion
-from docjax.tasks.retrieval import Retrieval, of_queries, retrieval
+from docjax.tasks.retrieval import Retrieval, of_file, of_queries, retrieval
 
 QRELS = {"q": {"a": 2, "b": 1, "z": 0}, "r": {"c": 1}}
 RUN = {"q": {"z": 3.0, "a": 2.0, "y": 1.0}}
@@ -31,7 +32,7 @@ def test_systems_are_means_over_all_queries_with_an_answer():
     assert found["dense/ndcg@10"] == found["dense/map"] == 1
     assert found["bm25/ndcg@10"] == found["bm25/recall@100"] == 0
     assert found["fused/mrr@10"] == 1 and 0.5 < found["fused/weight"] <= 1
-    assert len(found) == 13
+    assert len(found) == 3 * 10 + 1
 
 
 def test_the_weight_is_chosen_on_the_tuning_queries_where_there_are_any(monkeypatch):
@@ -139,3 +140,51 @@ def test_missing_answers_of_a_folder_are_told_before_anything_is_encoded(
     write(folder / "corpus.jsonl", a="cats")
     with pytest.raises(UserError, match="2 of 2 judged .* 'b' is one"):
         task.check(data, "test")
+
+
+def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
+    (tmp_path / "a.trec").write_text("x Q0 b 1 2 s\nx Q0 a 2 1 s\n")
+    (tmp_path / "b.trec").write_text("x Q0 a 1 2 s\nx Q0 b 2 1 s\ny Q0 c 1 1 s\n")
+    other = str(tmp_path / "b.trec")
+    found = of_file(folder, tmp_path / "a.trec", other)
+    assert "run has no documents for 1 of 2 test queries" in caplog.text
+    assert found["run/mrr@10"] == 0.5 and found[f"{other}/mrr@10"] == 0.75
+    assert found["run/mrr@10_gain"] == -0.25
+    assert f"{other}/mrr@10_gain" not in found
+    (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
+    with pytest.raises(UserError, match="none of its queries is a test query"):
+        of_file(folder, tmp_path / "a.trec")
+
+
+def test_systems_are_compared_with_one_of_them(data, folder):
+    task = Retrieval(str(folder), compare="bm25")
+    task.check(data, "test")
+    found = task(data, "test")
+    assert found["dense/ndcg@10_gain"] == 0.5
+    assert "bm25/ndcg@10_gain" not in found and "fused/map_gain_p" in found
+    with pytest.raises(UserError, match="bm52: cannot be read"):
+        Retrieval(str(folder), compare="bm52").check(data, "test")
+
+
+def test_metrics_on_judgements_of_trec_are_those_of_trec_eval():
+    """Ties, missing queries, documents without a judgement and negative grades."""
+    generator = np.random.default_rng(0)
+    qrels = {
+        str(q): {f"d{d}": int(generator.integers(-1, 4)) for d in range(60)}
+        for q in range(20)
+    }
+    run = {
+        query: {
+            f"d{d}": 5 + generator.integers(20) + 1e-9 * d for d in range(0, 120, 2)
+        }
+        for query in list(qrels)[:15]
+    }
+    names = {"ndcg@10": "ndcg_cut_10", "ndcg@20": "ndcg_cut_20", "p@5": "P_5"}
+    names |= {"p@20": "P_20", "map": "map", "recall@100": "recall_100"}
+    names |= {"mrr@100": "recip_rank", "recall@1000": "recall_1000", "p@10": "P_10"}
+    judge = pytrec_eval.RelevanceEvaluator(qrels, set(pytrec_eval.supported_measures))
+    known = judge.evaluate(run)
+    for metric, name in names.items():
+        for query, value in of_queries(qrels, run, metric).items():
+            expected = known[query][name] if query in run else 0
+            assert value == pytest.approx(expected, abs=1e-6), (metric, query)
