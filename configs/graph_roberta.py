@@ -20,7 +20,7 @@ the pieces' vectors, as FOLDER alone gives it; training adds word vectors of the
 and keeps similar documents together. A judgement without labels decides whether the run
 keeps what it trained, the words alone, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
-document.
+document (not measured yet).
 `words`: the same without FOLDER, in a minute: word vectors of the corpus replace a
 small untrained encoder.
 

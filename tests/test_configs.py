@@ -245,12 +245,6 @@ def test_every_variant_is_described_and_an_unknown_one_lists_them(name):
     assert all(variant in str(error.value) for variant in named)
 
 
-if __name__ == "__main__":
-    LISTS.mkdir(exist_ok=True)
-    for name in NAMES:
-        (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", [*NAMES, "graph_roberta.py:frozen"])
 @pytest.mark.parametrize("field", ["holdout", "graph"])
 def test_an_optional_part_can_be_set_by_a_flag(name, field, monkeypatch):
@@ -264,3 +258,9 @@ def test_an_optional_part_can_be_set_by_a_flag(name, field, monkeypatch):
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
     values(argv)
     assert values.config[field]["fn"] == part[field]
+
+
+if __name__ == "__main__":
+    LISTS.mkdir(exist_ok=True)
+    for name in NAMES:
+        (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")

@@ -10,7 +10,7 @@ from docjax.run.half_scores import EXCERPT
 from docjax.types import Segments
 
 SAMPLE = 12_000  # tokens that are read twice: to compile, and to measure the speed
-# Seconds on 2 cores of 2023, chosen on corpora of 367 to 11,429 documents.
+# Rough seconds on 2 cores: docs/results.md has how far they were off.
 COMPILING = 20.0  # steps, judgement and report
 A_DOCUMENT = 0.002  # steps, judgement, baselines and report
 A_CELL = 0.0001  # a document and a class: k-means, probes and their baselines
@@ -21,6 +21,7 @@ def log_duration(
     sample: Sequence[Segments],
     *,
     tokens: int,
+    processes: int,
     documents: int,
     judges: int,
     classes: int,
@@ -30,11 +31,11 @@ def log_duration(
     Args:
       read: the frozen encoder.
       sample: documents of about SAMPLE tokens, drawn from all documents.
-      tokens: those of all documents.
+      tokens: those of all documents, which the `processes` read together.
       judges: the documents that excerpts are taken from.
     """
     a_token = _seconds_a_token(read, sample)
-    reading = tokens * a_token
+    reading = tokens * a_token / processes
     judged = 4 * EXCERPT * judges * a_token  # two excerpts, read twice
     rest = judged + COMPILING + A_DOCUMENT * documents + A_CELL * documents * classes
     logging.info(

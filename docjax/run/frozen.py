@@ -93,6 +93,7 @@ def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None
         functools.partial(inference.segments, params),
         sample,
         tokens=int(corpus.lengths.sum()),
+        processes=jax.process_count(),
         documents=len(corpus),
         judges=len(prepared.judges),
         classes=len(prepared.classes),

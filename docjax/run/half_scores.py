@@ -65,6 +65,12 @@ def confirmed(
     return means.reshape(2, -1).mean(0)
 
 
+def is_worse(differences: Float[np.ndarray, " b"]) -> bool:
+    """Whether the mean is below 0 by more than a standard error."""
+    mean, error = mean_and_error(differences)
+    return mean < -error
+
+
 def mean_and_error(differences: Float[np.ndarray, " b"]) -> tuple[float, float]:
     """The mean, and its standard error."""
     error = differences.std(ddof=1) / len(differences) ** 0.5

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 import scipy.sparse
 from absl import logging
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from docjax.data.splits import evenly
 from docjax.encoders.from_mean import FromMean, with_words
@@ -28,13 +28,14 @@ from docjax.model.compare import unit
 from docjax.run.fields import begun
 from docjax.run.half_scores import (
     EXCERPT,
-    NEAREST,
     by_deviation,
     confirmed,
     excerpts,
+    is_worse,
     mean_and_error,
     reciprocal_ranks,
 )
+from docjax.run.label_trial import by_labels
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
@@ -44,7 +45,6 @@ from docjax.types import Segments, Units
 
 MOST = 5_000  # documents of the corpus among which an excerpt searches
 DEVIATIONS = 1.96  # of a 95 % interval
-CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
 WHEN = {"trained": "after training", "words": "with the words alone"}
 SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
 SHARE = 0.2  # of the words, with too few documents to choose
@@ -122,7 +122,7 @@ def chosen_share(ranks: Mapping[float, Float[np.ndarray, " b"]]) -> float:
         mean, error = mean_and_error(each - ranks[0.0])
         gains[share] = mean - error
     best = max(gains, key=gains.get)
-    return min(x for x in ranks if not _is_worse(ranks[x] - ranks[best]))
+    return min(x for x in ranks if not is_worse(ranks[x] - ranks[best]))
 
 
 def judge(
@@ -195,10 +195,8 @@ class _Judges:
         metrics |= {
             f"judgement/{key}_rank": float(x.mean()) for key, x in ranks.items()
         }
-        metrics |= {
-            f"judgement/{name}_gain_low": low,
-            f"judgement/{name}_gain_high": high,
-        }
+        gain = f"judgement/{name}_gain"
+        metrics |= {f"{gain}_low": low, f"{gain}_high": high}
         before, after = scores["start"].mean(), scores[name].mean()
         text = (
             f"documents found from one excerpt are confirmed by another excerpt by "
@@ -208,7 +206,7 @@ class _Judges:
         )
         if not low > 0:
             return _Trial(False, text, metrics)
-        if _is_worse(ranks[name] - ranks["start"]):
+        if is_worse(ranks[name] - ranks["start"]):
             before, after = ranks["start"].mean(), ranks[name].mean()
             text = (
                 f"one excerpt finds the other worse than at the start (mean reciprocal "
@@ -216,7 +214,8 @@ class _Judges:
             )
             return _Trial(False, text, metrics)
         known = {key: documents for key, (documents, _) in vectors.items()}
-        refused, more = _by_labels(self.prepared.labels[self.rows], known, name)
+        labels = self.prepared.labels[self.rows]
+        refused, more = by_labels(labels, known, name, WHEN[name])
         return _Trial(not refused, refused or text, metrics | more)
 
     def vectors(
@@ -284,12 +283,6 @@ class _Judges:
         return documents, both
 
 
-def _is_worse(differences: Float[np.ndarray, " b"]) -> bool:
-    """Whether the mean is below 0 by more than a standard error."""
-    mean, error = mean_and_error(differences)
-    return mean < -error
-
-
 def _ranks_of_shares(
     prepared: Prepared, mesh: jax.sharding.Mesh
 ) -> dict[float, Float[np.ndarray, " b"]]:
@@ -305,36 +298,6 @@ def _ranks_of_shares(
     return {share: ranks(share) for share in (0.0, *SHARES)}
 
 
-def _by_labels(
-    labels: Int[np.ndarray, " m"],
-    vectors: Mapping[str, Float[np.ndarray, "m d"]],
-    name: str,
-) -> tuple[str, dict[str, float]]:
-    """Why the labels of the documents speak against `name`, or "", and metrics."""
-    has_label = labels >= 0
-    if len(set(labels[has_label].tolist())) < 2 or has_label.sum() < 5 * NEAREST:
-        return "", {}
-    right = {
-        key: _neighbours_agree(each[has_label], labels[has_label])
-        for key, each in vectors.items()
-    }
-    count = len(right["start"])
-    accuracy = {key: float(each.mean()) for key, each in right.items()}
-    metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
-    most = np.bincount(labels[has_label]).max() / count
-    error = (most * (1 - most) / count) ** 0.5
-    shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} {WHEN[name]}"
-    if max(accuracy.values()) < most + CERTAIN * error:
-        reason = (
-            f"the labels cannot be read off the texts: the nearest neighbours are "
-            f"right for {shown}, the most frequent label for {most:.3f}"
-        )
-        return reason, metrics
-    if _is_worse(right[name].astype(float) - right["start"]):
-        return f"the nearest neighbours' labels are right for {shown}", metrics
-    return "", metrics
-
-
 def _word_similarities(
     prepared: Prepared, documents: Sequence[Units], both: Sequence[Units]
 ) -> Float[np.ndarray, "b m"]:
@@ -343,20 +306,3 @@ def _word_similarities(
     words, idf = tfidf(documents, vocabulary)
     of_excerpts, _ = tfidf(both, vocabulary, idf)
     return np.asarray(scipy.sparse.csr_matrix(of_excerpts @ words.T).todense())
-
-
-def _neighbours_agree(
-    vectors: Float[np.ndarray, "b d"], labels: Int[np.ndarray, " b"]
-) -> Bool[np.ndarray, " b"]:
-    """Whether the most frequent label of the NEAREST other documents is right."""
-    right = np.empty(len(labels), bool)
-    classes = int(labels.max()) + 1
-    for first in range(0, len(vectors), 1024):
-        similarities = vectors[first : first + 1024] @ vectors.T
-        own = np.arange(first, first + len(similarities))
-        similarities[np.arange(len(own)), own] = -np.inf
-        nearest = np.argpartition(-similarities, NEAREST, axis=1)[:, :NEAREST]
-        for row, columns in zip(own.tolist(), nearest, strict=True):
-            votes = np.bincount(labels[columns], minlength=classes)
-            right[row] = votes.argmax() == labels[row]
-    return right

@@ -31,6 +31,7 @@ METRICS = {
     "recall@100": "R@100",
     "recall@1000": "R@1000",
 }
+SYSTEMS, OTHER = ("bm25", "dense", "fused"), "compared"
 TUNED = "ndcg@10"  # the metric that chooses the weight of the fusion
 
 logger = logging.getLogger(__name__)
@@ -149,7 +150,8 @@ def retrieval(
 
     Also `fused/weight`, the share of `dense`, which is chosen on the queries of
     `tuning`. Without these, it is the mean of a cross-validation over `test`.
-    `compare` as in `Retrieval` adds `SYSTEM/METRIC_gain` and its interval.
+    `compare` as in `Retrieval` adds `SYSTEM/METRIC_gain` and its interval; a TREC run
+    is the system "compared".
 
     Raises:
       UserError: if ir-measures is not installed, for a single query, and for a run that
@@ -167,60 +169,69 @@ def retrieval(
         )
     fused = fusion.fuse(dense, bm25, weights)
     systems = {"bm25": bm25, "dense": dense, "fused": fused} | _compared(compare)
-    scores = of_systems(systems, test, compare)
+    base = compare if compare in (None, *SYSTEMS) else OTHER
+    scores = of_systems(systems, test, base)
     return {**scores, "fused/weight": sum(weights.values()) / len(weights)}
 
 
 def of_systems(
-    systems: Mapping[str, Run], qrels: Qrels, compare: str | None = None
+    systems: Mapping[str, Run], qrels: Qrels, base: str | None = None
 ) -> dict[str, float]:
-    """`SYSTEM/METRIC` of each system, and the gains over the system `compare`."""
+    """`SYSTEM/METRIC` of each system, and the gains over the system `base`.
+
+    Raises:
+      UserError: for a system that ranks documents for none of the queries.
+    """
+    for system, run in systems.items():
+        _check_queries(system, run, qrels)
     by_query = {
         system: {metric: of_queries(qrels, run, metric) for metric in METRICS}
         for system, run in systems.items()
     }
-    found = {}
+    scores = {}
     for system, values in by_query.items():
         for metric, of_query in values.items():
-            found[f"{system}/{metric}"] = sum(of_query.values()) / len(of_query)
-            if compare not in (None, system):
-                gains = paired.gain(of_query, by_query[compare][metric])
-                found |= {f"{system}/{metric}_{k}": v for k, v in gains.items()}
-    return found
+            scores[f"{system}/{metric}"] = sum(of_query.values()) / len(of_query)
+            if base not in (None, system):
+                gains = paired.gain(of_query, by_query[base][metric])
+                scores |= {f"{system}/{metric}_{k}": v for k, v in gains.items()}
+    return scores
+
+
+def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
+    missing = len(qrels.keys() - run.keys())
+    if missing == len(qrels):
+        raise UserError(f"{system}: none of its queries is one of the test queries")
+    if missing:
+        text = "%s has no documents for %d of %d test queries: they count as 0"
+        logger.warning(text, system, missing, len(qrels))
 
 
 def _compared(compare: str | None) -> dict[str, Run]:
-    """The run in the file `compare`, unless that is the name of a system, or None."""
-    if compare in (None, "bm25", "dense", "fused"):
+    """The TREC run `compare` under the name OTHER; nothing for None and a system."""
+    if compare in (None, *SYSTEMS):
         return {}
-    return {compare: trec.read(Path(compare))}
+    return {OTHER: trec.read(Path(compare))}
 
 
 def of_file(folder: Path, run: Path, compare: str | None = None) -> dict[str, float]:
     """`run/METRIC` of a TREC run on the test queries of a folder in BEIR's layout.
 
     Args:
-      compare: another TREC run.
+      compare: another TREC run, see `of_systems`.
 
     Raises:
-      UserError: for a run that cannot be read, or that has none of the queries.
+      UserError: for a run that cannot be read, or that has none of the queries, and for
+        a comparison with a system, which a file does not have.
     """
+    if compare in SYSTEMS:
+        raise UserError(
+            f"--compare {compare}: {run} is a run and has no other systems; give a "
+            "TREC run, or a model in place of the run"
+        )
     qrels = collection.read(folder).test
     systems = {"run": trec.read(run)} | _compared(compare)
-    for system, found in systems.items():
-        missing = len(qrels.keys() - found.keys())
-        if missing == len(qrels):
-            raise UserError(
-                f"{run if system == 'run' else system}: none of its queries is a test query of {folder}"
-            )
-        if missing:
-            logger.warning(
-                "%s has no documents for %d of %d test queries: they count as 0",
-                system,
-                missing,
-                len(qrels),
-            )
-    return of_systems(systems, qrels, compare)
+    return of_systems(systems, qrels, compare and OTHER)
 
 
 def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:

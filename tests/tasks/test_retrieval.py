@@ -148,11 +148,13 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     other = str(tmp_path / "b.trec")
     found = of_file(folder, tmp_path / "a.trec", other)
     assert "run has no documents for 1 of 2 test queries" in caplog.text
-    assert found["run/mrr@10"] == 0.5 and found[f"{other}/mrr@10"] == 0.75
+    assert found["run/mrr@10"] == 0.5 and found["compared/mrr@10"] == 0.75
     assert found["run/mrr@10_gain"] == -0.25
-    assert f"{other}/mrr@10_gain" not in found
+    assert "compared/mrr@10_gain" not in found
+    with pytest.raises(UserError, match="--compare bm25: .* give a TREC run, or a mod"):
+        of_file(folder, tmp_path / "a.trec", "bm25")
     (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
-    with pytest.raises(UserError, match="none of its queries is a test query"):
+    with pytest.raises(UserError, match="run: none of its queries is one of the test"):
         of_file(folder, tmp_path / "a.trec")
 
 
