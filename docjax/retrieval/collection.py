@@ -3,6 +3,7 @@
 A collection is a folder in BEIR's layout, or documents with a `query` field.
 
 corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
+corpus.tsv, queries.tsv       documents like MS MARCO's (`docjax/data/sources/tsv.py`)
 qrels/SPLIT.tsv               query-id, corpus-id, score, a header is allowed
 qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 """
@@ -14,9 +15,11 @@ from typing import NamedTuple
 
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources.tsv import tsv
 from docjax.errors import UserError
 from docjax.types import Document, Qrels
 
+KINDS = ("jsonl", "tsv")
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 ENDS = (".qrels", ".tsv")
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
@@ -31,7 +34,7 @@ class Collection(NamedTuple):
     tuning: Qrels  # empty if no other split exists
 
     def documents(self, max_bad_fraction: float = 0.0) -> Iterator[Document]:
-        return jsonl(str(self.corpus), max_bad_fraction)
+        return _read(self.corpus, max_bad_fraction)
 
 
 class Judged(NamedTuple):
@@ -129,8 +132,13 @@ def of_documents(
 
 
 def _queries(folder: Path) -> dict[str, str]:
-    queries = jsonl(str(_file(folder, "queries")))
+    queries = _read(_file(folder, "queries"))
     return {query.id: full_text(query) for query in queries}
+
+
+def _read(file: Path, max_bad_fraction: float = 0.0) -> Iterator[Document]:
+    read = tsv if ".tsv" in file.suffixes else jsonl
+    return read(str(file), max_bad_fraction)
 
 
 def _qrels_files(folder: Path) -> dict[str, Path]:
@@ -158,12 +166,13 @@ def _split_file(folder: Path, split: str) -> Path:
 
 
 def _file(folder: Path, name: str) -> Path:
-    files = [folder / f"{name}.jsonl{suffix}" for suffix in SUFFIXES]
+    names = [f"{name}.{kind}{suffix}" for kind in KINDS for suffix in SUFFIXES]
+    files = [folder / name for name in names]
     existing = [file for file in files if file.is_file()]
     if len(existing) != 1:
         raise UserError(
-            f"{folder}: {len(existing)} files are called {name}.jsonl (also .gz, .xz, "
-            ".zst), not 1: a collection needs corpus.jsonl, queries.jsonl and "
+            f"{folder}: {len(existing)} files are called {name}.jsonl or {name}.tsv "
+            "(also .gz, .xz, .zst), not 1: a collection needs a corpus, queries and "
             "qrels/test.tsv"
         )
     return existing[0]

@@ -18,6 +18,7 @@ from docjax.data.units import Whole
 from docjax.errors import UserError
 from docjax.run.fields import RunConfig, begun, is_run, read
 from docjax.storage import json_file, manifest
+from docjax.storage.digest import digest
 from docjax.storage.processes import wait
 from docjax.types import QUERY, Document
 
@@ -157,7 +158,7 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:
     """The sha256 of each file."""
-    return {str(file): manifest.digest(file) or "unreadable" for file in files}
+    return {str(file): digest(file) or "unreadable" for file in files}
 
 
 def _made_by(config: RunConfig, run: Path) -> bool:

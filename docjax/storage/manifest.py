@@ -1,12 +1,12 @@
 """A folder's manifest: the sha256 of every file, which reveals a flipped bit."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from docjax.storage import atomic, json_file
+from docjax.storage.digest import sha256
 
 MANIFEST = "manifest.json"
 
@@ -58,25 +58,12 @@ def agrees(
     return bool(facts.get("contents")) and facts["contents"] == contents()
 
 
-def digest(file: Path) -> str | None:
-    """The sha256 of a file's bytes; None if it cannot be read."""
-    try:
-        return _sha256(file)
-    except OSError:  # the reader of the file reports the error
-        return None
-
-
 def _hashes(folder: Path) -> dict[str, str]:
     names = [p.relative_to(folder) for p in sorted(folder.rglob("*")) if p.is_file()]
     excluded = (MANIFEST, MANIFEST + ".partial")
     return {
-        name.as_posix(): _sha256(folder / name)
+        name.as_posix(): sha256(folder / name)
         for name in names
         if name.as_posix() not in excluded
         if not any(part.startswith(".") for part in name.parts)
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

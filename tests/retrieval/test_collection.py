@@ -117,3 +117,16 @@ def test_what_is_missing_is_named(folder):
     (folder / "queries.jsonl").unlink()
     with pytest.raises(UserError, match=r"0 files are called queries\.jsonl"):
         read(folder)
+
+
+def test_tables_are_read_as_well(folder):
+    for name in ("corpus", "queries"):
+        (folder / f"{name}.jsonl").unlink()
+    (folder / "corpus.tsv").write_text("a\turl\ttitle\ttext of a\nb\t\t\tb\n")
+    (folder / "queries.tsv").write_text("q\tfirst\nr\tsecond\n")
+    found = read(folder)
+    assert found.queries == {"q": "first", "r": "second"}
+    assert [one.title for one in found.documents()] == ["title", ""]
+    (folder / "corpus.jsonl").write_text("{}")
+    with pytest.raises(UserError, match=r"2 files are called corpus\.jsonl or"):
+        read(folder)

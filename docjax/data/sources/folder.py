@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docjax.data import documents
 from docjax.errors import UserError
-from docjax.storage.manifest import digest
+from docjax.storage.digest import digest
 from docjax.types import Document, Section
 
 SPLIT = re.compile(

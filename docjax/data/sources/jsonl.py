@@ -14,7 +14,7 @@ import zstandard
 
 from docjax.data import documents
 from docjax.errors import UserError
-from docjax.storage.manifest import digest
+from docjax.storage.digest import digest
 from docjax.types import Document
 
 BLOCK = 1 << 16  # bytes of compressed input read at a time
@@ -30,13 +30,15 @@ def jsonl(
     Raises:
       UserError: for a missing or damaged file, and what `documents.read` raises.
     """
-    if path == "-":
-        lines = _numbered("standard input", sys.stdin.buffer)
-    else:
-        lines = (
-            pair for file in files(path) for pair in _numbered(file, open_lines(file))
-        )
+    lines = numbered_lines(path)
     return documents.read(lines, documents.parse_line, max_bad_fraction, report)
+
+
+def numbered_lines(path: str) -> Iterator[tuple[str, bytes]]:
+    """Each line that is not blank, with its place, of the files that `path` matches."""
+    if path == "-":
+        return _numbered("standard input", sys.stdin.buffer)
+    return (pair for file in files(path) for pair in _numbered(file, open_lines(file)))
 
 
 def check_again(path: str) -> None:
