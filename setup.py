@@ -55,6 +55,7 @@ EXTRAS = {
     ],
     "export": ["sentence-transformers>=6"],  # what exported vectors are compared with
     "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
+    "ir-datasets": ["ir-datasets>=0.5.11"],
     "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
     "test": [
@@ -74,6 +75,7 @@ EXTRAS = {
         "bm25s>=0.3",
         "PyStemmer>=3",
         "ir-measures>=0.4",
+        "ir-datasets>=0.5.11",
         "mteb>=2.26",
     ],
 }

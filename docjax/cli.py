@@ -20,7 +20,9 @@ COMMANDS = (
     "encode",
     "evaluate",
     "export",
+    "index",
     "mine",
+    "queries",
     "search",
     "serve",
 )

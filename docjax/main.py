@@ -189,11 +189,13 @@ def _run(
         # Imported here because plots and scikit-learn load slowly.
         from docjax.export import write as export
         from docjax.run import report as run_report
+        from docjax.run import retrieval_report
 
         if mode == "export":
             export.export_run(workdir)
         plain = plain_data(prepared, local.mesh)
-        page = run_report.write(prepared, local.data, plain, after, made_with)
+        found = retrieval_report.gathered(prepared, prepared.model(after), metrics)
+        page = run_report.write(prepared, local.data, plain, after, made_with, found)
         logging.info("report: %s", page)
     wait("report")
     return metrics

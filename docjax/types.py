@@ -27,6 +27,7 @@ from jaxtyping import Float
 
 SIMILARITIES = ("cosine", "dot")  # similarities of two vectors
 
+Reader = Callable[[float], Iterator["Document"]]  # of max_bad_fraction
 Run = dict[str, dict[str, float]]  # query id -> document id -> score
 Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 DOCUMENT, QUERY = "document", "query"  # the kinds of a view: how its vector is made
@@ -227,6 +228,14 @@ class Batch(NamedTuple):
     cut: int | None = None
 
 
+class Encoded(NamedTuple):
+    """A document's vector and, if they were asked for, those of its segments."""
+
+    id: str
+    vector: np.ndarray  # float32 [d]
+    passages: np.ndarray | None = None  # float32 [p d], to compare with queries
+
+
 class Embeddings(NamedTuple):
     """The vectors of labelled documents that a task reads."""
 
@@ -423,9 +432,13 @@ class TaskData(Protocol):
         ...
 
     def encode(
-        self, documents: Iterable[Document]
-    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
-        """The ids and vectors of new documents, in constant memory."""
+        self, documents: Iterable[Document], *, passages: bool = False
+    ) -> Iterator[Encoded]:
+        """The vectors of new documents and `passages`, in constant memory."""
+        ...
+
+    def keep(self, name: str, text: str) -> None:
+        """Keeps a file of a task beside its scores, if there is a place for it."""
         ...
 
 

@@ -82,12 +82,12 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
     counts: dict[str, Any] = {}
     report: Counter = Counter()
     documents = jsonl(flags.input, flags.max_bad_fraction, report)
-    pairs = model.encode_once(documents, counts)
+    encoded = model.encode_once(documents, counts)
     if flags.output == "-":
-        sys.stdout.writelines(encode_file.lines(pairs))
+        sys.stdout.writelines(encode_file.lines(encoded))
     else:
         print("documents are read once: a stop loses everything", file=sys.stderr)
-        encode_file.write_array(pairs, Path(flags.output))
+        encode_file.write_array(encoded, Path(flags.output))
     del report["documents"]
     stream = sys.stderr if flags.output == "-" else sys.stdout
     print(json.dumps(counts | {"left_out": report}), file=stream)

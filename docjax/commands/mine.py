@@ -32,6 +32,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="NEGATIVES.jsonl")
     parser.add_argument("--top", type=int, default=100, help="negatives per query")
     parser.add_argument(
+        "--margin",
+        type=float,
+        help="leave out documents that score above 1 - MARGIN of the best answer: they "
+        "may be answers that nobody judged",
+    )
+    parser.add_argument(
         "--max-bad-fraction",
         type=float,
         default=0.0,
@@ -48,7 +54,7 @@ def run(flags: argparse.Namespace) -> None:
     judged = (
         judged_lib.of_run(data)
         if _is_run(data)
-        else collection.read_judged(data, flags.max_bad_fraction)
+        else collection.read_judged(flags.data or flags.model, flags.max_bad_fraction)
     )
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == WORDS:
@@ -58,7 +64,7 @@ def run(flags: argparse.Namespace) -> None:
         model = docjax.load(flags.model)
         made_by = f"{flags.model} {model.fingerprint()}"
         rank = judged_lib.by_model(model, judged, counts)
-    mined = negatives.mine(rank, judged.qrels, flags.top)
+    mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     documents = counts["documents"]
     negatives.write(mined, Path(flags.output), documents=documents, made_by=made_by)
     print(json.dumps(counts | {"negatives": sum(map(len, mined.values()))}))
@@ -70,6 +76,8 @@ def _check(flags: argparse.Namespace) -> None:
 
     if flags.top < 1:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
+    if flags.margin is not None and not 0 <= flags.margin <= 1:
+        raise UserError(f"--margin {flags.margin} is not between 0 and 1")
     check_output("--output", flags.output)
     if not Path(flags.output).parent.is_dir():
         raise UserError(f"{flags.output}: cannot be written (there is no such folder)")

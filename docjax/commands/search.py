@@ -1,10 +1,14 @@
 """`docjax search`: an exact search for the documents nearest to each query.
 
-Writes a TREC run and prints the counts as one line of JSON. Reads the corpus once, so
-memory does not grow with the corpus. "-" is standard input or output.
+Writes a TREC run and prints the counts as one line of JSON. Reads a corpus once, so
+memory does not grow with the corpus; an index of `docjax index` is not encoded again,
+and gives all systems: bm25, dense, maxp (best passage), maxsim (sentences of the query,
+each with its best passage), and bm25 fused with each of these: fused, fused_maxp,
+fused_maxsim, rrf (by ranks). "-" is standard input or output.
 """
 
 import argparse
+import itertools
 import json
 import sys
 from collections import Counter
@@ -16,7 +20,7 @@ import docjax
 from docjax.errors import UserError
 
 if TYPE_CHECKING:
-    from docjax.types import Document
+    from docjax.types import Document, Run
 
 HELP = "the documents nearest to each query"
 EXAMPLE = "docjax search runs/demo corpus.jsonl --queries queries.jsonl --run out.trec"
@@ -24,11 +28,25 @@ EXAMPLE = "docjax search runs/demo corpus.jsonl --queries queries.jsonl --run ou
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
-    parser.add_argument("corpus", help="JSON lines, also .gz, .xz, .zst, or -")
+    parser.add_argument(
+        "corpus", help="JSON lines, also .gz, .xz, .zst, or -; or an index"
+    )
     parser.add_argument("--queries", required=True, help="JSON lines")
     parser.add_argument("--run", required=True, metavar="OUT.trec", help="or -")
     parser.add_argument(
         "--top", type=int, default=1000, help="documents per query (%(default)s)"
+    )
+    parser.add_argument("--system", default="dense", help="index: see above")
+    parser.add_argument(
+        "--weight",
+        type=float,
+        default=0.5,
+        help="index: share of the vectors in a fused system (%(default)s)",
+    )
+    parser.add_argument(
+        "--hits",
+        metavar="OUT.jsonl",
+        help="index: the first documents of each query with their best passages",
     )
     parser.add_argument(
         "--max-bad-fraction",
@@ -43,7 +61,6 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.data.sources.jsonl import jsonl
     from docjax.model.encode_file import check_output
     from docjax.model.search import search
-    from docjax.retrieval import trec
 
     if flags.top < 1:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
@@ -52,19 +69,57 @@ def run(flags: argparse.Namespace) -> None:
     check_output("--run", flags.run)
     if flags.run != "-" and not Path(flags.run).parent.is_dir():
         raise UserError(f"{flags.run}: cannot be written (there is no such folder)")
+    if Path(flags.corpus).is_dir():
+        _of_index(flags)
+        return
+    if flags.system != "dense" or flags.hits:
+        option = "--hits" if flags.hits else f"--system {flags.system}"
+        raise UserError(f"{option} needs an index: make one with docjax index")
     queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
     model = docjax.load(flags.model)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
     documents = _named(jsonl(flags.corpus, flags.max_bad_fraction, report))
     ranking = search(model, documents, queries, counts, flags.top)
+    del report["documents"]
+    _write(flags, ranking, counts | {"left_out": report})
+
+
+def _of_index(flags: argparse.Namespace) -> None:
+    """Searches an index: of the documents nothing is encoded."""
+    from docjax.data.documents import full_text
+    from docjax.data.sources.jsonl import jsonl
+    from docjax.model.search_index import hits, search_index
+    from docjax.retrieval import index_folder, trec
+    from docjax.storage import atomic
+
+    if not 0 <= flags.weight <= 1:
+        raise UserError(f"--weight {flags.weight} is not between 0 and 1")
+    model = docjax.load(flags.model)
+    found = index_folder.load(Path(flags.corpus), model.fingerprint())
+    if flags.hits:
+        found.passages  # noqa: B018, raises before the search if there are none
+    queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
+    keywords = {"top": flags.top, "weight": flags.weight}
+    ranking = search_index(model, found, queries, flags.system, **keywords)
+    for name in itertools.chain.from_iterable(ranking.values()):
+        trec.check_id(name)
+    if flags.hits:
+        records = hits(model, found, queries, ranking)
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+        atomic.write_text(Path(flags.hits), "".join(lines))
+    _write(flags, ranking, {"queries": len(queries), "documents": len(found)})
+
+
+def _write(flags: argparse.Namespace, ranking: "Run", counts: "dict[str, Any]") -> None:
+    from docjax.retrieval import trec
+
     if flags.run == "-":
         sys.stdout.writelines(trec.lines(ranking, "docjax"))
     else:
         trec.write(ranking, Path(flags.run), "docjax")
-    del report["documents"]
     stream = sys.stderr if flags.run == "-" else sys.stdout
-    print(json.dumps(counts | {"left_out": report}), file=stream)
+    print(json.dumps(counts), file=stream)
 
 
 def _named(documents: "Iterable[Document]") -> "Iterator[Document]":

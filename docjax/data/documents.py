@@ -74,6 +74,17 @@ def parse_line(line: bytes, place: str) -> Document:
     return parse(_json(decode(line, place), place), place)
 
 
+def to_line(document: Document) -> str:
+    """Id, title, sections and links as a line of JSON, which `parse_line` reads."""
+    record = {
+        "id": document.id,
+        "title": document.title,
+        "sections": [vars(section) for section in document.sections],
+        "links": list(document.links),
+    }
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
 def from_text(text: str, place: str) -> Document:
     """The document that a user typed: JSON if it starts as an object, else plain text.
 

@@ -1,15 +1,13 @@
-"""Reads documents from records and cuts documents into units; needs only Python.
+"""Reads documents from records; needs only Python.
 
 `docjax export` copies this file into its folders, so that sentence-transformers reads
-and cuts documents as docjax does; docjax itself calls this file from `documents.py` and
-`units.py`. A document is anything with a title and sections.
+documents as docjax does; docjax itself calls this file from `documents.py`. A document
+is anything with a title and sections.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
-
-from docjax.data.sentences import sentences
 
 
 class BadRecord(ValueError):
@@ -69,31 +67,6 @@ def full_text(document: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def passages(document: Any, words: int = 100) -> Iterator[tuple[str, int]]:
-    """The text and section number of each passage of at most `words` words."""
-    for number, pieces in _sentences_by_section(document):
-        passage: list[str] = []
-        for piece in map(str.split, pieces):
-            if passage and len(passage) + len(piece) > words:
-                yield " ".join(passage), number
-                passage = []
-            passage += piece
-        if passage:
-            yield " ".join(passage), number
-
-
-def sentences_of(document: Any) -> Iterator[tuple[str, int]]:
-    """The text and section number of each sentence."""
-    for number, pieces in _sentences_by_section(document):
-        for sentence in pieces:
-            yield " ".join(sentence.split()), number
-
-
-def whole(document: Any) -> Iterator[tuple[str, int]]:
-    """The full text as one unit, in the first section."""
-    yield full_text(document), 0
-
-
 def text(record: Mapping, key: str, place: str, required: bool = False) -> str:
     """The string at `key`; "" if the key is missing and not `required`."""
     if required and key not in record:
@@ -119,13 +92,6 @@ def items(record: Mapping, key: str, place: str) -> list | tuple:
 def wrong(place: str, what: str, expected: str, value: Any) -> BadRecord:
     kind = type(value).__name__
     return BadRecord(place, "wrong type", f"{what} must be {expected}, not {kind}")
-
-
-def _sentences_by_section(document: Any) -> Iterator[tuple[int, list[str]]]:
-    """Number and sentences of each section; the title is in the first section."""
-    for number, section in enumerate(document.sections or (Section("", ""),)):
-        before = [document.title if number == 0 else "", section.heading]
-        yield number, [s for s in before if s.strip()] + sentences(section.text)
 
 
 def _sections(record: Mapping, place: str) -> tuple[Section, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from docjax.data import records
+from docjax.data import pieces
 from docjax.data.segments import segments, texts
 from docjax.data.tokenizer import Tokenizer
 from docjax.errors import UserError
@@ -41,7 +41,7 @@ class Passages:
             raise UserError(f"units.words {self.words}: give at least 1 word")
 
     def __call__(self, document: Document) -> list[Passage]:
-        return [Passage(*piece) for piece in records.passages(document, self.words)]
+        return [Passage(*piece) for piece in pieces.passages(document, self.words)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Sentences:
     readable = True
 
     def __call__(self, document: Document) -> list[Passage]:
-        return [Passage(*piece) for piece in records.sentences_of(document)]
+        return [Passage(*piece) for piece in pieces.sentences_of(document)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Whole:
     readable = False
 
     def __call__(self, document: Document) -> list[Passage]:
-        return [Passage(*piece) for piece in records.whole(document)]
+        return [Passage(*piece) for piece in pieces.whole(document)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -59,6 +59,26 @@ def curves(
     return style.save(figure, path, ("metric", "run", "step", "value"), rows)
 
 
+def weights(
+    path: Path, weights: Sequence[float], curves: Mapping[str, Sequence[float]]
+) -> Path:
+    """The score of fused systems against the weight of their vectors; a line each."""
+    figure, [axes] = style.grid(1, columns=1, width=6.0, height=3.2)
+    handles = {
+        name: axes.plot(weights, scores, marker="o", markersize=3)[0]
+        for name, scores in curves.items()
+    }
+    style.plain(axes, "", "weight of the vectors (0: words alone)", "nDCG@10")
+    if len(handles) > 1:
+        style.legend(figure, handles)
+    rows = [
+        (name, weight, score)
+        for name, scores in curves.items()
+        for weight, score in zip(weights, scores, strict=True)
+    ]
+    return style.save(figure, path, ("system", "weight", "ndcg@10"), rows)
+
+
 def tsne_panels(
     path: Path,
     panels: Mapping[str, tsne.Vectors],

@@ -34,6 +34,7 @@ SECTIONS = {
     "map": "Map of the documents",
     "attention": "Attention",
     "words": "Words",
+    "retrieval": "Retrieval",
     "export": "Export",
     "configuration": "Configuration",
     "reproduce": "Reproduce",
@@ -68,6 +69,36 @@ class Attention:
 
 
 @dataclasses.dataclass(frozen=True)
+class Hit:
+    """A document that a system found, and its passage that is nearest to the query."""
+
+    title: str  # or id
+    section: str
+    passage: str
+    is_relevant: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """A query, its score by system, and the first documents that each system found."""
+
+    text: str
+    scores: Mapping[str, float]
+    hits: Mapping[str, Sequence[Hit]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Retrieval:
+    """How documents are found: by words, by vectors, by both."""
+
+    metrics: Mapping[str, Mapping[str, Number]]  # metric -> system -> score
+    curves: Path | None  # PNG of figures.weights
+    won: Sequence[Query]  # against BM25, most first
+    lost: Sequence[Query]
+    searches: Sequence[Query]
+
+
+@dataclasses.dataclass(frozen=True)
 class Export:
     """A folder for other libraries, and how far its vectors are from the model's."""
 
@@ -95,6 +126,7 @@ class Report:
     tsne: Path | None = None
     attention: Attention | None = None
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    retrieval: Retrieval | None = None
     export: Export | None = None
     commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
@@ -111,20 +143,22 @@ def write(run_dir: Path, report: Report) -> Path:
 
 def html(report: Report, folder: Path) -> str:
     """The page; links to figures are relative to `folder`."""
-    absent = "attention" if report.words else "words"  # a mean of words has no graph
+    absent = {"attention" if report.words else "words"}  # a mean of words has no graph
+    absent |= set() if report.retrieval else {"retrieval"}
     config, scores = report.config, _scores(report.scores)
     return TEMPLATE.render(
         title=report.name,
         facts={
             key: _short(config[key]) for key in FACTS if config.get(key) is not None
         },
-        sections={name: text for name, text in SECTIONS.items() if name != absent},
+        sections={name: text for name, text in SECTIONS.items() if name not in absent},
         report=report,
         scores=scores,
         best=_best(scores),
         curves=page.picture(report.curves, folder),
         map=page.picture(report.tsne, folder),
         attention=_attention(report.attention, folder),
+        weights=page.picture(report.retrieval and report.retrieval.curves, folder),
         config=json.dumps(plain(config), indent=2, ensure_ascii=False),
     )
 

@@ -21,6 +21,7 @@ EACH = "docjax.data.segments.OneEach"
 CODE = {  # file in the folder -> its source in docjax
     "docjax_module.py": ("docjax.export", "torch_module.py"),
     "docjax_records.py": ("docjax.data", "records.py"),
+    "docjax_pieces.py": ("docjax.data", "pieces.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),
     "docjax_cuts.py": ("docjax.data", "cuts.py"),
 }

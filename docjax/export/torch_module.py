@@ -4,7 +4,7 @@
 
 `docjax export` puts this file into the folders it writes; docjax itself never imports
 this file, and the folder works without docjax. A document is a text, or a dict {"text":
-...} or {"title": ..., "sections": [{"heading": ..., "text": ...}]}. `docjax_records.py`
+...} or {"title": ..., "sections": [{"heading": ..., "text": ...}]}. `docjax_pieces.py`
 cuts a document into units, and `docjax_cuts.py` cuts the units into segments. A
 transformer or word vectors encode the segments; graph attention, a BiLSTM or a mean
 makes one vector of them. `docjax.json` names these parts. A warning counts the segments
@@ -25,14 +25,8 @@ from torch import nn
 from transformers import AutoModel
 
 from .docjax_cuts import chunks, joined, one_each
-from .docjax_records import (
-    check_text,
-    content,
-    full_text,
-    passages,
-    sentences_of,
-    whole,
-)
+from .docjax_pieces import passages, sentences_of, whole
+from .docjax_records import check_text, content, full_text
 
 ROWS = 32  # segments that the transformer reads in one call
 logger = logging.getLogger(__name__)

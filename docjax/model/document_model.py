@@ -30,6 +30,7 @@ from docjax.storage.arrays import digest
 from docjax.types import (
     SIMILARITIES,
     Document,
+    Encoded,
     GraphBuilder,
     Passage,
     ReadLimits,
@@ -187,12 +188,29 @@ class DocumentModel:
         tokens = self.read(documents, stats)
         return self.inference(batch_size).encode(self.params, tokens)
 
+    def encode_with_passages(
+        self, documents: Iterable[Item], stats: dict[str, int]
+    ) -> Iterator[tuple[Float[np.ndarray, " d"], Float[np.ndarray, "p d"]]]:
+        """As `encode_stream`, with the vectors of each document's segments.
+
+        A segment is encoded as a query is, so that queries can be compared with both.
+        """
+        stats.update({name: 0 for name in COUNTS if name not in stats})
+        tokens = self.read(documents, stats)
+        return self.inference().with_passages(self.params, tokens)
+
     def encode_once(
-        self, documents: Iterable[Document], counts: dict[str, Any]
-    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        self,
+        documents: Iterable[Document],
+        counts: dict[str, Any],
+        *,
+        passages: bool = False,
+    ) -> Iterator[Encoded]:
         """The id and the vector of each document of a stream that can be read once.
 
-        `counts` receives the counts of `encode` and the `width` of the vectors.
+        Args:
+          counts: receives the counts of `encode` and the `width` of the vectors.
+          passages: whether to give the vectors of the segments too.
         """
         ids: collections.deque[str] = collections.deque()
 
@@ -202,9 +220,13 @@ class DocumentModel:
                 yield document
 
         bar = tqdm(with_ids_kept(), desc="encode", unit="document", disable=None)
-        for vector in self.encode_stream(iter(bar), stats=counts):
+        if passages:
+            pairs = self.encode_with_passages(iter(bar), counts)
+        else:
+            pairs = ((v, None) for v in self.encode_stream(iter(bar), stats=counts))
+        for vector, parts in pairs:
             counts["width"] = len(vector)
-            yield ids.popleft(), vector
+            yield Encoded(ids.popleft(), vector, parts)
 
     def encode_queries(
         self, texts: str | Sequence[str], *, normalize_embeddings: bool = False

@@ -1,11 +1,12 @@
 """`docjax encode`: vectors of any number of documents, in constant memory."""
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,15 @@ from docjax.data.documents import parts
 from docjax.data.sources.jsonl import check_again, jsonl, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
-from docjax.storage.shards import Shards, beside, rows_and_ids
-from docjax.types import Document
+from docjax.storage.shards import (
+    PASSAGES,
+    SIZES,
+    VECTORS,
+    Shards,
+    beside,
+    rows_and_ids,
+)
+from docjax.types import Document, Encoded
 
 DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
 
@@ -28,10 +36,13 @@ def encode_file(
     output: Path,
     *,
     max_bad_fraction: float = 0.0,
+    passages: bool = False,
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
     """Writes the vectors of JSON lines to files of `Shards`; returns the counts.
+
+    `passages` writes the vectors of the documents' segments too.
 
     After a kill the same call continues. Process k of n writes shards k, k + n, ...
     The last process to finish joins the shards and returns the counts; every other
@@ -46,12 +57,8 @@ def encode_file(
         most = processes - 1
         raise UserError(f"--process {process} is not a number from 0 to {most}")
     check_again(path)
-    files = Shards(
-        output,
-        model.fingerprint(),
-        lambda: _fingerprint(path, False, max_bad_fraction),
-        lambda: _fingerprint(path, True, max_bad_fraction),
-    )
+    fingerprint = functools.partial(_fingerprint, path, max_bad_fraction, passages)
+    files = Shards(output, model.fingerprint(), fingerprint)
     with _written(output):
         with files.locked():
             counts = files.complete()
@@ -59,14 +66,17 @@ def encode_file(
                 return counts
             plan = files.plan(lambda: survey(path, max_bad_fraction))
         documents, count = jsonl(path, max_bad_fraction), plan["documents"]
-        _encode_shards(model, documents, files, count, processes, process)
+        encode = functools.partial(_encoded, model, passages)
+        _encode_shards(encode, documents, files, count, processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
 
 
-def _fingerprint(path: str, content: bool, max_bad_fraction: float) -> str:
+def _fingerprint(
+    path: str, max_bad_fraction: float, passages: bool, content: bool
+) -> str:
     """A sha256 of the input: of the file's content, or of its size and time."""
-    facts = [stamp(path, content), max_bad_fraction, DOCUMENTS, CHARACTERS]
+    facts = [stamp(path, content), max_bad_fraction, passages, DOCUMENTS, CHARACTERS]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -88,8 +98,23 @@ def shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
     return parts(documents, DOCUMENTS, CHARACTERS)
 
 
-def _encode_shards(
+def _encoded(
     model: DocumentModel,
+    passages: bool,
+    shard: list[Document],
+    counts: dict[str, int],
+) -> dict[str, np.ndarray]:
+    """The arrays of a shard; `counts` receives what was read."""
+    if not passages:
+        return {VECTORS: np.stack(list(model.encode_stream(shard, stats=counts)))}
+    pairs = model.encode_with_passages(shard, counts)
+    vectors, parts = zip(*pairs, strict=True)
+    sizes = np.array([len(part) for part in parts], np.int32)
+    return {VECTORS: np.stack(vectors), PASSAGES: np.concatenate(parts), SIZES: sizes}
+
+
+def _encode_shards(
+    encode: Callable[[list[Document], dict[str, int]], dict[str, np.ndarray]],
     documents: Iterator[Document],
     files: Shards,
     sizes: list[int],
@@ -106,9 +131,9 @@ def _encode_shards(
             if number % processes == process:
                 if files.read(number) is None:
                     counts: dict[str, int] = {}
-                    vectors = np.stack(list(model.encode_stream(shard, stats=counts)))
+                    arrays = encode(shard, counts)
                     ids = [document.id for document in shard]
-                    files.write(number, vectors, ids, counts)
+                    files.write(number, arrays, ids, counts)
                 bar.update(len(shard))
 
 
@@ -118,26 +143,26 @@ def check_output(flag: str, name: str) -> None:
         raise UserError(f"{flag} {name!r} names no file: give the path of a file")
 
 
-def write_array(pairs: Iterable[tuple[str, np.ndarray]], output: Path) -> None:
+def write_array(encoded: Iterable[Encoded], output: Path) -> None:
     """Writes OUT and OUT.ids.jsonl. Raises UserError if OUT is there already."""
     if output.exists():
         raise UserError(
             f"{output} is there already: name another --output, or delete it"
         )
-    pairs = iter(pairs)
-    first = next(pairs)
+    encoded = iter(encoded)
+    first = next(encoded)
     with _written(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with rows_and_ids(output, len(first[1])) as append:
-            for name, vector in itertools.chain([first], pairs):
-                append(vector[None], [name])
+        with rows_and_ids(output, len(first.vector)) as append:
+            for each in itertools.chain([first], encoded):
+                append(each.vector[None], [each.id])
             beside(output, "json").unlink(missing_ok=True)  # of an earlier array
 
 
-def lines(pairs: Iterable[tuple[str, np.ndarray]]) -> Iterator[str]:
+def lines(encoded: Iterable[Encoded]) -> Iterator[str]:
     """One JSON object for each document, with its id and its vector."""
-    for name, vector in pairs:
-        yield json.dumps({"id": name, "vector": vector.tolist()}) + "\n"
+    for each in encoded:
+        yield json.dumps({"id": each.id, "vector": each.vector.tolist()}) + "\n"
 
 
 @contextlib.contextmanager

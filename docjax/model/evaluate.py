@@ -35,6 +35,7 @@ def evaluate_model(
     *,
     max_bad_fraction: float = 0.0,
     documents: str | None = None,
+    output: Path | None = None,
     **keywords: Any,
 ) -> dict[str, float]:
     """Metrics named `eval/<task>/<metric>`.
@@ -44,6 +45,7 @@ def evaluate_model(
         pairs.
       documents: the JSON lines with the documents of the pairs; None takes the only
         file of JSON lines beside the table.
+      output: the folder of what the task keeps, such as TREC runs; None: nothing.
       keywords: keyword arguments of the task.
 
     Raises:
@@ -62,7 +64,7 @@ def evaluate_model(
         path = documents or _beside(Path(data))
         check_again(path)
         source = functools.partial(jsonl, path, max_bad_fraction)
-    files = FileData(model, source)
+    files = FileData(model, source, folder=output)
     scorer.check(files, "test")
     return scores({task: scorer}, files, "test")
 

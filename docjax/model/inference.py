@@ -63,13 +63,34 @@ class Inference:
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
         for window in windows(documents):
+            yield from self._window(params, window, self.segments(params, window))
+
+    def with_passages(
+        self, params: Any, documents: Iterable[Segments]
+    ) -> Iterator[tuple[Float[np.ndarray, " d"], Float[np.ndarray, "p d"]]]:
+        """The documents' vectors and those of their segments, each read as a query.
+
+        So segments, queries and documents can be compared with each other.
+        """
+        for window in windows(documents):
             segments = self.segments(params, window)
-            vectors: list[Any] = [None] * len(window)
-            for group, rows in self._groups(window):
-                chosen = [window[i] for i in group], [segments[i] for i in group]
-                for i, vector in zip(group, self._documents(params, *chosen, rows)):
-                    vectors[i] = vector
-            yield from vectors
+            vectors = self._window(params, window, segments)
+            ends = np.cumsum([len(part) for part in segments])
+            count = round_up(int(ends[-1]))  # few sizes are compiled
+            parts = np.concatenate(segments)
+            parts = np.pad(parts, ((0, count - len(parts)), (0, 0)))
+            passages = np.asarray(self._queries(params, parts))[: ends[-1]]
+            yield from zip(vectors, np.split(passages, ends[:-1]), strict=True)
+
+    def _window(
+        self, params: Any, window: list[Segments], segments: Sequence[np.ndarray]
+    ) -> list[Float[np.ndarray, " d"]]:
+        vectors: list[Any] = [None] * len(window)
+        for group, rows in self._groups(window):
+            chosen = [window[i] for i in group], [segments[i] for i in group]
+            for i, vector in zip(group, self._documents(params, *chosen, rows)):
+                vectors[i] = vector
+        return vectors
 
     def segments(
         self, params: Any, documents: Sequence[Segments], kind: str = DOCUMENT

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from docjax.model.document_model import DocumentModel
-from docjax.retrieval import index
+from docjax.retrieval import systems
 from docjax.types import Document, Run
 
 TOP = 1000
@@ -22,7 +22,9 @@ def search(
     The documents are read once, in constant memory. `counts` receives their number and
     what the model's cap leaves out.
     """
-    query_vectors = model.encode_queries_of_any_length(list(queries.values()))
-    vectors = model.encode_once(documents, counts)
+    encode = model.encode_queries_of_any_length
+    vectors = systems.read_queries(list(queries.values()), encode, passages=False)
+    encoded = model.encode_once(documents, counts)
     cosine = model.similarity_fn_name == "cosine"
-    return index.nearest(list(queries), query_vectors, vectors, top, cosine=cosine)
+    found = systems.by_vectors(list(queries), vectors, encoded, top, cosine=cosine)
+    return found["dense"]

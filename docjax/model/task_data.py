@@ -3,14 +3,17 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
-from docjax.types import Document, Embeddings
+from docjax.storage import atomic
+from docjax.types import Document, Embeddings, Encoded
 
 Source = Callable[[], Iterator[Document]]
 
@@ -25,6 +28,7 @@ class FileData:
     model: DocumentModel
     source: Source  # each call starts again at the first document
     kept: dict[str, Float[np.ndarray, " d"]] = dataclasses.field(default_factory=dict)
+    folder: Path | None = None  # of the files that tasks keep; None: they are dropped
 
     @property
     def similarity(self) -> str:
@@ -69,17 +73,24 @@ class FileData:
     def read(self, ids: list[str]) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
         """The id and the vector of each document with one of these ids, encoded now."""
         chosen = set(ids)
-        return self.encode(each for each in self.source() if each.id in chosen)
+        found = self.encode(each for each in self.source() if each.id in chosen)
+        return ((each.id, each.vector) for each in found)
 
     def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
         return self.model.encode_queries_of_any_length(texts)
 
     def encode(
-        self, documents: Iterable[Document]
-    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+        self, documents: Iterable[Document], *, passages: bool = False
+    ) -> Iterator[Encoded]:
         counts: dict[str, Any] = {}
-        yield from self.model.encode_once(documents, counts)
+        yield from self.model.encode_once(documents, counts, passages=passages)
         self.model.warn(counts)
+
+    def keep(self, name: str, text: str) -> None:
+        if self.folder is not None and jax.process_index() == 0:
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_text(path, text)
 
     def _predictions(self, vectors: Float[np.ndarray, "c d"]) -> list[str] | None:
         if not self.model.encoder.classifies or not len(vectors):

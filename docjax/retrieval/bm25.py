@@ -1,53 +1,143 @@
-"""BM25 by bm25s: English words, stemmed, without stop words."""
+"""BM25 by bm25s: settings by name, in memory or saved and memory-mapped.
 
+A word scores idf * tf / (tf + k1 * (1 - b + b * length / mean length)), with
+idf = ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene since version 8. Anserini before
+that, rank_bm25 and many papers multiply by k1 + 1: ranks are the same, but scores are
+not, which matters to a raw fusion (`docjax.retrieval.fusion`).
+"""
+
+import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from docjax.data.documents import full_text
 from docjax.errors import UserError
+from docjax.storage import json_file
 from docjax.types import Document, Run
+
+TOP = 1000
+SETTINGS = "docjax_settings.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How texts become words, and how words score.
+
+    Attributes:
+      k1: how much repetitions of a word count; 0: not at all.
+      b: how much the length of a document lowers its score, from 0 to 1.
+      stemmer: "porter", "english" (its successor) or another language of Snowball;
+        None leaves words as they are.
+      stop_words: "en" or another language of bm25s: its words are left out; None keeps
+        all.
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+    stemmer: str | None = "english"
+    stop_words: str | None = "en"
+
+    def words(self, texts: Sequence[str]) -> Any:
+        """The words of each text, as bm25s reads them."""
+        bm25s, stemmers = libraries()
+        return bm25s.tokenize(
+            texts,
+            stopwords=self.stop_words,
+            stemmer=self.stemmer and stemmers.Stemmer(self.stemmer),
+            show_progress=False,
+        )
+
+
+PRESETS = {
+    "docjax": Settings(),
+    "anserini": Settings(k1=0.9, b=0.4, stemmer="porter"),
+    "rank_bm25": Settings(k1=1.5, b=0.75, stemmer="porter"),  # wikIR's
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Index:
+    """The words of documents, ready to be searched; `ids` in the documents' order."""
+
+    scorer: Any
+    ids: Sequence[str]
+    settings: Settings
+
+    def search(self, queries: Mapping[str, str], top: int = TOP) -> Run:
+        """The `top` documents of each query that share a word with it."""
+        if not queries:
+            return {}
+        rows, scores = self.scorer.retrieve(
+            self.settings.words(list(queries.values())),
+            k=min(top, len(self.ids)),
+            show_progress=False,
+        )
+        return {
+            query: {
+                self.ids[row]: float(score)
+                for row, score in zip(ranked, of, strict=True)
+                if score > 0
+            }
+            for query, ranked, of in zip(queries, rows.tolist(), scores, strict=True)
+        }
+
+    def save(self, folder: Path) -> None:
+        """Writes the index without the ids, which `load` is given."""
+        self.scorer.save(str(folder), show_progress=False)
+        json_file.write(folder / SETTINGS, dataclasses.asdict(self.settings))
+
+
+def load(folder: Path, ids: Sequence[str]) -> Index:
+    """The index that `Index.save` wrote, memory-mapped."""
+    bm25s, _ = libraries()
+    scorer = bm25s.BM25.load(str(folder), mmap=True, load_corpus=False)
+    return Index(scorer, ids, Settings(**json_file.read(folder / SETTINGS)))
+
+
+def index(documents: Iterable[Document], settings: Settings | None = None) -> Index:
+    """The index of all documents, in memory.
+
+    Raises:
+      UserError: if bm25s or PyStemmer is not installed, or no document has a word.
+    """
+    bm25s, _ = libraries()
+    settings = settings or Settings()
+    ids, texts = [], []
+    for document in documents:
+        ids.append(document.id)
+        texts.append(full_text(document))
+    words = settings.words(texts)
+    if not any(map(len, words.ids)):
+        stopped = " besides stop words" if settings.stop_words else ""
+        raise UserError(f"BM25: none of {len(ids)} documents has a word{stopped}")
+    scorer = bm25s.BM25(k1=settings.k1, b=settings.b)
+    scorer.index(words, show_progress=False)
+    return Index(scorer, ids, settings)
 
 
 def search(
     documents: Iterable[Document],
     queries: Mapping[str, str],
     *,
-    top: int = 1000,
-    k1: float = 1.5,
-    b: float = 0.75,
+    top: int = TOP,
+    settings: Settings | None = None,
 ) -> Run:
     """The `top` documents of each query that share a word with it.
 
-    Args:
-      k1: how much repetitions of a word count; 0: not at all.
-      b: how much the length of a document lowers its score, from 0 to 1.
-
     Raises:
-      UserError: if bm25s or PyStemmer is not installed, or no document has a word.
+      UserError: as `index`.
     """
-    bm25s, stemmer = libraries()
-    split = lambda texts: bm25s.tokenize(
-        texts, stopwords="en", stemmer=stemmer.Stemmer("english"), show_progress=False
-    )
-    ids, texts = [], []
-    for document in documents:
-        ids.append(document.id)
-        texts.append(full_text(document))
-    words = split(texts)
-    if not any(map(len, words.ids)):
-        raise UserError(
-            f"BM25: none of {len(ids)} documents has a word besides English stop words"
-        )
-    index = bm25s.BM25(k1=k1, b=b)
-    index.index(words, show_progress=False)
-    rows, scores = index.retrieve(
-        split(list(queries.values())), k=min(top, len(ids)), show_progress=False
-    )
-    return {
-        query: {ids[i]: float(s) for i, s in zip(row, score, strict=True) if s > 0}
-        for query, row, score in zip(queries, rows, scores, strict=True)
-    }
+    return index(documents, settings).search(queries, top)
+
+
+def preset(name: str) -> Settings:
+    """The settings of a name. Raises UserError for an unknown name."""
+    if name not in PRESETS:
+        raise UserError(f"BM25 settings {name!r} are none of {', '.join(PRESETS)}")
+    return PRESETS[name]
 
 
 def libraries() -> tuple[ModuleType, ModuleType]:

@@ -1,11 +1,7 @@
 """A retrieval collection: documents, queries, and which document answers which query.
 
-A collection is a folder in BEIR's layout, or documents with a `query` field.
-
-corpus.jsonl, queries.jsonl   documents, also .gz, .xz, .zst
-corpus.tsv, queries.tsv       documents like MS MARCO's (`docjax/data/sources/tsv.py`)
-qrels/SPLIT.tsv               query-id, corpus-id, score, a header is allowed
-qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
+A collection is a folder (`docjax/retrieval/beir.py`), a name after "ir-datasets:"
+(`docjax/retrieval/ir_dataset.py`), or documents with a `query` field.
 """
 
 import functools
@@ -13,28 +9,25 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from docjax.data.documents import full_text
-from docjax.data.sources.jsonl import jsonl
-from docjax.data.sources.tsv import tsv
 from docjax.errors import UserError
-from docjax.types import Document, Qrels
+from docjax.retrieval import folds as folds_lib
+from docjax.retrieval.beir import BeirFolder
+from docjax.retrieval.folds import Folds
+from docjax.retrieval.ir_dataset import PREFIX, IrDataset
+from docjax.types import Document, Qrels, Reader
 
-KINDS = ("jsonl", "tsv")
-SUFFIXES = ("", ".gz", ".xz", ".zst")
-ENDS = (".qrels", ".tsv")
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
 
 
 class Collection(NamedTuple):
     """`test` and `tuning` hold the queries with an answer; no query is in both."""
 
-    corpus: Path
+    name: str
+    documents: Reader
     queries: dict[str, str]
     test: Qrels
     tuning: Qrels  # empty if no other split exists
-
-    def documents(self, max_bad_fraction: float = 0.0) -> Iterator[Document]:
-        return _read(self.corpus, max_bad_fraction)
+    folds: Folds  # of the test queries; empty if none are given
 
 
 class Judged(NamedTuple):
@@ -45,69 +38,82 @@ class Judged(NamedTuple):
     qrels: Qrels
 
 
-def read(folder: Path) -> Collection:
-    """The collection in a folder; its split is "test", or the only split.
+def read(place: str | Path, fold: int | None = None) -> Collection:
+    """The collection at a place; its split is "test", or the only split.
+
+    Args:
+      fold: this fold of the queries is the test, and the next one chooses.
 
     Raises:
       UserError: for a missing file, a line that is not a judgement, or a judged query
         without text.
     """
-    queries = _queries(folder)
-    files = _qrels_files(folder)
-    if "test" not in files and len(files) != 1:
-        raise UserError(
-            f"{folder}/qrels: needs test.tsv or test.qrels, or one other file; it has "
-            f"{', '.join(files) or 'none'}"
-        )
-    name = "test" if "test" in files else next(iter(files))
-    test = _judgements(files[name], queries)
-    if not test:
-        raise UserError(f"{files[name]}: no query has a document with score 1 or more")
-    tuning_files = [
-        files[split] for split in TUNING if split in files and split != name
-    ]
-    tuning = _judgements(tuning_files[0], queries) if tuning_files else {}
+    store = opened(place)
+    queries, documents = store.queries(), store.reader()
+    split = _test_split(store)
+    test = _some(store, split, queries)
+    folds = _folds(store, test)
+    if fold is not None:
+        _, to_choose, to_test = folds_lib.rotation(folds, fold)
+        part = lambda names: {q: test[q] for q in test if q in names}
+        test, tuning, folds = part(to_test), part(to_choose), ()
+        return Collection(str(store), documents, queries, test, tuning, folds)
+    others = [name for name in TUNING if name in store.splits() and name != split]
+    tuning = store.judgements(others[0], queries) if others else {}
     tuning = {query: gains for query, gains in tuning.items() if query not in test}
-    return Collection(_file(folder, "corpus"), queries, test, tuning)
+    return Collection(str(store), documents, queries, test, tuning, folds)
 
 
-def read_judged(folder: Path, max_bad_fraction: float) -> Judged:
-    """The documents of a folder, and the queries that any split judges.
+def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
+    """The documents of a collection, and the queries that any split judges.
 
     Raises:
       UserError: as `read`, but a single split of any name is enough.
     """
-    queries, qrels = _queries(folder), {}
-    for file in _qrels_files(folder).values():
-        for query, gains in _judgements(file, queries).items():
+    store, qrels = opened(place), {}
+    queries = store.queries()
+    for split in store.splits():
+        for query, gains in store.judgements(split, queries).items():
             qrels[query] = qrels.get(query, {}) | gains
     if not qrels:
-        raise UserError(f"{folder}/qrels: no query has a document with score 1 or more")
-    judged = Collection(_file(folder, "corpus"), queries, qrels, {})
-    documents = functools.partial(judged.documents, max_bad_fraction)
+        raise UserError(f"{store}: no query has a document with score 1 or more")
+    documents = functools.partial(store.reader(), max_bad_fraction)
     return Judged(documents, {name: queries[name] for name in qrels}, qrels)
 
 
-def read_split(folder: Path, split: str) -> Collection:
-    """The collection in a folder, with the judgements of one split in `test`.
+def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels]:
+    """The queries and judgements of the split "train".
+
+    Args:
+      fold: in place of the split, the test queries without this fold and the next.
 
     Raises:
-      UserError: as `read`, and for a folder without this split.
+      UserError: as `read`, and for a collection without this split.
     """
-    queries, file = _queries(folder), _split_file(folder, split)
-    test = _judgements(file, queries)
-    if not test:
-        raise UserError(f"{file}: no query has a document with score 1 or more")
-    return Collection(_file(folder, "corpus"), queries, test, {})
+    store = opened(place)
+    queries, split = store.queries(), _training_split(store, fold)
+    qrels = _some(store, split, queries)
+    if fold is not None:
+        chosen, _, _ = folds_lib.rotation(_folds(store, qrels), fold)
+        qrels = {query: gains for query, gains in qrels.items() if query in chosen}
+    return {name: queries[name] for name in qrels}, qrels
 
 
-def files(folder: Path, split: str) -> list[Path]:
-    """The files of queries and of the judgements of one split.
+def training_files(place: str | Path, fold: int | None) -> list[Path]:
+    """The files that `to_train` reads, without the documents.
 
     Raises:
       UserError: if a file is missing.
     """
-    return [_file(folder, "queries"), _split_file(folder, split)]
+    store = opened(place)
+    return store.files(_training_split(store, fold))
+
+
+def opened(place: str | Path) -> BeirFolder | IrDataset:
+    """The collection at a place, with nothing read yet."""
+    if str(place).startswith(PREFIX):
+        return IrDataset(str(place).removeprefix(PREFIX))
+    return BeirFolder(Path(place))
 
 
 def of_documents(
@@ -131,75 +137,41 @@ def of_documents(
     return ids, queries, qrels
 
 
-def _queries(folder: Path) -> dict[str, str]:
-    queries = _read(_file(folder, "queries"))
-    return {query.id: full_text(query) for query in queries}
-
-
-def _read(file: Path, max_bad_fraction: float = 0.0) -> Iterator[Document]:
-    read = tsv if ".tsv" in file.suffixes else jsonl
-    return read(str(file), max_bad_fraction)
-
-
-def _qrels_files(folder: Path) -> dict[str, Path]:
-    """The files of judgements by split."""
-    files: dict[str, Path] = {}
-    for file in sorted(file for end in ENDS for file in folder.glob(f"qrels/*{end}")):
-        if file.stem in files:
-            raise UserError(
-                f"{file.parent}: {files[file.stem].name} and {file.name} judge the "
-                "same split: remove one file"
-            )
-        files[file.stem] = file
-    return files
-
-
-def _split_file(folder: Path, split: str) -> Path:
-    """The file of judgements of one split. Raises UserError if it is missing."""
-    files = _qrels_files(folder)
-    if split not in files:
+def _test_split(store: BeirFolder | IrDataset) -> str:
+    splits = store.splits()
+    if "test" not in splits and len(splits) != 1:
         raise UserError(
-            f"{folder}/qrels: needs {split}.tsv or {split}.qrels; it has "
-            f"{', '.join(files) or 'none'}"
+            f"{store}: needs judgements test (qrels/test.tsv or test.qrels), or of one "
+            f"other split; it has {', '.join(splits) or 'none'}"
         )
-    return files[split]
+    return "test" if "test" in splits else splits[0]
 
 
-def _file(folder: Path, name: str) -> Path:
-    names = [f"{name}.{kind}{suffix}" for kind in KINDS for suffix in SUFFIXES]
-    files = [folder / name for name in names]
-    existing = [file for file in files if file.is_file()]
-    if len(existing) != 1:
+def _training_split(store: BeirFolder | IrDataset, fold: int | None) -> str:
+    if fold is not None:
+        return _test_split(store)
+    if "train" not in store.splits():
         raise UserError(
-            f"{folder}: {len(existing)} files are called {name}.jsonl or {name}.tsv "
-            "(also .gz, .xz, .zst), not 1: a collection needs a corpus, queries and "
-            "qrels/test.tsv"
+            f"{store}: needs judgements train (qrels/train.tsv or train.qrels); it has "
+            f"{', '.join(store.splits()) or 'none'}"
         )
-    return existing[0]
+    return "train"
 
 
-def _judgements(file: Path, queries: dict[str, str]) -> Qrels:
-    """The judgements of a file, for queries that have a score of 1 or more."""
-    qrels: Qrels = {}
-    separator, form = "\t", "query-id, corpus-id and a whole score, with tabs between"
-    if file.suffix == ".qrels":
-        separator, form = None, "query-id, 0, corpus-id and a whole score"
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None
-    for number, line in enumerate(lines, start=1):
-        fields = line.split(separator)
-        if number == 1 and fields and fields[-1].strip().isalpha():
-            continue  # a header, such as query-id, corpus-id, score
-        try:
-            query, *between, document, score = fields
-            gain = int(score)
-            if len(between) != (separator is None):
-                raise ValueError
-        except ValueError:
-            raise UserError(f"{file}, line {number}: {line!r} is not {form}") from None
-        if query not in queries:
-            raise UserError(f"{file}, line {number}: no query has the id {query!r}")
-        qrels.setdefault(query, {})[document] = gain
-    return {query: gains for query, gains in qrels.items() if max(gains.values()) > 0}
+def _some(store: BeirFolder | IrDataset, split: str, queries: dict[str, str]) -> Qrels:
+    """The judgements of a split. Raises UserError if no query has an answer."""
+    qrels = store.judgements(split, queries)
+    if not qrels:
+        raise UserError(
+            f"{store}, judgements {split}: no query has a document with score 1 or more"
+        )
+    return qrels
+
+
+def _folds(store: BeirFolder | IrDataset, test: Qrels) -> Folds:
+    """The given folds, each with its judged queries only."""
+    file = store.folds()
+    if file is None:
+        return ()
+    folds = folds_lib.read(file, test)
+    return [[query for query in fold if query in test] for fold in folds]

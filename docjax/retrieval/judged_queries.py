@@ -16,6 +16,7 @@ from docjax.retrieval import bm25, collection, negatives
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Document, Qrels, Section
 
+UNIFORM = "uniform"
 MINED = "negatives.jsonl"  # in the run directory, if the config names no file
 TOP = 100
 
@@ -28,17 +29,21 @@ class JudgedQueries:
     never a negative of that query, whichever example the document comes from.
 
     Attributes:
-      path: a folder in BEIR's layout whose split "train" is read. None: the documents'
-        own `query` fields; the document itself answers its query, and so do the
-        documents that it links to. Queries of documents that training does not read
-        are left out.
-      negatives: a sealed file, as `docjax mine` writes it. None: at its start, the run
-        writes BM25's first documents into RUN/negatives.jsonl.
+      path: a collection (`docjax.retrieval.collection`) whose split "train" is read.
+        None: the documents' own `query` fields; the document itself answers its query,
+        and so do the documents that it links to. Queries of documents that training
+        does not read are left out.
+      fold: in place of the split "train", the collection's test queries without this
+        fold, which tests, and the next one, which chooses. None: the split.
+      negatives: a sealed file, as `docjax mine` writes it. "uniform": any documents.
+        None: at its start, the run writes BM25's first documents into
+        RUN/negatives.jsonl.
       each: the number of negatives of an example, drawn once for the run from the first
         TOP negatives of its query.
     """
 
     path: str | None = None
+    fold: int | None = None
     negatives: str | None = None
     each: int = 1
 
@@ -57,9 +62,11 @@ class JudgedQueries:
           UserError: if a file is missing, or the library that mines negatives.
         """
         if self.negatives is None and self.each:
-            bm25.libraries()
-        named = [] if self.path is None else collection.files(Path(self.path), "train")
-        if self.negatives is not None:
+            bm25.libraries()  # raises if they are missing
+        named = []
+        if self.path is not None:
+            named = collection.training_files(self.path, self.fold)
+        if self.negatives not in (None, UNIFORM):
             named.append(Path(self.negatives))
         missing = [file for file in named if not file.is_file()]
         if missing:
@@ -122,19 +129,15 @@ class JudgedQueries:
                     "BEIR folder with --config.examples.path"
                 )
             return texts, qrels
-        judged = collection.read_split(Path(self.path), "train")
-        return {name: judged.queries[name] for name in judged.test}, judged.test
+        return collection.to_train(self.path, self.fold)
 
     def _drawn(self, known: Known, texts, qrels, pairs, rows, trained) -> np.ndarray:
         """The rows of each example's negatives: mined ones, or else any document."""
         if not self.each:
             return np.zeros((len(pairs), 0), int)
-        path = Path(self.negatives) if self.negatives else known.run / MINED
-        if not self.negatives:
-            _mine(path, known, texts, qrels)
-        mined = negatives.read(path, known=rows)
+        mined = self._mined(known, texts, qrels, rows)
         missing = sum(not mined.get(query) for query, _ in pairs)
-        if missing:
+        if missing and self.negatives != UNIFORM:
             logging.warning(
                 "%d of %d examples have no mined negative: any document is taken",
                 missing,
@@ -150,6 +153,15 @@ class JudgedQueries:
                 ranked, self.each, replace=len(ranked) < self.each
             )
         return drawn
+
+    def _mined(self, known: Known, texts, qrels, rows) -> dict[str, list[str]]:
+        """The negatives of each query in a file; none for uniform ones."""
+        if self.negatives == UNIFORM:
+            return {}
+        path = Path(self.negatives) if self.negatives else known.run / MINED
+        if not self.negatives:
+            _mine(path, known, texts, qrels)
+        return negatives.read(path, known=rows)
 
 
 def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:

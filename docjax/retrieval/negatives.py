@@ -22,24 +22,40 @@ Negatives = Mapping[str, list[str]]  # query id -> document ids, best first
 AGAIN = "write it again with docjax mine"
 
 
-def mine(rank: Callable[[int], Run], qrels: Qrels, top: int) -> dict[str, list[str]]:
+def mine(
+    rank: Callable[[int], Run], qrels: Qrels, top: int, margin: float | None = None
+) -> dict[str, list[str]]:
     """The `top` best documents of each query of `qrels` that are not relevant to it.
 
     Args:
       rank: gives a run with that many documents per query. `mine` asks for more than
         `top`, so that enough documents remain without the relevant documents.
       qrels: a document with a gain above 0 is relevant.
+      margin: leaves out documents that score above (1 - margin) of the query's best
+        relevant document: likely answers that nobody judged (NV-Retriever, Moreira et
+        al., 2024). None: leaves out none.
     """
     relevant = {
         query: {name for name, gain in gains.items() if gain > 0}
         for query, gains in qrels.items()
     }
     run = rank(top + max(map(len, relevant.values()), default=0))
-    ranked = {query: list(run.get(query, {})) for query in relevant}
     return {
-        query: [name for name in names if name not in relevant[query]][:top]
-        for query, names in ranked.items()
+        query: _below(run.get(query, {}), known, margin)[:top]
+        for query, known in relevant.items()
     }
+
+
+def _below(
+    scores: Mapping[str, float], relevant: Container[str], margin: float | None
+) -> list[str]:
+    """The documents that are not relevant, in order, below the margin."""
+    names = [name for name in scores if name not in relevant]
+    best = max((s for name, s in scores.items() if name in relevant), default=None)
+    if margin is None or best is None:
+        return names
+    limit = best - margin * abs(best)
+    return [name for name in names if scores[name] <= limit]
 
 
 def write(negatives: Negatives, file: Path, *, documents: int, made_by: str) -> None:

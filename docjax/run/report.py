@@ -50,6 +50,7 @@ def write(
     plain: Mapping[str, Callable[[], TaskData]],
     params: Any,
     made_with: str,
+    retrieval: report.Retrieval | None = None,
 ) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
@@ -57,11 +58,11 @@ def write(
       data: encodes the run's documents with some parameters.
       plain: the documents with the vectors of `init` alone (`scoring.plain_data`).
       made_with: the command that made the run; the page shows this command.
+      retrieval: what `docjax.run.retrieval_report` has gathered.
     """
     figures_dir = prepared.run / "figures"
     figures_dir.mkdir(exist_ok=True)
-    lines = metrics.read(prepared.run)
-    sample = _sample(prepared)
+    lines, sample = metrics.read(prepared.run), _sample(prepared)
     texts, shown = _texts(prepared, sample)
     scores = _scores(prepared, lines, texts, plain)
     return report.write(
@@ -78,6 +79,7 @@ def write(
             ),
             attention=_or_none(_attention, prepared, figures_dir, params, shown),
             words=_words(prepared, params),
+            retrieval=retrieval,
             export=_or_none(_export, prepared.run),
             commands={"This run was made with": made_with} if made_with else {},
         ),

@@ -28,7 +28,7 @@ from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
-from docjax.types import Document, Segments, Task, TaskData
+from docjax.types import Document, Encoded, Segments, Task, TaskData
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,7 +61,8 @@ class Scoring:
         """The run's documents as tasks read them, encoded with `params`."""
         documents = self.prepared.documents
         model = self.prepared.model(params, self.mesh)
-        return RunData(model, documents, prepared=self.prepared)
+        run = self.prepared.run
+        return RunData(model, documents, folder=run, prepared=self.prepared)
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         ready = {}
@@ -114,15 +115,15 @@ class RunData(RunTexts):
         return zip(known, vectors, strict=True)
 
     def encode(
-        self, documents: Iterable[Document]
-    ) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
-        """The id and the vector of each document.
+        self, documents: Iterable[Document], *, passages: bool = False
+    ) -> Iterator[Encoded]:
+        """The vectors of documents and `passages`.
 
         A document that the corpus has too, with the vectors of its segments, is not
         read again.
         """
         if not self.prepared.corpus.vectors:
-            yield from super().encode(documents)
+            yield from super().encode(documents, passages=passages)
             return
         read: collections.deque[str] = collections.deque()
         encoded: collections.deque[str] = collections.deque()
@@ -136,8 +137,13 @@ class RunData(RunTexts):
         counts = dict.fromkeys(COUNTS, 0)
         cut = self.model.read(with_ids_kept(), counts)
         known = (self._with_vectors(read.popleft(), segments) for segments in cut)
-        for vector in self.model.inference().encode(self.model.params, known):
-            yield encoded.popleft(), vector
+        inference, params = self.model.inference(), self.model.params
+        if passages:
+            pairs = inference.with_passages(params, known)
+        else:
+            pairs = ((vector, None) for vector in inference.encode(params, known))
+        for vector, parts in pairs:
+            yield Encoded(encoded.popleft(), vector, parts)
         self.model.warn(counts)
 
     def _with_vectors(self, name: str, segments: Segments) -> Segments:

@@ -1,16 +1,19 @@
 """Vectors of a large input on disk: shards that survive a kill, joined at the end.
 
-    OUT              .npy, float32 [documents, width], in the order of the input
-    OUT.ids.jsonl    {"id": ...}, one line per row
-    OUT.json         the fingerprints of model and input, and the counts
-    OUT.shards/      until the shards are joined: plan.json, and for each shard
-                     NUMBER.npy and then its seal NUMBER.json
+    OUT                .npy, float32 [documents, width], in the order of the input
+    OUT.ids.jsonl      {"id": ...}, one line per row
+    OUT.passages.npy   if asked for: the vectors of all segments, float32 [_, width]
+    OUT.sizes.npy      and the number of segments of each document, int32
+    OUT.json           the fingerprints of model and input, and the counts
+    OUT.shards/        until the shards are joined: plan.json, and for each shard
+                       NUMBER.npz and then its seal NUMBER.json
 
 Processes may share the folder; a lock lets one process at a time plan or join.
 """
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import io
 import json
@@ -18,7 +21,7 @@ import os
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,28 +32,25 @@ from docjax.errors import UserError
 from docjax.storage import atomic, manifest
 from docjax.storage.arrays import growing_array
 
-FORMAT = 1
+FORMAT = 2
+VECTORS, PASSAGES, SIZES = "vectors", "passages", "sizes"  # the arrays of a shard
 MADE_FROM = ("format", "model", "fingerprint", "contents")
 
 
 class Shards:
     """The files of one output.
 
-    `model` is the fingerprint of the model, `fingerprint` that of the input's names,
-    sizes and times, and `contents` that of the input's contents, which decides if
-    `fingerprint` differs.
+    `model` is the fingerprint of the model. `fingerprint` gives that of the input's
+    names, sizes and times, or if it is given True, that of the input's contents, which
+    decides if the first one differs.
     """
 
-    def __init__(
-        self,
-        output: Path,
-        model: str,
-        fingerprint: Callable[[], str],
-        contents: Callable[[], str],
-    ):
+    def __init__(self, output: Path, model: str, fingerprint: Callable[[bool], str]):
         self.output = output
         self.facts, self.folder = beside(output, "json"), beside(output, "shards")
-        self._model, self._fingerprint, self._contents = model, fingerprint, contents
+        self._model = model
+        self._fingerprint = functools.partial(fingerprint, False)
+        self._contents = functools.partial(fingerprint, True)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -116,29 +116,33 @@ class Shards:
         return plan
 
     def write(
-        self, number: int, vectors: np.ndarray, ids: list[str], counts: dict[str, int]
+        self,
+        number: int,
+        arrays: Mapping[str, np.ndarray],
+        ids: list[str],
+        counts: dict[str, int],
     ) -> None:
-        """Writes one shard, and then its seal."""
+        """Writes the VECTORS of one shard, or all of its arrays, and then its seal."""
         raw = io.BytesIO()
-        np.save(raw, vectors)
+        np.savez(raw, **arrays)
         seal = {"ids": ids, "counts": counts}
         seal = {"sha256": _sha256(raw.getvalue(), seal), **seal}
-        _write(self._path(number, "npy"), raw.getvalue())
+        _write(self._path(number, "npz"), raw.getvalue())
         _write(self._path(number, "json"), json.dumps(seal).encode())
 
-    def read(self, number: int) -> tuple[np.ndarray, dict[str, Any]] | None:
-        """A shard's vectors and its seal; None if the shard is missing or damaged."""
+    def read(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """A shard's arrays and its seal; None if the shard is missing or damaged."""
         seal = _read(self._path(number, "json"))
         try:
-            raw = self._path(number, "npy").read_bytes()
+            raw = self._path(number, "npz").read_bytes()
         except FileNotFoundError:
             return None
         if seal is None:  # its writer was killed before the seal
             return None
         if seal.pop("sha256", None) != _sha256(raw, seal):
-            logging.warning("%s is damaged and is not used", self._path(number, "npy"))
+            logging.warning("%s is damaged and is not used", self._path(number, "npz"))
             return None
-        return np.load(io.BytesIO(raw), allow_pickle=False), seal
+        return dict(np.load(io.BytesIO(raw), allow_pickle=False)), seal
 
     def join(self, plan: dict[str, Any]) -> dict[str, Any] | None:
         """Joins all shards and returns the counts; None if shards are missing.
@@ -158,11 +162,16 @@ class Shards:
             )
             return None
         counts: Counter = Counter()
-        width = self._good(0)[0].shape[1]
-        with rows_and_ids(self.output, width) as append:
+        first, _ = self._good(0)
+        width = first[VECTORS].shape[1]
+        with (
+            _passages(self.output, width, PASSAGES in first) as append_passages,
+            rows_and_ids(self.output, width) as append,
+        ):
             for number in numbers:
-                vectors, seal = self._good(number)
-                append(vectors, seal["ids"])
+                arrays, seal = self._good(number)
+                append(arrays[VECTORS], seal["ids"])
+                append_passages(arrays)
                 counts.update(seal["counts"])
             counted = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in MADE_FROM} | {"counts": counted}
@@ -182,12 +191,12 @@ class Shards:
         documents = counts["documents"]
         return rows.shape == (documents, counts["width"]) and ids == documents
 
-    def _good(self, number: int) -> tuple[np.ndarray, dict[str, Any]]:
+    def _good(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         shard = self.read(number)
         if shard is None:
             self._path(number, "json").unlink(missing_ok=True)
             raise UserError(
-                f"{self._path(number, 'npy')} is not as it was written; run the same "
+                f"{self._path(number, 'npz')} is not as it was written; run the same "
                 "command again to encode this shard again"
             )
         return shard
@@ -233,6 +242,28 @@ def rows_and_ids(
             lines.writelines(json.dumps(record) + "\n" for record in records)
 
         yield append_with_ids
+
+
+@contextlib.contextmanager
+def _passages(
+    output: Path, width: int, wanted: bool
+) -> Iterator[Callable[[Mapping[str, np.ndarray]], None]]:
+    """Yields the function that appends a shard's PASSAGES and SIZES to their files."""
+    if not wanted:
+        yield lambda arrays: None
+        return
+    files = [beside(output, f"{name}.npy") for name in (PASSAGES, SIZES)]
+    with contextlib.ExitStack() as stack:
+        partials = [stack.enter_context(atomic.partial(file)) for file in files]
+        passages = growing_array(partials[0], np.float32, (width,))
+        sizes = growing_array(partials[1], np.int32)
+        add_passages, add_sizes = map(stack.enter_context, (passages, sizes))
+
+        def append(arrays: Mapping[str, np.ndarray]) -> None:
+            add_passages(arrays[PASSAGES])
+            add_sizes(arrays[SIZES])
+
+        yield append
 
 
 def beside(output: Path, end: str) -> Path:

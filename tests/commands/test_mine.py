@@ -144,7 +144,7 @@ def test_a_collection_needs_an_answer(capsys, folder, tmp_path):
     for name in ("corpus.jsonl", "queries.jsonl"):
         (beir / name).write_text((folder / name).read_text())
     code, _, err = mine(capsys, tmp_path / "out", "bm25", "--data", beir)
-    assert code == 2 and "qrels: no query has a document with score 1" in err
+    assert code == 2 and "beir: no query has a document with score 1" in err
 
 
 @pytest.mark.parametrize("field", ["source", "holdout"])

@@ -25,6 +25,7 @@ from docjax.errors import UserError
 from docjax.model import encode_file as encode
 from docjax.model.document_model import DocumentModel
 from docjax.storage import shards
+from docjax.types import Encoded
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "mother river garden window letter market doctor engine winter silver".split()
@@ -173,7 +174,7 @@ def test_finished_shards_are_not_encoded_again_but_a_flipped_bit_is_found(
         return encode_stream(self, documents, **keywords)
 
     monkeypatch.setattr(DocumentModel, "encode_stream", counted)
-    damaged = tmp_path / "out.npy.shards" / "00000003.npy"
+    damaged = tmp_path / "out.npy.shards" / "00000003.npz"
     flip(damaged)
     encode.encode_file(model, str(corpus), output)
     assert [one[0] for one in seen] == ["d0", "d16", "d24", "d32"]
@@ -186,7 +187,7 @@ def flip(path: Path) -> None:
     path.write_bytes(raw)
 
 
-@pytest.mark.parametrize("end", ["npy", "json"])
+@pytest.mark.parametrize("end", ["npz", "json"])
 def test_a_shard_damaged_before_the_join_is_refused_and_then_encoded_anew(
     model, corpus, expected, tmp_path, monkeypatch, end
 ):
@@ -196,14 +197,14 @@ def test_a_shard_damaged_before_the_join_is_refused_and_then_encoded_anew(
     def damaged(self, number, *rest):
         write(self, number, *rest)
         path = self.folder / f"{number:08}.{end}"
-        if number == 2 and end == "npy":
+        if number == 2 and end == "npz":
             flip(path)
         elif number == 2:
             path.write_text(path.read_text().replace('"d17"', '"d71"'))
 
     with monkeypatch.context() as patch:
         patch.setattr(shards.Shards, "write", damaged)
-        with pytest.raises(UserError, match=r"00000002.npy is not as it was written"):
+        with pytest.raises(UserError, match=r"00000002.npz is not as it was written"):
             encode.encode_file(model, str(corpus), output)
     assert not output.exists()
     encode.encode_file(model, str(corpus), output)
@@ -230,7 +231,7 @@ def test_another_input_or_model_is_refused_before_and_after_the_end(
 
 
 def test_a_lock_that_was_removed_while_another_waited_is_taken_anew(tmp_path):
-    make = lambda: shards.Shards(tmp_path / "out.npy", "model", str, str)
+    make = lambda: shards.Shards(tmp_path / "out.npy", "model", str)
 
     def second() -> None:
         with (
@@ -333,7 +334,7 @@ def test_documents_come_from_standard_input_and_go_to_standard_output(
 
 def test_a_stream_that_fails_leaves_nothing(tmp_path):
     def pairs():
-        yield "a", np.zeros(3, np.float32)
+        yield Encoded("a", np.zeros(3, np.float32))
         raise UserError("line 2: bad JSON")
 
     with pytest.raises(UserError, match="line 2: bad JSON"):

@@ -187,7 +187,7 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
     "options, message",
     [
         (("--task", "clustering", "--data", "no.jsonl"), "no such file"),
-        (("--task", "retrieval", "--data", "no"), "corpus.jsonl, queries.jsonl"),
+        (("--task", "retrieval", "--data", "no"), "0 files are called queries.jsonl"),
         (("--task", "matching", "--data", "no.tsv"), "no.tsv"),
         (
             ("--task", "clustering", "--data", "a", "--shots", "3"),

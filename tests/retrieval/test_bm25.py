@@ -1,10 +1,11 @@
 import builtins
 import math
 
+import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.bm25 import search
+from docjax.retrieval.bm25 import PRESETS, Settings, index, load, preset, search
 from docjax.types import Document, Section
 
 TEXTS = {
@@ -17,7 +18,8 @@ DOCUMENTS = [Document(name, (Section("", text),)) for name, text in TEXTS.items(
 
 
 def test_scores_are_those_of_the_formula_on_stemmed_words():
-    found = search(DOCUMENTS, {"q": "the cats", "r": "zebra"}, k1=0.9, b=0.4)
+    settings = Settings(k1=0.9, b=0.4)
+    found = search(DOCUMENTS, {"q": "the cats", "r": "zebra"}, settings=settings)
     words = {"a": 2, "b": 4, "c": 2, "d": 0}  # without stop words; "other" is none
     lengths = {name: count for name, count in words.items()}
     assert set(found["q"]) == {"a", "b"} and found["r"] == {}
@@ -53,3 +55,24 @@ def test_a_missing_library_is_told_in_one_line(monkeypatch):
         UserError, match=r"needs bm25s: pip install 'docjax\[retrieval\]"
     ):
         search(DOCUMENTS, {"q": "cat"})
+
+
+def test_words_are_stemmed_and_stopped_as_asked():
+    queries = {"q": "the cats"}
+    plain = Settings(stemmer=None, stop_words=None)
+    assert set(search(DOCUMENTS, queries, settings=plain)["q"]) == {"a", "b", "d"}
+    stemmed = Settings(stemmer="porter", stop_words=None)
+    assert set(search(DOCUMENTS, {"q": "cats"}, settings=stemmed)["q"]) == {"a", "b"}
+    assert PRESETS["anserini"].k1 == 0.9
+    with pytest.raises(UserError, match="'lucene' are none of docjax, anserini, rank_"):
+        preset("lucene")
+
+
+def test_a_saved_index_is_memory_mapped_and_ranks_alike(tmp_path):
+    made = index(DOCUMENTS, preset("anserini"))
+    made.save(tmp_path)
+    read = load(tmp_path, made.ids)
+    assert isinstance(read.scorer.scores["data"], np.memmap)
+    queries = {"q": "cats", "r": "dog bark"}
+    assert read.search(queries) == made.search(queries)
+    assert read.settings == preset("anserini") and read.search({}) == {}

@@ -1,12 +1,16 @@
 """BEIR folders: which files, which splits, and every mistake in them."""
 
 import json
+import lzma
+import shutil
+from pathlib import Path
 
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.collection import read, read_judged, read_split
+from docjax.retrieval.collection import read, read_judged, to_train, training_files
 
+TREC = Path(__file__).parents[3] / "shared/data/trec_topics_qrels"
 HEADER = "query-id\tcorpus-id\tscore\n"
 
 
@@ -28,7 +32,7 @@ def test_queries_with_an_answer_are_the_ones_to_judge(folder):
     found = read(folder)
     assert found.test == {"q": {"a": 2, "b": 0}} and found.tuning == {}
     assert found.queries["s"] == "text of s"
-    assert [one.id for one in found.documents()] == ["a", "b", "c"]
+    assert [one.id for one in found.documents(0.0)] == ["a", "b", "c"]
 
 
 def test_a_tuning_split_shares_no_query_with_the_test(folder):
@@ -61,19 +65,20 @@ def test_a_single_split_is_the_one_that_is_judged(folder):
 
 def test_one_split_or_all_of_them_are_read_as_asked(folder):
     qrels(folder, "train", "q\tc\t1\ns\ta\t1\nt\ta\t0\n")
-    assert read_split(folder, "train").test == {"q": {"c": 1}, "s": {"a": 1}}
-    assert read_split(folder, "test").test == {"q": {"a": 2, "b": 0}}
+    queries = {"q": "text of q", "s": "text of s"}
+    assert to_train(folder, None) == (queries, {"q": {"c": 1}, "s": {"a": 1}})
+    names = [file.name for file in training_files(folder, None)]
+    assert names == ["queries.jsonl", "train.tsv"]
     assert read_judged(folder, 0.0).qrels["q"] == {"a": 2, "b": 0, "c": 1}
 
 
 def test_a_split_that_is_missing_or_empty_is_named(folder):
-    with pytest.raises(
-        UserError, match=r"needs train\.tsv or train\.qrels; it has test"
-    ):
-        read_split(folder, "train")
+    for asked in (to_train, training_files):
+        with pytest.raises(UserError, match=r"needs .*train\.tsv.*; it has test"):
+            asked(folder, None)
     qrels(folder, "train", "q\tc\t0\n")
-    with pytest.raises(UserError, match=r"train\.tsv: no query has a document with sc"):
-        read_split(folder, "train")
+    with pytest.raises(UserError, match="judgements train: no query has a document"):
+        to_train(folder, None)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +97,7 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
             "q a 1\n",
             r"dev\.qrels, line 1: .* query-id, 0, corpus-id",
         ),
+        ("qrels/test.tsv", "q\ta\t2\nq\ta\t2\n", "line 2: query 'q' .* before: remove"),
         ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
         ("queries.jsonl", '{"_id": "q", "text": ""}', r"queries\.jsonl, line 1: empty"),
     ],
@@ -104,14 +110,14 @@ def test_a_mistake_names_file_and_line(folder, name, text, message):
 
 def test_judgements_of_other_bytes_than_utf_8_are_told(folder):
     (folder / "qrels" / "test.tsv").write_bytes(b"q\ta\xff\t1\n")
-    with pytest.raises(UserError, match=r"test\.tsv: cannot be read .*0xff"):
+    with pytest.raises(UserError, match=r"test\.tsv, line 1: invalid UTF-8"):
         read(folder)
 
 
 def test_what_is_missing_is_named(folder):
     (folder / "qrels" / "test.tsv").unlink()
     with pytest.raises(
-        UserError, match=r"needs test\.tsv or test\.qrels, or one other file; it has no"
+        UserError, match=r"needs judgements test .*test\.tsv.* other split; it has no"
     ):
         read(folder)
     (folder / "queries.jsonl").unlink()
@@ -126,7 +132,52 @@ def test_tables_are_read_as_well(folder):
     (folder / "queries.tsv").write_text("q\tfirst\nr\tsecond\n")
     found = read(folder)
     assert found.queries == {"q": "first", "r": "second"}
-    assert [one.title for one in found.documents()] == ["title", ""]
+    assert [one.title for one in found.documents(0.0)] == ["title", ""]
     (folder / "corpus.jsonl").write_text("{}")
     with pytest.raises(UserError, match=r"2 files are called corpus\.jsonl or"):
         read(folder)
+
+
+def test_files_of_trec_are_read_compressed(folder):
+    (folder / "queries.jsonl").unlink()
+    topic = "<top>\n<num> Number: q\n<title> text of q\n<desc> x\n</top>\n"
+    with lzma.open(folder / "queries.txt.xz", "wt") as file:
+        file.write(topic)
+    (folder / "qrels/test.tsv").unlink()
+    with lzma.open(folder / "qrels/test.qrels.xz", "wt") as file:
+        file.write("q 0 a 2\nq 0 b -1\n")
+    found = read(folder)
+    assert found.queries == {"q": "text of q"} and found.test == {
+        "q": {"a": 2, "b": -1}
+    }
+
+
+def test_folds_of_the_queries_take_turns(folder):
+    qrels(folder, "test", "".join(f"{query}\ta\t1\n" for query in "qrst"))
+    (folder / "folds.json").write_text('[["q"], ["r", "unjudged"], ["s"], ["t"]]')
+    assert read(folder).folds == [["q"], ["r"], ["s"], ["t"]]
+    found = read(folder, fold=0)
+    assert (set(found.test), set(found.tuning)) == ({"q"}, {"r"})
+    assert set(to_train(folder, 0)[1]) == {"s", "t"}
+    names = [file.name for file in training_files(folder, 0)]
+    assert names == ["queries.jsonl", "test.tsv", "folds.json"]
+    (folder / "folds.json").write_text('[["q"], ["r"], ["s"]]')
+    with pytest.raises(UserError, match="1 of 4 judged queries are in no fold, 't'"):
+        read(folder)
+    (folder / "folds.json").unlink()
+    with pytest.raises(UserError, match="fold 0 of 0 folds"):
+        read(folder, fold=0)
+
+
+@pytest.mark.skipif(not TREC.exists(), reason="needs judgements of TREC")
+def test_judgements_and_topics_of_trec_and_ms_marco_are_read(tmp_path):
+    for year in ("19", "20"):
+        folder = tmp_path / year
+        (folder / "qrels").mkdir(parents=True)
+        (folder / "corpus.tsv").write_text("D1\turl\ttitle\ttext\n")
+        topics = "topics.dl20.txt.xz" if year == "20" else "topics.dl19-doc.txt.xz"
+        shutil.copy(TREC / topics, folder / "queries.tsv.xz")
+        qrels = TREC / f"qrels.dl{year}-doc.txt.xz"
+        shutil.copy(qrels, folder / "qrels/test.qrels.xz")
+    assert len(read(tmp_path / "19").test) == 43
+    assert len(read(tmp_path / "20").test) == 45

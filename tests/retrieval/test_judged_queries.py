@@ -173,6 +173,24 @@ def test_a_query_without_mined_negatives_takes_any_document(
     assert "1 of 3 examples have no mined negative" in caplog.text
 
 
+def test_uniform_negatives_need_no_file(known, beir, caplog):
+    asked = JudgedQueries(path=str(beir), negatives="uniform", each=3)
+    given = known(asked, documents({}))
+    rows = named(asked.among(given), given)
+    assert all(len({*row[2:]}) == 3 and {*row[2:]} <= {*"abcd"} for row in rows)
+    assert "mined negative" not in caplog.text
+    assert not (given.run / "negatives.jsonl").exists()
+    assert [file.name for file in asked.files()] == ["queries.jsonl", "train.tsv"]
+
+
+def test_a_fold_trains_on_the_queries_of_the_others(known, beir):
+    (beir / "qrels/train.tsv").rename(beir / "qrels/test.tsv")
+    (beir / "folds.json").write_text('[["q"], ["x"], ["r"]]')
+    asked = JudgedQueries(path=str(beir), fold=0, each=0)
+    given = known(asked, documents({}))
+    assert named(asked.among(given), given) == [("r", "c")]
+
+
 def test_documents_that_answer_a_query_are_no_negatives_of_it(known, beir, mined):
     """Whichever example they come from, as answer or as negative."""
     asked = JudgedQueries(path=str(beir), negatives=str(mined), each=2)
@@ -219,7 +237,7 @@ def test_queries_without_a_training_document_are_one_line(known):
 def test_a_folder_without_training_split_is_one_line(known, beir):
     (beir / "qrels/train.tsv").unlink()
     with pytest.raises(
-        UserError, match=r"needs train\.tsv or train\.qrels; it has test"
+        UserError, match=r"needs judgements train .*train\.qrels\); it has test"
     ):
         known(JudgedQueries(path=str(beir)))
 

@@ -30,6 +30,18 @@ def test_relevant_documents_are_no_negatives_and_the_rest_stays_in_order():
     assert asked == [5]  # the most relevant documents of a query are 2
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_documents_near_the_best_answer_are_left_out(sign):
+    """Scores 10, 9.6, ..., or the same below 0, of which b is the answer."""
+    scores = {"a": 10.0, "b": 9.6, "c": 9.3, "d": 9.0, "e": 2.0}
+    if sign < 0:
+        scores = {name: score - 20 for name, score in scores.items()}
+    rank = lambda top: {"q": scores}
+    assert mine(rank, {"q": {"b": 1}}, 9, 0.0) == {"q": ["c", "d", "e"]}
+    assert mine(rank, {"q": {"b": 1}}, 9, 0.05) == {"q": ["d", "e"]}
+    assert mine(rank, {"q": {"x": 1}}, 2, 0.05) == {"q": ["a", "b"]}  # not found
+
+
 def test_a_query_without_judgement_has_no_negatives():
     assert mine(ranking([]), {"q": {"a": 1}}, top=1) == {"q": ["b"]}
 

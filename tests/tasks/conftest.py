@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from docjax.types import Document, Embeddings, Section
+from docjax.types import Document, Embeddings, Encoded, Section
 
 
 class Given:
@@ -17,6 +17,7 @@ class Given:
         self.all, self.words = list(documents), words
         self.by_id = {one.id: row for one, row in zip(documents, vectors, strict=True)}
         self.encoded: list[str] = []
+        self.files: dict[str, str] = {}
 
     def documents(self, part: str) -> Iterator[Document]:
         return (one for one in self.all if one.split == part)
@@ -38,8 +39,17 @@ class Given:
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         return np.stack([np.array(self.words[text], np.float32) for text in texts])
 
-    def encode(self, documents: Iterable[Document]) -> Iterator[tuple[str, np.ndarray]]:
-        return ((one.id, self.by_id[one.id]) for one in documents)
+    def keep(self, name: str, text: str) -> None:
+        self.files[name] = text
+
+    def encode(
+        self, documents: Iterable[Document], *, passages: bool = False
+    ) -> Iterator[Encoded]:
+        """The best passage of a document has its vector backwards."""
+        for one in documents:
+            vector = self.by_id[one.id]
+            parts = np.stack([vector[::-1] - 1, vector[::-1]]) if passages else None
+            yield Encoded(one.id, vector, parts)
 
 
 @pytest.fixture(scope="session")

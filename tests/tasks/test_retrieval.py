@@ -9,7 +9,8 @@ import pytrec_eval
 
 from docjax.errors import UserError
 from docjax.retrieval import fusion
-from docjax.tasks.retrieval import Retrieval, of_file, of_queries, retrieval
+from docjax.retrieval.measures import of_queries
+from docjax.tasks.retrieval import Retrieval, fused, of_file, scores
 
 QRELS = {"q": {"a": 2, "b": 1, "z": 0}, "r": {"c": 1}}
 RUN = {"q": {"z": 3.0, "a": 2.0, "y": 1.0}}
@@ -28,11 +29,11 @@ def test_systems_are_means_over_all_queries_with_an_answer():
     qrels = {query: {f"d{query}": 1} for query in queries}
     right = {query: {f"d{query}": 1.0, "x": 0.0} for query in queries}
     wrong = {query: {"x": 1.0} for query in queries}
-    found = retrieval(right, wrong, qrels)
+    found = scores(fused({"dense": right, "bm25": wrong}, qrels), qrels)
     assert found["dense/ndcg@10"] == found["dense/map"] == 1
     assert found["bm25/ndcg@10"] == found["bm25/recall@100"] == 0
     assert found["fused/mrr@10"] == 1 and 0.5 < found["fused/weight"] <= 1
-    assert len(found) == 3 * 10 + 1
+    assert len(found) == 4 * 10 + 1
 
 
 def test_the_weight_is_chosen_on_the_tuning_queries_where_there_are_any(monkeypatch):
@@ -40,11 +41,11 @@ def test_the_weight_is_chosen_on_the_tuning_queries_where_there_are_any(monkeypa
     dense = {"q": {"a": 1.0, "x": 0.0}, "r": {"x": 1.0, "b": 0.0}}
     bm25 = {"q": {"x": 1.0, "a": 0.0}, "r": {"b": 1.0, "x": 0.0}}
     asked = []
-    best = fusion.best_weight
+    table = fusion.table
     monkeypatch.setattr(
-        fusion, "best_weight", lambda *given: asked.append(given[2]) or best(*given)
+        fusion, "table", lambda *given: asked.append(given[2]) or table(*given)
     )
-    found = retrieval(dense, bm25, test, tuning)
+    found = scores(fused({"dense": dense, "bm25": bm25}, test, tuning), test)
     assert asked == [["r"]] and found["fused/weight"] < 0.5
     assert found["fused/mrr@10"] == 0.5  # it suits the other query
 
@@ -117,6 +118,25 @@ def test_a_folder_brings_its_own_documents_and_judgements(data, folder):
     assert found["dense/ndcg@10"] == 1 and found["bm25/ndcg@10"] == 0.5
 
 
+def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
+    found = Retrieval(str(folder))(data, "test")
+    for system in ("bm25", "dense", "fused", "rrf"):
+        (tmp_path / "a.trec").write_text(data.files[f"retrieval/{system}.trec"])
+        kept = of_file(folder, tmp_path / "a.trec")
+        assert kept["run/ndcg@10"] == pytest.approx(found[f"{system}/ndcg@10"])
+    lines = data.files["retrieval/curves.csv"].splitlines()
+    assert lines[0] == "weight,fused" and len(lines) == 1 + len(fusion.WEIGHTS)
+    by_query = [
+        json.loads(x) for x in data.files["retrieval/queries.jsonl"].split("\n")[:-1]
+    ]
+    assert [(one["query"], one["text"]) for one in by_query] == [
+        ("x", "cat"),
+        ("y", "dog"),
+    ]
+    mean = sum(one["ndcg@10"]["bm25"] for one in by_query) / 2
+    assert mean == pytest.approx(found["bm25/ndcg@10"])
+
+
 def test_validation_has_the_other_split_of_a_folder(data, folder):
     task = Retrieval(str(folder))
     with pytest.raises(UserError, match="a validation metric needs another split"):
@@ -128,6 +148,14 @@ def test_validation_has_the_other_split_of_a_folder(data, folder):
     assert found["dense/mrr@10"] == 0.5  # b is first for both cats
     assert found["bm25/mrr@10"] == 1
     assert task(data, "test")["bm25/mrr@10"] == 1
+
+
+def test_passages_rank_documents_by_their_best_one(data, folder):
+    found = Retrieval(str(folder), passages=True)(data, "test")
+    expected = (1 / math.log2(3) + 1 / math.log2(4)) / 2  # c, b, a and b, a, c
+    assert found["maxp/ndcg@10"] == pytest.approx(expected)
+    assert found["maxsim/ndcg@10"] == pytest.approx(expected)
+    assert {"fused_maxp/weight", "fused_maxsim/map", "rrf/p@5"} <= set(found)
 
 
 def test_missing_answers_of_a_folder_are_told_before_anything_is_encoded(

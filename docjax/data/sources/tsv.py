@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from docjax.data import documents
-from docjax.data.sources.jsonl import numbered_lines
+from docjax.data.sources.lines import numbered_lines
 from docjax.types import Document
 
 COLUMNS = {

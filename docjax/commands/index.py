@@ -1,0 +1,72 @@
+"""`docjax index`: makes a folder that `docjax search` reads in place of a corpus.
+
+The folder has the vectors of all documents, BM25's index and the texts; with --passages
+also the vectors of all passages. Prints the counts as one line of JSON. After a stop,
+the same command continues where it stopped; several processes with the same --output
+share the encoding.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import docjax
+from docjax.errors import UserError
+
+HELP = "the vectors, passages and words of a corpus, for docjax search"
+EXAMPLE = "docjax index runs/demo corpus.jsonl --output index --passages"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, or a Hugging Face folder or name")
+    parser.add_argument("corpus", help="JSON lines, also .gz, .xz, .zst")
+    parser.add_argument("--output", required=True, metavar="DIR")
+    parser.add_argument(
+        "--passages", action="store_true", help="also keep the vectors of passages"
+    )
+    parser.add_argument(
+        "--words",
+        default="docjax",
+        help="settings of BM25: docjax, anserini or rank_bm25 (%(default)s)",
+    )
+    parser.add_argument(
+        "--codes",
+        choices=("int8", "binary"),
+        help="choose documents by smaller vectors first: less memory, nearly exact",
+    )
+    parser.add_argument(
+        "--max-bad-fraction",
+        type=float,
+        default=0.0,
+        help="bad documents that may be left out, as a share of all",
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="processes that share the work (%(default)s)",
+    )
+    parser.add_argument(
+        "--process", type=int, default=0, help="number of this process (%(default)s)"
+    )
+
+
+def run(flags: argparse.Namespace) -> None:
+    from docjax.model.build_index import build_index
+
+    output = Path(flags.output)
+    if output.is_file():
+        raise UserError(f"--output {output} is a file: give the name of a folder")
+    counts = build_index(
+        docjax.load(flags.model),
+        flags.corpus,
+        output,
+        passages=flags.passages,
+        words=flags.words,
+        kind=flags.codes,
+        max_bad_fraction=flags.max_bad_fraction,
+        processes=flags.processes,
+        process=flags.process,
+    )
+    if counts is not None:
+        print(json.dumps(counts))

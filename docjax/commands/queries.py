@@ -1,0 +1,67 @@
+"""`docjax queries`: a retrieval collection made of articles, without judges.
+
+Reads articles with title and sections as JSON lines, such as an extraction of
+Wikipedia. The query of an article is its title or its first sentence, which the
+article then lacks. Articles that link to it answer its query with grade 1, and the
+article itself with grade 2; without links, only the article itself does. Writes BEIR's
+layout with the splits train, dev and test, and prints the counts as one line of JSON.
+"""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+HELP = "a retrieval collection made of articles"
+EXAMPLE = "docjax queries articles.jsonl --output wikir --query sentence"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("articles", help="JSON lines, also .gz, .xz, .zst")
+    parser.add_argument("--output", required=True, metavar="FOLDER")
+    parser.add_argument("--query", choices=("title", "sentence"), default="title")
+    parser.add_argument(
+        "--query-words", type=int, default=10, help="of a query (%(default)s)"
+    )
+    parser.add_argument(
+        "--least-words", type=int, default=200, help="of an article (%(default)s)"
+    )
+    parser.add_argument(
+        "--document-words", type=int, help="of a document; WIKIR: 200 (all)"
+    )
+    parser.add_argument(
+        "--validation", type=int, default=1000, help="queries (%(default)s)"
+    )
+    parser.add_argument("--test", type=int, default=1000, help="queries (%(default)s)")
+    parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
+    parser.add_argument(
+        "--max-bad-fraction",
+        type=float,
+        default=0.0,
+        help="bad articles that may be left out, as a share of all",
+    )
+
+
+def run(flags: argparse.Namespace) -> None:
+    from docjax.data.sources.wikir import wikir
+    from docjax.retrieval.from_articles import write
+
+    report: Counter = Counter()
+    documents = wikir(
+        flags.articles,
+        flags.query,
+        flags.query_words,
+        flags.least_words,
+        flags.document_words,
+        flags.max_bad_fraction,
+        report,
+    )
+    counts = write(
+        documents,
+        Path(flags.output),
+        validation=flags.validation,
+        test=flags.test,
+        seed=flags.seed,
+    )
+    del report["documents"]
+    print(json.dumps(counts | {"left_out": report}))

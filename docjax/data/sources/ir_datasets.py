@@ -1,0 +1,77 @@
+"""Documents of ir-datasets by name, such as "beir/nfcorpus" or "msmarco-document".
+
+    pip install 'docjax[ir-datasets]'
+
+The library downloads what may be downloaded; for the rest, such as Robust04, it says
+where to put the files.
+"""
+
+import importlib.metadata
+from collections import Counter
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from docjax.data import documents
+from docjax.errors import UserError
+from docjax.types import Document
+
+BODIES = ("body", "text")  # the field of the text beside a title
+
+
+def ir_datasets(
+    name: str, max_bad_fraction: float = 0.0, report: Counter | None = None
+) -> Iterator[Document]:
+    """The documents of the dataset `name`.
+
+    Raises:
+      UserError: if the library is missing or does not know the name, and what
+        `documents.read` raises.
+    """
+    numbered = (
+        (f"{name}, document {number}", each)
+        for number, each in enumerate(load(name).docs_iter(), start=1)
+    )
+    return documents.read(numbered, _parsed, max_bad_fraction, report)
+
+
+def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:
+    """The number of documents and the version of the library."""
+    version = importlib.metadata.version("ir-datasets")
+    return [(name, load(name).docs_count(), version)]
+
+
+def load(name: str) -> Any:
+    """The dataset of the library.
+
+    Raises:
+      UserError: if the library is missing or does not know the name.
+    """
+    try:
+        return _library().load(name)
+    except KeyError:
+        raise UserError(f"ir-datasets has no dataset {name!r}") from None
+
+
+def names() -> list[str]:
+    """All names that the library knows."""
+    return list(_library().registry)
+
+
+def _library() -> ModuleType:
+    try:
+        import ir_datasets as library
+    except ImportError:
+        raise UserError(
+            "a name of ir-datasets needs the library: pip install 'docjax[ir-datasets]'"
+        ) from None
+    return library
+
+
+def _parsed(found: Any, place: str) -> Document:
+    fields = found._asdict()
+    body = next((fields[field] for field in BODIES if field in fields), None)
+    parts = {"title": fields.get("title") or "", "text": body}
+    if body is None:
+        parts = {"text": found.default_text()}
+    return documents.parse({"id": found.doc_id} | parts, place)

@@ -1,0 +1,126 @@
+"""`docjax index`: the files of `docjax.retrieval.index_folder` for a corpus of any size."""
+
+import contextlib
+import fcntl
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docjax.data.documents import to_line
+from docjax.data.sources.jsonl import jsonl
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.model.encode_file import encode_file
+from docjax.retrieval import bm25, codes
+from docjax.retrieval import index_folder as index
+from docjax.storage import atomic, json_file, line_starts
+from docjax.storage.arrays import growing_array
+from docjax.storage.shards import beside
+from docjax.types import Document
+
+AT_ONCE = 1 << 14  # vectors that are coded at once
+
+
+def build_index(
+    model: DocumentModel,
+    path: str,
+    output: Path,
+    *,
+    passages: bool = False,
+    words: str = "docjax",
+    kind: str | None = None,
+    max_bad_fraction: float = 0.0,
+    **shared: int,
+) -> dict[str, Any] | None:
+    """Writes the index of JSON lines into the folder `output`; returns the counts.
+
+    After a kill the same call continues. Of several processes, the last one to finish
+    its shards writes the rest and returns the counts; the others return None.
+
+    Args:
+      passages: also keeps the vectors of the documents' segments.
+      words, kind: names of `bm25.PRESETS` and of `codes.KINDS`; None: no codes.
+      shared: `processes` and `process` of `encode_file`.
+
+    Raises:
+      UserError: as `encode_file`; for settings that do not exist or that differ from
+        those of a finished index; and for binary codes of a width that 8 does not
+        divide.
+    """
+    settings = bm25.preset(words)
+    _check_width(model, kind)
+    options = {"max_bad_fraction": max_bad_fraction, "passages": passages}
+    counts = encode_file(model, path, output / index.VECTORS, **options, **shared)
+    if counts is not None:
+        facts = {"passages": passages, "words": words, "codes": kind}
+        facts |= {"similarity": model.similarity_fn_name, "model": model.fingerprint()}
+        documents = functools.partial(jsonl, path, max_bad_fraction)
+        with _locked(output):
+            if not _is_whole(output, facts):
+                _finish(output, documents, settings, facts)
+    return counts
+
+
+def _check_width(model: DocumentModel, kind: str | None) -> None:
+    if kind == "binary" and model.width % 8:
+        raise UserError(
+            f"--codes binary: the vectors have {model.width} numbers, which 8 does not "
+            "divide: take int8"
+        )
+
+
+def _finish(
+    output: Path,
+    documents: Callable[[], Iterator[Document]],
+    settings: bm25.Settings,
+    facts: dict[str, Any],
+) -> None:
+    """Writes what an index has beside the vectors; the facts last."""
+    line_starts.write_starts(output / beside(Path(index.VECTORS), "ids.jsonl"))
+    line_starts.write(map(to_line, documents()), output / index.DOCUMENTS)
+    (output / index.WORDS).mkdir(exist_ok=True)
+    bm25.index(documents(), settings).save(output / index.WORDS)
+    if facts["codes"]:
+        _write_codes(output, facts["codes"])
+    sizes = {"files": index.file_sizes(output)}
+    json_file.write(output / index.FACTS, facts | sizes)
+
+
+def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
+    """Whether the index is finished. Raises UserError if it has other settings."""
+    if not (output / index.FACTS).exists():
+        return False
+    facts = json_file.read(output / index.FACTS)
+    other = [name for name, value in asked.items() if facts[name] != value]
+    if other:
+        raise UserError(
+            f"{output} was made with {other[0]} {facts[other[0]]}, not "
+            f"{asked[other[0]]}: name another --output, or delete it"
+        )
+    return facts["files"] == index.file_sizes(output)
+
+
+def _write_codes(output: Path, kind: str) -> None:
+    vectors = np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
+    width = vectors.shape[1] // (8 if kind == "binary" else 1)
+    with (
+        atomic.partial(output / index.CODES) as of_codes,
+        atomic.partial(output / index.STEPS) as of_steps,
+        growing_array(of_codes, codes.KINDS[kind], (width,)) as append,
+        growing_array(of_steps, np.float32) as append_steps,
+    ):
+        for start in range(0, len(vectors), AT_ONCE):
+            part = codes.coded(np.asarray(vectors[start : start + AT_ONCE]), kind)
+            append(part.codes)
+            append_steps(part.steps)
+
+
+@contextlib.contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    """Waits until no other process finishes the index."""
+    with (output / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,85 @@
+"""`docjax search` in an index: documents by every system, and their best passages."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from docjax.errors import UserError
+from docjax.model.document_model import DocumentModel
+from docjax.model.search import TOP
+from docjax.retrieval import systems
+from docjax.retrieval.index_folder import Index
+from docjax.types import Run
+
+SHOWN = 10  # documents of a query whose texts are shown
+
+
+def search_index(
+    model: DocumentModel,
+    index: Index,
+    queries: Mapping[str, str],
+    system: str,
+    top: int = TOP,
+    weight: float = 0.5,
+) -> Run:
+    """The `top` documents of each query, by a system of `docjax.retrieval.systems`.
+
+    Args:
+      weight: of the vectors in a fused system.
+
+    Raises:
+      UserError: for an unknown system, and if the index lacks passages.
+    """
+    if system not in systems.NAMES:
+        raise UserError(f"--system {system} is none of {', '.join(systems.NAMES)}")
+    if not queries:
+        return {}
+    vectors = None
+    if system != "bm25":
+        encode, texts = model.encode_queries_of_any_length, list(queries.values())
+        vectors = systems.read_queries(texts, encode, system.endswith("maxsim"))
+    return index.search(system, queries, vectors, top, weight)
+
+
+def hits(
+    model: DocumentModel, index: Index, queries: Mapping[str, str], found: Run
+) -> Iterator[dict[str, Any]]:
+    """For each query its first SHOWN documents, each with title and best passage.
+
+    Raises:
+      UserError: if the index has no passages.
+    """
+    rows = {name: row for row, name in enumerate(index.ids)}
+    asked = model.encode_queries_of_any_length(list(queries.values()))
+    for (query, text), vector in zip(queries.items(), asked, strict=True):
+        shown = list(found.get(query, {}).items())[:SHOWN]
+        yield {
+            "query": query,
+            "text": text,
+            "hits": [
+                {
+                    "id": name,
+                    "score": score,
+                    **_passage(model, index, rows[name], vector),
+                }
+                for name, score in shown
+            ],
+        }
+
+
+def _passage(
+    model: DocumentModel, index: Index, row: int, query: np.ndarray
+) -> dict[str, Any]:
+    """The title of a document, and its passage that is nearest to a query."""
+    vectors = index.passages[index.starts[row] : index.starts[row + 1]]
+    scores = model.similarity(query, vectors)[0]
+    best, document = int(scores.argmax()), index.document(row)
+    _, pieces = model.cut.with_texts(document)
+    sections = [section.heading for section in document.sections]
+    return {
+        "title": document.title,
+        "section": sections[pieces[best].section] if sections else "",
+        "passage": pieces[best].text,
+        "passage_score": float(scores[best]),
+    }

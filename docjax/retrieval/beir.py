@@ -1,0 +1,147 @@
+"""A retrieval collection in a folder, in BEIR's layout or with the files of TREC.
+
+corpus.jsonl, queries.jsonl   documents
+corpus.tsv, queries.tsv       documents like MS MARCO's (`docjax/data/sources/tsv.py`)
+queries.txt                   TREC topics (`docjax/data/sources/topics.py`)
+qrels/SPLIT.tsv               query-id, corpus-id, score, a header is allowed
+qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
+folds.json                    optional: groups of queries (`docjax/retrieval/folds.py`)
+
+All but the last also as .gz, .xz or .zst.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from docjax.data.documents import decode, full_text
+from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources.lines import open_lines
+from docjax.data.sources.topics import topics
+from docjax.data.sources.tsv import tsv
+from docjax.errors import UserError
+from docjax.types import Document, Qrels, Reader
+
+COMPRESSED = ("", ".gz", ".xz", ".zst")
+READERS = {".jsonl": jsonl, ".tsv": tsv, ".txt": topics}
+KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
+QRELS = (".qrels", ".tsv")
+FOLDS = "folds.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class BeirFolder:
+    """The files of a collection, each read when it is asked for.
+
+    Every method raises UserError for a file that is missing or damaged.
+    """
+
+    folder: Path
+
+    def reader(self) -> Reader:
+        """A function of max_bad_fraction that yields the documents."""
+        return functools.partial(_read, self._file("corpus"))
+
+    def queries(self) -> dict[str, str]:
+        """The text of each query by its id."""
+        queries = _read(self._file("queries"))
+        return {query.id: full_text(query) for query in queries}
+
+    def splits(self) -> tuple[str, ...]:
+        """The splits with judgements."""
+        return tuple(self._qrels)
+
+    def judgements(self, split: str, queries: Mapping[str, str]) -> Qrels:
+        """The judgements of the queries that have a score of 1 or more.
+
+        Raises:
+          UserError: for a line that is not a judgement or comes twice, and for a judged
+            query that is not in `queries`.
+        """
+        file, qrels = self._qrels[split], {}
+        is_trec = _kind(file) == ".qrels"
+        for number, line in enumerate(open_lines(file), start=1):
+            place = f"{file}, line {number}"
+            text = decode(line, place).rstrip("\r\n")
+            if number == 1 and text.split()[-1:] and text.split()[-1].isalpha():
+                continue  # a header, such as query-id, corpus-id, score
+            query, document, gain = _judgement(text, place, is_trec)
+            if query not in queries:
+                raise UserError(f"{place}: no query has the id {query!r}")
+            gains = qrels.setdefault(query, {})
+            if document in gains:
+                raise UserError(
+                    f"{place}: query {query!r} and document {document!r} were judged "
+                    "before: remove one line"
+                )
+            gains[document] = gain
+        return {q: gains for q, gains in qrels.items() if max(gains.values()) > 0}
+
+    def folds(self) -> Path | None:
+        """The file of folds, if there is one."""
+        file = self.folder / FOLDS
+        return file if file.is_file() else None
+
+    def files(self, split: str) -> list[Path]:
+        """The files of queries, of one split's judgements, and of folds."""
+        folds = self.folds()
+        files = [self._file("queries"), self._qrels[split]]
+        return files + ([folds] if folds else [])
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    @functools.cached_property
+    def _qrels(self) -> dict[str, Path]:
+        """The files of judgements by split."""
+        files: dict[str, Path] = {}
+        found = sorted((self.folder / "qrels").glob("*"))
+        for file in (file for file in found if _kind(file) in QRELS):
+            split = file.name.removesuffix(file.suffix if _is_packed(file) else "")
+            split = split.removesuffix(_kind(file))
+            if split in files:
+                raise UserError(
+                    f"{file.parent}: {files[split].name} and {file.name} judge the "
+                    "same split: remove one file"
+                )
+            files[split] = file
+        return files
+
+    def _file(self, name: str) -> Path:
+        names = [name + kind + packed for kind in KINDS[name] for packed in COMPRESSED]
+        existing = [file for file in map(self.folder.joinpath, names) if file.is_file()]
+        if len(existing) != 1:
+            raise UserError(
+                f"{self.folder}: {len(existing)} files are called "
+                f"{' or '.join(name + kind for kind in KINDS[name])} (also .gz, .xz, "
+                ".zst), not 1: a collection has a corpus, queries and qrels/test.tsv"
+            )
+        return existing[0]
+
+
+def _judgement(text: str, place: str, is_trec: bool) -> tuple[str, str, int]:
+    """The query, the document and the grade in one line."""
+    fields = text.split(None if is_trec else "\t")
+    try:
+        query, *between, document, score = fields
+        if len(between) != is_trec:
+            raise ValueError
+        return query, document, int(score)
+    except ValueError:
+        form = "query-id, corpus-id and a whole score, with tabs between"
+        form = "query-id, 0, corpus-id and a whole score" if is_trec else form
+        raise UserError(f"{place}: {text!r} is not {form}") from None
+
+
+def _read(file: Path, max_bad_fraction: float = 0.0) -> Iterator[Document]:
+    return READERS[_kind(file)](str(file), max_bad_fraction)
+
+
+def _kind(file: Path) -> str:
+    """The suffix that says what a file holds."""
+    return Path(file.stem).suffix if _is_packed(file) else file.suffix
+
+
+def _is_packed(file: Path) -> bool:
+    return file.suffix in COMPRESSED[1:]

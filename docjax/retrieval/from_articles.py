@@ -1,0 +1,120 @@
+"""Writes articles as a retrieval collection, by the rules of WIKIR."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docjax.data import documents as documents_lib
+from docjax.errors import UserError
+from docjax.storage import atomic
+from docjax.types import Document, Qrels
+
+OWN, LINKED = 2, 1  # grades
+LEAST_LINKS = 5  # documents that link to the article of a query
+
+
+def write(
+    documents: Iterable[Document],
+    folder: Path,
+    *,
+    validation: int,
+    test: int,
+    seed: int = 27355,
+) -> dict[str, Any]:
+    """Writes a collection in BEIR's layout; returns what was written.
+
+    A document answers its own query with grade 2, and the queries of the documents that
+    it links to with grade 1; queries with fewer than LEAST_LINKS such answers are left
+    out. If no document has a link to another, each query has its own document alone.
+
+    Args:
+      documents: each with a query, such as those of `docjax.data.sources.wikir`.
+      validation, test: the number of queries for each; the others train.
+      seed: of the order in which queries are dealt to the parts.
+
+    Raises:
+      UserError: if the folder has a collection already, or too few queries remain.
+    """
+    if (folder / "corpus.jsonl").exists():
+        raise UserError(f"{folder} has a collection already: name another --output")
+    folder.mkdir(parents=True, exist_ok=True)
+    queries, links = _write_corpus(documents, folder / "corpus.jsonl")
+    qrels, by_links = _judgements(links)
+    parts = _parts(list(qrels), validation, test, seed)
+    _write_queries(folder, queries, parts, qrels)
+    return {
+        "documents": len(queries),
+        "queries": {part: len(chosen) for part, chosen in parts.items()},
+        "queries_left_out": len(queries) - len(qrels),
+        "relevance": "links and own document" if by_links else "own document alone",
+    }
+
+
+def _write_corpus(
+    documents: Iterable[Document], file: Path
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Writes the documents; returns the query and the links of each."""
+    queries, links = {}, {}
+    with (
+        atomic.partial(file) as partial,
+        open(partial, "w", encoding="utf-8") as lines,
+    ):
+        for document in documents:
+            queries[document.id], links[document.id] = document.query, document.links
+            lines.write(documents_lib.to_line(document))
+    return queries, links
+
+
+def _parts(
+    names: list[str], validation: int, test: int, seed: int
+) -> dict[str, list[str]]:
+    """The queries of each split, dealt at random."""
+    if len(names) <= validation + test:
+        raise UserError(
+            f"{len(names)} queries: too few for {validation} to validate, {test} to "
+            "test and some to train; ask for fewer"
+        )
+    order = [names[i] for i in np.random.default_rng(seed).permutation(len(names))]
+    return {
+        "dev": order[:validation],
+        "test": order[validation : validation + test],
+        "train": order[validation + test :],
+    }
+
+
+def _write_queries(
+    folder: Path, queries: dict[str, str], parts: dict[str, list[str]], qrels: Qrels
+) -> None:
+    records = [{"id": name, "text": queries[name]} for name in qrels]
+    text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)
+    atomic.write_text(folder / "queries.jsonl", text)
+    (folder / "qrels").mkdir(exist_ok=True)
+    for part, chosen in parts.items():
+        atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
+
+
+def _judgements(links: dict[str, tuple[str, ...]]) -> tuple[Qrels, bool]:
+    """The judgements, and whether links made them."""
+    answers: dict[str, set[str]] = {name: set() for name in links}
+    for name, linked in links.items():
+        for other in linked:
+            if other in answers and other != name:
+                answers[other].add(name)
+    if not any(answers.values()):
+        return {name: {name: OWN} for name in links}, False
+    return {
+        name: dict.fromkeys(sorted(linked), LINKED) | {name: OWN}
+        for name, linked in answers.items()
+        if len(linked) >= LEAST_LINKS
+    }, True
+
+
+def _table(queries: list[str], qrels: Qrels) -> str:
+    lines = ["query-id\tcorpus-id\tscore\n"]
+    lines += [
+        f"{q}\t{name}\t{gain}\n" for q in queries for name, gain in qrels[q].items()
+    ]
+    return "".join(lines)

@@ -1,0 +1,256 @@
+"""An index on disk: the vectors, passages, words and texts of a corpus.
+
+    index.json             what it was made of, and the size of each file; written last
+    vectors.npy            the documents' vectors, with ids, passages and counts as in
+                           `docjax.storage.shards`
+    codes.npy, steps.npy   optional: the vectors' codes (`docjax.retrieval.codes`)
+    words/                 BM25 (`docjax.retrieval.bm25`)
+    documents.jsonl        id, title and sections of each document
+
+`docjax.model.build_index` writes it. Searching is exact and maps the files into memory;
+with codes, it chooses several times the wanted documents by their codes and scores them
+again by their vectors.
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from docjax.data import documents as documents_lib
+from docjax.errors import UserError
+from docjax.retrieval import bm25, fusion, nearest
+from docjax.retrieval.codes import Codes
+from docjax.retrieval.nearest import Best, Nearest
+from docjax.retrieval.systems import QueryVectors
+from docjax.storage import json_file
+from docjax.storage.line_starts import Lines
+from docjax.storage.shards import PASSAGES, SIZES, beside
+from docjax.types import Document, Run
+
+FACTS, VECTORS, CODES, STEPS = "index.json", "vectors.npy", "codes.npy", "steps.npy"
+WORDS, DOCUMENTS = "words", "documents.jsonl"
+CANDIDATES = {"int8": 2, "binary": 16}  # times the wanted documents
+NUMBERS = 1 << 24  # of vectors that are scored again at once
+
+
+class Ids(Sequence[str]):
+    """The documents' ids in their order; few of them are in memory."""
+
+    def __init__(self, lines: Lines):
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, row: int) -> str:
+        return json.loads(self._lines[row])["id"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Index:
+    """An index whose files were found whole.
+
+    Attributes:
+      facts: `model` (a fingerprint), `similarity`, `passages`, `words`, `codes`.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @functools.cached_property
+    def vectors(self) -> Float[np.ndarray, "n d"]:
+        return self._array(VECTORS)
+
+    @functools.cached_property
+    def passages(self) -> Float[np.ndarray, "m d"]:
+        """The vectors of all passages. Raises UserError for an index without."""
+        if not self.facts["passages"]:
+            raise UserError(
+                f"{self.folder} has no passages: make it again with docjax index "
+                "--passages"
+            )
+        return self._array(beside(Path(VECTORS), f"{PASSAGES}.npy"))
+
+    @functools.cached_property
+    def starts(self) -> Int[np.ndarray, " _"]:
+        """The row of each document's first passage, and the end of the last."""
+        sizes = self._array(beside(Path(VECTORS), f"{SIZES}.npy"))
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    @functools.cached_property
+    def ids(self) -> Ids:
+        return Ids(Lines(self.folder / beside(Path(VECTORS), "ids.jsonl")))
+
+    def document(self, row: int) -> Document:
+        """The text of a document."""
+        line = self._documents[row]
+        return documents_lib.parse(json.loads(line), f"{DOCUMENTS}, line {row + 1}")
+
+    def search(
+        self,
+        system: str,
+        queries: Mapping[str, str],
+        vectors: QueryVectors | None,
+        top: int,
+        weight: float | None = None,
+    ) -> Run:
+        """The `top` documents of each query by a system of `docjax.retrieval.systems`.
+
+        Args:
+          vectors: those of the queries; "bm25" needs none.
+          weight: of the vectors in a fused system; "rrf" needs none.
+        """
+        if system == "bm25":
+            return self.by_words(queries, top)
+        if system in ("dense", "maxp", "maxsim"):
+            best = self.by_vectors(system, vectors, top)
+            return nearest.as_run(best, queries, self.ids)
+        part = system.removeprefix("fused_") if system.startswith("fused_") else "dense"
+        deep = max(top, fusion.TOP)
+        by_vectors = self.search(part, queries, vectors, deep)
+        by_words = self.by_words(queries, deep)
+        if system == "rrf":
+            found = fusion.by_ranks(by_vectors, by_words, list(queries))
+        else:
+            found = fusion.fuse(by_vectors, by_words, dict.fromkeys(queries, weight))
+        return {
+            query: dict(list(scores.items())[:top]) for query, scores in found.items()
+        }
+
+    def by_words(self, queries: Mapping[str, str], top: int) -> Run:
+        words = bm25.load(self.folder / WORDS, self.ids)
+        return words.search(queries, top)
+
+    def by_vectors(self, system: str, queries: QueryVectors, top: int) -> Best:
+        asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
+        top = min(top, len(self))
+        if system == "dense" and self.facts["codes"]:
+            return self._by_codes(queries.whole, top)
+        search = self._nearest(asked, top)
+        parts = self._in_blocks(self.vectors)
+        for vectors, rows in parts if system == "dense" else self._passage_blocks():
+            search.add_block(vectors, rows)
+        return search.best()
+
+    def _by_codes(self, queries: Float[np.ndarray, "q d"], top: int) -> Best:
+        """By the codes first, and of CANDIDATES times `top` then by the vectors."""
+        kind = self.facts["codes"]
+        most = min(top * CANDIDATES[kind], len(self))
+        search, steps = self._nearest(queries[:, None], most), self._array(STEPS)
+        for codes, rows in self._in_blocks(self._array(CODES)):
+            part = np.zeros(codes.shape[:2], np.float32)
+            part[rows >= 0, 0] = steps[rows[rows >= 0]]
+            search.add_block(Codes(codes, part), rows)
+        return self._again(queries, search.best().rows, top)
+
+    def _again(
+        self, queries: Float[np.ndarray, "q d"], rows: Int[np.ndarray, "q c"], top: int
+    ) -> Best:
+        """The `top` of some documents of each query by their vectors."""
+        scores = np.empty(rows.shape, np.float32)
+        step = max(1, NUMBERS // (rows.shape[1] * queries.shape[1]))
+        for start in range(0, len(queries), step):
+            part = slice(start, start + step)
+            found, asked = self.vectors[rows[part]], queries[part]
+            if self._cosine:
+                found, asked = map(_unit, (found, asked))
+            scores[part] = np.einsum("qcd,qd->qc", found, asked)
+        order = np.lexsort((rows, -scores), axis=-1)[:, :top]
+        return Best(*(np.take_along_axis(a, order, 1) for a in (scores, rows)))
+
+    def _nearest(self, queries: Float[np.ndarray, "q u d"], top: int) -> Nearest:
+        return Nearest(queries, top, cosine=self._cosine)
+
+    @property
+    def _cosine(self) -> bool:
+        return self.facts["similarity"] == "cosine"
+
+    def _in_blocks(
+        self, array: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
+        """Blocks of one vector a document, all of one size."""
+        size = min(nearest.ROWS, 1 << (len(array) - 1).bit_length())
+        for start in range(0, len(array), size):
+            part = array[start : start + size]
+            rows = np.full(size, -1, np.int32)
+            rows[: len(part)] = np.arange(start, start + len(part))
+            missing = size - len(part)
+            part = np.pad(part, ((0, missing), (0, 0))) if missing else part
+            yield part[:, None], rows
+
+    def _passage_blocks(
+        self,
+    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
+        """Blocks of documents with similar numbers of passages.
+
+        The last passage fills up a document to a power of 2.
+        """
+        passages, sizes = self.passages, np.diff(self.starts)
+        widths = 1 << np.ceil(np.log2(sizes)).astype(int)
+        for width in np.unique(widths).tolist():
+            documents = np.flatnonzero(widths == width)
+            count = max(1, nearest.ROWS // width)
+            for start in range(0, len(documents), count):
+                part = documents[start : start + count]
+                places = np.minimum(np.arange(width), sizes[part][:, None] - 1)
+                rows = np.full(count, -1, np.int32)
+                rows[: len(part)] = part
+                vectors = np.zeros((count, width, passages.shape[1]), np.float32)
+                vectors[: len(part)] = passages[self.starts[part][:, None] + places]
+                yield vectors, rows
+
+    @functools.cached_property
+    def _documents(self) -> Lines:
+        return Lines(self.folder / DOCUMENTS)
+
+    def _array(self, name: str | Path) -> np.ndarray:
+        return np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
+
+
+def load(folder: Path, model: str) -> Index:
+    """The index in a folder, made with the model of this fingerprint.
+
+    Raises:
+      UserError: if the index was not finished, is damaged, or was made with another
+        model.
+    """
+    if not (folder / FACTS).exists():
+        raise UserError(
+            f"{folder} has no {FACTS}: it is no index, or docjax index was stopped; run "
+            "the same command again"
+        )
+    facts = json_file.read(folder / FACTS)
+    if facts["model"] != model:
+        raise UserError(
+            f"{folder} was made with another model: give that model, or make an index "
+            "with this one"
+        )
+    sizes = file_sizes(folder)
+    wrong = [name for name, size in facts["files"].items() if sizes.get(name) != size]
+    if wrong:
+        raise UserError(
+            f"{folder}/{wrong[0]} is damaged or missing: delete {folder}, and make the "
+            "index again"
+        )
+    return Index(folder, facts)
+
+
+def file_sizes(folder: Path) -> dict[str, int]:
+    """The size of each file of an index, by its path in the folder."""
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+    return {name: size for name, size in sizes.items() if name != FACTS}
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)

@@ -1,0 +1,91 @@
+"""The metrics of trec_eval, by ir-measures: of each query, and of systems."""
+
+import logging
+from collections.abc import Mapping
+from types import ModuleType
+
+import numpy as np
+
+from docjax.errors import UserError
+from docjax.retrieval import paired
+from docjax.types import Qrels, Run
+
+METRICS = {
+    "ndcg@10": "nDCG@10",
+    "ndcg@20": "nDCG@20",
+    "p@5": "P@5",
+    "p@10": "P@10",
+    "p@20": "P@20",
+    "mrr@10": "RR@10",
+    "mrr@100": "RR@100",
+    "map": "AP",
+    "recall@100": "R@100",
+    "recall@1000": "R@1000",
+}
+
+logger = logging.getLogger(__name__)
+
+
+def of_systems(
+    systems: Mapping[str, Run], qrels: Qrels, base: str | None = None
+) -> dict[str, float]:
+    """`SYSTEM/METRIC` of each system, and the gains over the system `base`.
+
+    Raises:
+      UserError: for a system that ranks documents for none of the queries.
+    """
+    for system, run in systems.items():
+        _check_queries(system, run, qrels)
+    by_query = {
+        system: {metric: of_queries(qrels, run, metric) for metric in METRICS}
+        for system, run in systems.items()
+    }
+    scores = {}
+    for system, values in by_query.items():
+        for metric, of_query in values.items():
+            scores[f"{system}/{metric}"] = sum(of_query.values()) / len(of_query)
+            if base not in (None, system):
+                gains = paired.gain(of_query, by_query[base][metric])
+                scores |= {f"{system}/{metric}_{k}": v for k, v in gains.items()}
+    return scores
+
+
+def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
+    """The metric of each query of `qrels`; 0 for a query without ranked documents.
+
+    As in trec_eval, scores are float32, and of equal ones the greater id comes first.
+    """
+    library = ir_measures()
+    measure = library.parse_measure(METRICS[metric])
+    ranked = {query: run.get(query, {}) for query in qrels}
+    if measure.NAME == "RR":  # ir-measures' own RR@k has other ties
+        ranked = {query: _first(ranked[query], measure["cutoff"]) for query in ranked}
+        measure = library.RR
+    values = library.iter_calc([measure], qrels, ranked)
+    return dict.fromkeys(qrels, 0.0) | {each.query_id: each.value for each in values}
+
+
+def ir_measures() -> ModuleType:
+    """The library ir-measures. Raises UserError if it is not installed."""
+    try:
+        import ir_measures as library
+    except ImportError:
+        raise UserError(
+            "retrieval needs ir-measures: pip install 'docjax[retrieval]'"
+        ) from None
+    return library
+
+
+def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
+    missing = len(qrels.keys() - run.keys())
+    if missing == len(qrels):
+        raise UserError(f"{system}: none of its queries is one of the test queries")
+    if missing:
+        text = "%s has no documents for %d of %d test queries: they count as 0"
+        logger.warning(text, system, missing, len(qrels))
+
+
+def _first(scores: Mapping[str, float], count: int) -> dict[str, float]:
+    """The first `count` documents in trec_eval's order."""
+    order = lambda name: (np.float32(scores[name]), name)
+    return {name: scores[name] for name in sorted(scores, key=order)[: -count - 1 : -1]}

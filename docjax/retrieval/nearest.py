@@ -1,0 +1,212 @@
+"""The nearest documents, exactly: block by block on all devices, in fixed memory.
+
+A query has one vector or several, and so has a document. The score is MaxSim of ColBERT
+(Khattab and Zaharia, 2020): the sum over the query's vectors of the highest inner
+product with a vector of the document. With one vector each that is the inner product;
+with several vectors of the document alone it is the score of its best passage (MaxP).
+"""
+
+import collections
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from jaxtyping import Array, Float, Int
+
+from docjax.kernels import EXACT, unit
+from docjax.retrieval.codes import Codes
+from docjax.types import Run
+
+QUERIES = 1024  # query vectors that are compared at once
+ROWS = 1 << 14  # document vectors that are compared at once
+AHEAD = 2  # calls in flight at a time: each holds its block in memory
+GROUP = 64  # scores of which the highest is taken first
+
+
+class Best(NamedTuple):
+    """The best documents of each query, best first; the row -1 is no document."""
+
+    scores: Float[np.ndarray, "q k"]
+    rows: Int[np.ndarray, "q k"]
+
+
+class Nearest:
+    """Finds the `top` documents of each query by the sum of its vectors' best products.
+
+    Documents are added one by one; memory holds a few thousand vectors, and the best so
+    far. Equal scores are in the order of the documents.
+
+    Attributes:
+      cosine: compares vectors of length 1.
+    """
+
+    def __init__(
+        self,
+        queries: Float[np.ndarray, "q u d"],
+        top: int,
+        *,
+        cosine: bool,
+        mesh: Mesh | None = None,
+    ):
+        """
+        Args:
+          queries: all-zero vectors fill up queries with fewer vectors.
+          mesh: the devices that share the work along `data`; None: those of this
+            process.
+        """
+        self.cosine = cosine
+        self._mesh = mesh or Mesh(jax.local_devices(), ("data",))
+        step = max(1, QUERIES // queries.shape[1])
+        parts = [queries[i : i + step] for i in range(0, len(queries), step)]
+        whole = NamedSharding(self._mesh, P())
+        self._queries = [jax.device_put(part, whole) for part in parts]
+        self._best = [_none(len(part), top) for part in parts]
+        self._waiting: dict[int, list[tuple[int, np.ndarray]]] = {}
+        self._count = 0
+        self._calls: collections.deque[jax.Array] = collections.deque()
+
+    def add(self, vectors: Float[np.ndarray, "p d"]) -> None:
+        """Adds a document of p vectors.
+
+        Documents of p vectors wait until they fill a block of width w, the power of 2
+        from p on; the last vector fills up a document, which changes no maximum.
+        """
+        width = 1 << (len(vectors) - 1).bit_length()
+        filled = vectors[np.minimum(np.arange(width), len(vectors) - 1)]
+        waiting = self._waiting.setdefault(width, [])
+        waiting.append((self._count, filled))
+        self._count += 1
+        if len(waiting) * width >= ROWS:
+            self._search(*_block(self._waiting.pop(width)))
+
+    def add_block(
+        self, vectors: Float[np.ndarray, "n w d"] | Codes, rows: Int[np.ndarray, " n"]
+    ) -> None:
+        """Adds the documents of some numbers, or their codes, all of one width.
+
+        In place of `add`, for vectors in a file. Every size of a block is compiled.
+        """
+        self._search(vectors, rows)
+
+    def best(self) -> Best:
+        """The best of all documents that were added."""
+        for waiting in self._waiting.values():
+            self._search(*_block(waiting))
+        self._waiting.clear()
+        scores = np.concatenate([np.asarray(found.scores) for found in self._best])
+        rows = np.concatenate([np.asarray(found.rows) for found in self._best])
+        order = np.lexsort((rows, -scores), axis=-1)
+        return Best(*(np.take_along_axis(array, order, 1) for array in (scores, rows)))
+
+    def _search(
+        self, vectors: Float[np.ndarray, "n w d"] | Codes, rows: Int[np.ndarray, " n"]
+    ) -> None:
+        share = functools.partial(_shared, mesh=self._mesh)
+        shared = jax.tree.map(share, vectors), share(rows)
+        for number, queries in enumerate(self._queries):
+            best = self._best[number]
+            self._best[number] = _merge(queries, *shared, best, self.cosine, self._mesh)
+            self._calls.append(self._best[number].scores)
+            if len(self._calls) > AHEAD:
+                self._calls.popleft().block_until_ready()
+
+
+def as_run(found: Best, queries: Iterable[str], ids: Sequence[str]) -> Run:
+    """The run of named queries, from the documents' `ids` in their order."""
+    return {
+        name: {
+            ids[row]: score for row, score in zip(rows, scores, strict=True) if row >= 0
+        }
+        for name, rows, scores in zip(
+            queries, found.rows.tolist(), found.scores.tolist(), strict=True
+        )
+    }
+
+
+def _block(
+    parts: list[tuple[int, np.ndarray]],
+) -> tuple[Float[np.ndarray, "n w d"], Int[np.ndarray, " n"]]:
+    """Documents of one width as a block of a size that does not change; -1 is none."""
+    width, size = parts[0][1].shape
+    count = max(1, ROWS // width)
+    vectors = np.zeros((count, width, size), np.float32)
+    rows = np.full(count, -1, np.int32)
+    vectors[: len(parts)] = [vectors for _, vectors in parts]
+    rows[: len(parts)] = [row for row, _ in parts]
+    return vectors, rows
+
+
+def _shared(array: np.ndarray, mesh: Mesh) -> jax.Array:
+    """The array with its first axis divided among the devices."""
+    missing = -len(array) % mesh.size
+    widths = [(0, missing)] + [(0, 0)] * (array.ndim - 1)
+    fill = -1 if array.dtype == np.int32 else 0
+    array = np.pad(array, widths, constant_values=fill) if missing else array
+    return jax.device_put(array, NamedSharding(mesh, P("data")))
+
+
+def _none(count: int, top: int) -> Any:
+    return Best(np.full((count, top), -np.inf, "f"), np.full((count, top), -1, "i4"))
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _merge(queries, vectors, rows, best, cosine, mesh):
+    """The best of `best` and of the documents of a block."""
+    vectors = vectors.decoded() if isinstance(vectors, Codes) else vectors
+    if cosine:
+        queries, vectors = unit(queries), unit(vectors)
+    top = best.scores.shape[1]
+    of_device = jax.shard_map(
+        functools.partial(_of_device, top=top),
+        mesh=mesh,
+        in_specs=(P(), P("data"), P("data")),
+        out_specs=(P(None, "data"), P(None, "data")),
+    )
+    scores, found = of_device(queries, vectors, rows)
+    scores = jnp.concatenate([best.scores, scores], axis=1)
+    found = jnp.concatenate([best.rows, found], axis=1)
+    scores, chosen = jax.lax.top_k(scores, top)
+    return Best(scores, jnp.take_along_axis(found, chosen, axis=1))
+
+
+def _of_device(
+    queries: Float[Array, "q u d"],
+    vectors: Float[Array, "n w d"],
+    rows: Int[Array, " n"],
+    top: int,
+) -> tuple[Float[Array, "q k"], Int[Array, "q k"]]:
+    """The best documents of one device."""
+    q, u, d = queries.shape
+    n, w, _ = vectors.shape
+    products = jnp.matmul(
+        queries.reshape(q * u, d), vectors.reshape(n * w, d).T, precision=EXACT
+    )
+    scores = products.reshape(q, u, n, w).max(-1).sum(1)
+    scores = jnp.where(rows >= 0, scores, -jnp.inf)
+    scores, chosen = _top(scores, min(top, n))
+    return scores, rows[chosen]
+
+
+def _top(
+    scores: Float[Array, "q n"], top: int
+) -> tuple[Float[Array, "q k"], Int[Array, "q k"]]:
+    """`top_k`, faster: the best are in the groups with the `top` highest maxima.
+
+    Of equal scores the first are taken, as `top_k` does: the groups are put back in
+    order before the second choice.
+    """
+    q, n = scores.shape
+    if n % GROUP or n // GROUP <= 2 * top:
+        best, places = jax.lax.top_k(scores, top)
+        return best, places
+    groups = scores.reshape(q, n // GROUP, GROUP)
+    chosen = jnp.sort(jax.lax.top_k(groups.max(-1), top)[1], axis=1)
+    candidates = jnp.take_along_axis(groups, chosen[:, :, None], axis=1)
+    best, places = jax.lax.top_k(candidates.reshape(q, -1), top)
+    group = jnp.take_along_axis(chosen, places // GROUP, axis=1)
+    return best, group * GROUP + places % GROUP

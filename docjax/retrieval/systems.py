@@ -1,0 +1,123 @@
+"""What ranks the documents of a query: words, vectors, passages, and words with vectors.
+
+bm25           the words of query and document
+dense          the vectors of query and document
+maxp           the query's vector and the document's best passage
+maxsim         the query's sentences, each with its best passage, summed
+fused          bm25 and dense, weighted (`docjax.retrieval.fusion`)
+fused_maxp     bm25 and maxp, weighted
+fused_maxsim   bm25 and maxsim, weighted
+rrf            bm25 and dense by their ranks, without a weight
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from docjax.data.sentences import sentences
+from docjax.retrieval import fusion, nearest
+from docjax.retrieval.folds import Folds
+from docjax.types import Encoded, Run
+
+FUSED = {"dense": "fused", "maxp": "fused_maxp", "maxsim": "fused_maxsim"}
+NAMES = ("bm25", *FUSED, *FUSED.values(), "rrf")
+Vectors = Callable[[Sequence[str]], Float[np.ndarray, "q d"]]
+
+
+class QueryVectors(NamedTuple):
+    """The vectors of queries, and of their sentences if passages are searched."""
+
+    whole: Float[np.ndarray, "q d"]
+    sentences: Float[np.ndarray, "q u d"] | None
+
+
+class Systems(NamedTuple):
+    """The runs of all systems, and how the weights of the fused ones were chosen."""
+
+    runs: dict[str, Run]
+    weights: dict[str, dict[str, float]]  # of the vectors, by fused system and query
+    curves: dict[str, list[float]]  # the mean score at each of fusion.WEIGHTS
+
+
+def read_queries(texts: Sequence[str], encode: Vectors, passages: bool) -> QueryVectors:
+    """The vectors of queries; `passages` wants those of their sentences too."""
+    whole = encode(texts)
+    if not passages:
+        return QueryVectors(whole, None)
+    parts = [sentences(text) or [text] for text in texts]
+    vectors = encode([sentence for part in parts for sentence in part])
+    most = max(map(len, parts), default=1)
+    padded = np.zeros((len(texts), most, whole.shape[-1]), np.float32)
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    for row, of_query in enumerate(np.split(vectors, ends)):
+        padded[row, : len(of_query)] = of_query
+    return QueryVectors(whole, padded)
+
+
+def by_vectors(
+    names: Sequence[str],
+    queries: QueryVectors,
+    documents: Iterable[Encoded],
+    top: int,
+    *,
+    cosine: bool,
+) -> dict[str, Run]:
+    """The `top` documents of each query by dense and, for sentences, maxp and maxsim.
+
+    The documents are read once, in constant memory.
+    """
+    wanted = {"dense": queries.whole[:, None]}
+    if queries.sentences is not None:
+        wanted |= {"maxp": queries.whole[:, None], "maxsim": queries.sentences}
+    searches = {
+        system: nearest.Nearest(vectors, top, cosine=cosine)
+        for system, vectors in wanted.items()
+    }
+    ids = []
+    for document in documents:
+        ids.append(document.id)
+        for system, search in searches.items():
+            is_whole = system == "dense"
+            search.add(document.vector[None] if is_whole else document.passages)
+    return {
+        system: nearest.as_run(search.best(), names, ids)
+        for system, search in searches.items()
+    }
+
+
+def fused(
+    runs: Mapping[str, Run],
+    queries: Sequence[str],
+    score: fusion.Score,
+    *,
+    tuning: tuple[Sequence[str], fusion.Score] | None = None,
+    folds: Folds = (),
+    scale: str = "min-max",
+) -> Systems:
+    """All systems of `runs`, and bm25 fused with each of the others.
+
+    Args:
+      score: the score of each of `queries` in a run.
+      tuning: other queries and their score, which choose the weight; None: a
+        cross-validation over `folds` of `queries`.
+      scale: see `fusion.fuse`.
+
+    Raises:
+      UserError: as `fusion.cross_validated`.
+    """
+    words, found = runs["bm25"], Systems(dict(runs), {}, {})
+    for system in (name for name in FUSED if name in runs):
+        name, vectors = FUSED[system], runs[system]
+        chosen_on, judge = tuning or (queries, score)
+        curve = fusion.table(vectors, words, chosen_on, judge, scale)
+        if tuning:
+            weights = dict.fromkeys(queries, fusion.best_weight(curve))
+        else:
+            weights = fusion.cross_validated(curve, folds)
+        found.weights[name] = weights
+        found.curves[name] = [float(np.mean(list(each.values()))) for each in curve]
+        found.runs[name] = fusion.fuse(vectors, words, weights, scale)
+    found.runs["rrf"] = fusion.by_ranks(runs["dense"], words, queries)
+    return found

@@ -1,0 +1,147 @@
+"""What the report shows of retrieval: systems, curves, queries won and lost, searches."""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docjax.explain import figures
+from docjax.explain.run_page import Hit, Query, Retrieval
+from docjax.model.document_model import DocumentModel
+from docjax.retrieval import collection, trec
+from docjax.run.prepare import Prepared
+from docjax.tasks import retrieval
+from docjax.types import Document, Run
+
+SYSTEMS = ("bm25", "dense", "fused")
+METRICS = ("ndcg@10", "ndcg@20", "p@5", "p@10", "p@20", "mrr@100", "recall@100")
+QUERIES, HITS = 5, 3  # queries that are shown, and documents of each
+WORDS = 60  # of a passage
+
+
+def gathered(
+    prepared: Prepared, model: DocumentModel, scores: Mapping[str, Any]
+) -> Retrieval | None:
+    """The retrieval task of a run that has ended; None for a run without one.
+
+    Args:
+      scores: the last metrics of the run.
+    """
+    folder = prepared.run / retrieval.FOLDER
+    tasks = [
+        (name, task)
+        for name, task in prepared.tasks.items()
+        if isinstance(task, retrieval.Retrieval)
+    ]
+    if not tasks or not (folder / "queries.jsonl").exists():
+        return None
+    name, task = tasks[0]
+    lines = (folder / "queries.jsonl").read_text("utf-8").splitlines()
+    shown = _shown([json.loads(line) for line in lines])
+    runs = {system: trec.read(folder / f"{system}.trec") for system in SYSTEMS}
+    wanted = {
+        document
+        for record in itertools.chain(*shown.values())
+        for run in runs.values()
+        for document in _first(run, record["query"])
+    }
+    texts = {each.id: each for each in _documents(prepared, task) if each.id in wanted}
+    passages = _Passages(model, texts)
+    return Retrieval(
+        metrics=_table(name, scores),
+        curves=_curves(prepared.run, folder / "curves.csv"),
+        **{
+            part: [_query(record, runs, passages) for record in chosen]
+            for part, chosen in shown.items()
+        },
+    )
+
+
+def _shown(
+    records: Sequence[Mapping[str, Any]],
+) -> dict[str, list[Mapping[str, Any]]]:
+    """The queries that are shown: won and lost most, and some from all over."""
+    order = sorted(records, key=_gain)
+    places = np.linspace(0, len(records) - 1, min(QUERIES, len(records)))
+    return {
+        "won": [record for record in order[::-1][:QUERIES] if _gain(record) > 0],
+        "lost": [record for record in order[:QUERIES] if _gain(record) < 0],
+        "searches": [records[int(place)] for place in places],
+    }
+
+
+def _gain(record: Mapping[str, Any]) -> float:
+    scores = record[retrieval.TUNED]
+    return scores["fused"] - scores["bm25"]
+
+
+def _first(run: Run, query: str) -> list[str]:
+    return list(run.get(query, {}))[:HITS]
+
+
+def _documents(prepared: Prepared, task: retrieval.Retrieval) -> Iterator[Document]:
+    if task.path is None:
+        return prepared.documents()
+    return collection.read(task.path).documents(task.max_bad_fraction)
+
+
+def _table(task: str, scores: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Metric -> system -> score."""
+    table: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
+    for name, value in scores.items():
+        _, _, rest = name.partition(f"eval/{task}/")
+        system, _, metric = rest.partition("/")
+        if metric in table:
+            table[metric][system] = value
+    return table
+
+
+def _curves(run: Path, file: Path) -> Path:
+    with file.open(encoding="utf-8", newline="") as stream:
+        header, *rows = csv.reader(stream)
+    weights, *columns = (list(map(float, column)) for column in zip(*rows, strict=True))
+    curves = dict(zip(header[1:], columns, strict=True))
+    return figures.weights(run / "figures" / "fusion", weights, curves)
+
+
+class _Passages:
+    """The passage of a document that is nearest to a query."""
+
+    def __init__(self, model: DocumentModel, documents: Mapping[str, Document]):
+        self.model, self.documents = model, documents
+        pairs = model.encode_with_passages(documents.values(), {})
+        self.vectors = {
+            name: passages for name, (_, passages) in zip(documents, pairs, strict=True)
+        }
+
+    def hit(self, name: str, query: np.ndarray, is_relevant: bool) -> Hit:
+        document = self.documents[name]
+        scores = self.model.similarity(query, self.vectors[name])[0]
+        _, pieces = self.model.cut.with_texts(document)
+        best = pieces[int(scores.argmax())]
+        words = best.text.split()
+        cut = " ".join(words[:WORDS]) + (" …" if len(words) > WORDS else "")
+        sections = [section.heading for section in document.sections] or [""]
+        return Hit(document.title or name, sections[best.section], cut, is_relevant)
+
+
+def _query(
+    record: Mapping[str, Any], runs: Mapping[str, Run], passages: _Passages
+) -> Query:
+    [vector] = passages.model.encode_queries_of_any_length([record["text"]])
+    relevant = set(record["relevant"])
+    return Query(
+        text=record["text"],
+        scores={system: record[retrieval.TUNED][system] for system in SYSTEMS},
+        hits={
+            system: [
+                passages.hit(name, vector, name in relevant)
+                for name in _first(run, record["query"])
+            ]
+            for system, run in runs.items()
+        },
+    )

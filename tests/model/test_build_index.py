@@ -1,0 +1,272 @@
+"""`docjax index` and searching it: equal to a search over the corpus, whatever stops it.
+
+The file is also the program that is killed.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import docjax
+from docjax import cli
+from docjax.errors import UserError
+from docjax.model import build_index as building
+from docjax.model import encode_file
+from docjax.model.build_index import build_index
+from docjax.model.search import search
+from docjax.model.search_index import search_index
+from docjax.retrieval import index_folder as index
+from docjax.retrieval import nearest
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = "mother river garden window letter market doctor engine winter silver".split()
+QUERIES = {"q": "a river and a garden. The letter?", "r": "silver", "s": "of zebras"}
+COUNT = 60
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(encode_file, "DOCUMENTS", 8)
+    monkeypatch.setattr(nearest, "ROWS", 32)
+    monkeypatch.setattr(building, "AT_ONCE", 16)
+
+
+@pytest.fixture(scope="module")
+def model(tiny):
+    return docjax.load(tiny)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """Documents of 1 to 6 segments, the last one without a word for BM25."""
+    generator = np.random.default_rng(0)
+    texts = [
+        " ".join(generator.choice(WORDS, n)) for n in generator.integers(1, 300, COUNT)
+    ]
+    texts[-1] = "the of"
+    records = [
+        {
+            "id": f"d{i}",
+            "title": f"Title {i}",
+            "sections": [{"heading": "H", "text": t}],
+        }
+        for i, t in enumerate(texts)
+    ]
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path
+
+
+@pytest.fixture
+def made(model, corpus, tmp_path):
+    def make(**keywords) -> index.Index:
+        build_index(model, str(corpus), tmp_path / "index", **keywords)
+        return index.load(tmp_path / "index", model.fingerprint())
+
+    return make
+
+
+def same(found, expected):
+    assert list(found) == list(expected)
+    for query, scores in expected.items():
+        assert list(found[query]) == list(scores)
+        np.testing.assert_allclose(
+            list(found[query].values()), list(scores.values()), rtol=1e-4, atol=1e-5
+        )
+
+
+def test_an_index_finds_what_a_search_over_the_corpus_finds(model, corpus, made):
+    from docjax.data.sources.jsonl import jsonl
+    from docjax.retrieval import bm25
+
+    read = lambda: jsonl(str(corpus))
+    found = search_index(model, made(), QUERIES, "dense", 10)
+    same(found, search(model, read(), QUERIES, {}, 10))
+    by_words = search_index(model, made(), QUERIES, "bm25", 10)
+    same(by_words, bm25.search(read(), QUERIES, top=10))
+    assert by_words["s"] == {} and len(made()) == COUNT
+
+
+def test_the_best_passage_counts(model, corpus, made):
+    """Against the segments of each document, read as queries."""
+    from docjax.data.sources.jsonl import jsonl
+
+    found = made(passages=True)
+    documents = list(jsonl(str(corpus)))
+    parts = {
+        each.id: passages
+        for each, (_, passages) in zip(
+            documents, model.encode_with_passages(documents, {}), strict=True
+        )
+    }
+    assert max(map(len, parts.values())) >= 5 and min(map(len, parts.values())) == 1
+    for name, texts in QUERIES.items():
+        [vector] = model.encode_queries([texts])
+        expected = {
+            d: float(model.similarity(vector, p).max()) for d, p in parts.items()
+        }
+        ranked = search_index(model, found, {name: texts}, "maxp", COUNT)[name]
+        assert ranked == pytest.approx(expected, abs=1e-5)
+        assert list(ranked.values()) == sorted(ranked.values(), reverse=True)
+    sentences = model.encode_queries(["a river and a garden.", "The letter?"])
+    expected = {
+        name: float(model.similarity(sentences, p).max(1).sum())
+        for name, p in parts.items()
+    }
+    ranked = search_index(model, found, {"q": QUERIES["q"]}, "maxsim", COUNT)["q"]
+    assert ranked == pytest.approx(expected, abs=1e-5)
+
+
+def test_fused_systems_hold_the_documents_of_both(model, made):
+    found = made(passages=True)
+    for system in ("fused", "fused_maxp", "fused_maxsim", "rrf"):
+        ranked = search_index(model, found, QUERIES, system, 5)
+        assert all(len(scores) == 5 for scores in ranked.values())
+    alone = search_index(model, found, QUERIES, "dense", 5)
+    fused = search_index(model, found, QUERIES, "fused", 5, weight=1.0)
+    assert list(map(list, fused.values())) == list(map(list, alone.values()))
+
+
+@pytest.mark.parametrize("kind", ["int8", "binary"])
+def test_codes_choose_and_vectors_score(model, made, kind):
+    found = made(kind=kind)
+    best = search_index(model, found, QUERIES, "dense", 30 if kind == "int8" else 4)
+    whole = {q: dict(list(s.items())) for q, s in best.items()}
+    exact = index.Index(found.folder, {**found.facts, "codes": None})
+    expected = search_index(model, exact, QUERIES, "dense", len(whole["q"]))
+    same(best, expected)
+
+
+def test_a_model_or_settings_of_another_index_are_refused(
+    model, corpus, made, tmp_path
+):
+    made()
+    with pytest.raises(UserError, match="was made with another model: give that"):
+        index.load(tmp_path / "index", "other")
+    with pytest.raises(UserError, match="was made with words docjax, not anserini"):
+        made(words="anserini")
+    with pytest.raises(UserError, match="was made of other documents"):
+        made(passages=True)
+    with pytest.raises(UserError, match="no passages: make it again with docjax index"):
+        search_index(model, made(), QUERIES, "maxp")
+    with pytest.raises(UserError, match="--system best is none of bm25"):
+        search_index(model, made(), QUERIES, "best")
+    (tmp_path / "index/words/vocab.index.json").write_text("{}")
+    with pytest.raises(UserError, match="words/vocab.index.json is damaged or missing"):
+        index.load(tmp_path / "index", model.fingerprint())
+    (tmp_path / "index" / index.FACTS).unlink()
+    with pytest.raises(UserError, match="docjax index was stopped; run the same"):
+        index.load(tmp_path / "index", model.fingerprint())
+    assert len(made()) == COUNT  # made whole again
+
+
+def run(capsys, command, *arguments):
+    code = cli.main([command, *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
+    options = tiny, corpus, "--output", tmp_path / "index", "--passages"
+    code, out, _ = run(capsys, "index", *options)
+    assert code == 0 and json.loads(out)["documents"] == COUNT
+    queries = tmp_path / "queries.jsonl"
+    lines = [json.dumps({"id": q, "text": t}) + "\n" for q, t in QUERIES.items()]
+    queries.write_text("".join(lines))
+    options = (
+        tiny,
+        tmp_path / "index",
+        "--queries",
+        queries,
+        "--run",
+        tmp_path / "o.trec",
+    )
+    code, out, _ = run(
+        *(capsys, "search", *options, "--system", "rrf", "--top", 3),
+        *("--hits", tmp_path / "hits.jsonl"),
+    )
+    assert code == 0 and json.loads(out) == {"queries": 3, "documents": COUNT}
+    assert len((tmp_path / "o.trec").read_text().splitlines()) == 9
+    hits = list(map(json.loads, (tmp_path / "hits.jsonl").read_text().splitlines()))
+    assert [one["query"] for one in hits] == list(QUERIES)
+    first = hits[0]["hits"][0]
+    text = json.loads(corpus.read_text().splitlines()[int(first["id"][1:])])
+    assert (
+        first["passage"] in text["sections"][0]["text"]
+        or first["passage"] == text["title"]
+    )
+    assert first["title"] == text["title"] and first["section"] in ("H", "")
+
+
+def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
+    there = "--output", tmp_path / "index"
+    (tmp_path / "file").write_text("")
+    queries = ("--queries", corpus, "--run", tmp_path / "o.trec")
+    for arguments, message in (
+        (
+            ("index", tiny, corpus, *there, "--words", "lucene"),
+            "none of docjax, anserini",
+        ),
+        (("index", tiny, corpus, "--output", tmp_path / "file"), "is a file: give"),
+        (("search", tiny, corpus, *queries, "--system", "bm25"), "--system bm25 needs"),
+        (("search", tiny, corpus, *queries, "--hits", "a"), "--hits needs an index"),
+        (("search", tiny, tmp_path, *queries), "is no index, or docjax index was sto"),
+        (("search", tiny, tmp_path, *queries, "--weight", 2), "--weight 2.0 is not"),
+    ):
+        code, out, err = run(capsys, *arguments)
+        assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_killed_again_and_again_it_ends_like_an_uninterrupted_one(
+    tiny, corpus, model, tmp_path
+):
+    for stop in ("shard", "documents", "words", "facts"):
+        assert start(stop, tiny, corpus, tmp_path / "killed") == -signal.SIGKILL
+        with pytest.raises(UserError, match="docjax index was stopped"):
+            index.load(tmp_path / "killed", model.fingerprint())
+    assert start("", tiny, corpus, tmp_path / "killed") == 0
+    assert start("", tiny, corpus, tmp_path / "whole") == 0
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    assert index.file_sizes(killed) == index.file_sizes(whole)
+    for name in ("vectors.npy", "documents.jsonl", "codes.npy"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    both = (index.load(folder, model.fingerprint()) for folder in (killed, whole))
+    first, second = (search_index(model, found, QUERIES, "bm25") for found in both)
+    assert first == second
+
+
+def start(*arguments) -> int:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", __file__, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
+        timeout=300,
+        check=False,
+    )
+    return done.returncode
+
+
+def main(stop: str, folder: str, corpus: str, output: str) -> None:
+    """Makes an index; dies by SIGKILL before the third shard or a later step."""
+    encode_file.DOCUMENTS = 8
+    die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    if stop == "shard":
+        write = encode_file.Shards.write
+        encode_file.Shards.write = lambda self, number, *rest: (
+            die() if number == 2 else write(self, number, *rest)
+        )
+    elif stop == "documents":
+        building.line_starts.write = die
+    elif stop == "words":
+        building.bm25.index = die
+    elif stop == "facts":
+        building.json_file.write = die
+    build_index(docjax.load(folder), corpus, Path(output), passages=True, kind="int8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

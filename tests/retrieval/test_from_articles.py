@@ -1,0 +1,121 @@
+"""Articles as a collection, by the rules of WIKIR."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from docjax import cli
+from docjax.data.documents import full_text
+from docjax.data.sources.wikir import first_sentence, wikir
+from docjax.errors import UserError
+from docjax.retrieval import collection
+from docjax.retrieval.from_articles import write
+from docjax.types import Document, Section
+
+LEAD = (
+    "For other people of that name, see Ada (name).\n\nBorn 1815\n\nKnown for\n\n"
+    "Ada Lovelace (1815 – 1852) was an English mathematician. She wrote a program."
+)
+SENTENCE = "Ada Lovelace (1815 – 1852) was an English mathematician."
+
+
+def article(name, links=(), title="Ada Lovelace", words=200):
+    sections = [
+        {"heading": "", "text": LEAD},
+        {"heading": "Life", "text": "word " * words},
+    ]
+    record = {"id": name, "title": title, "sections": sections, "links": list(links)}
+    return json.dumps(record) + "\n"
+
+
+def articles(path, lines):
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("title", "Ada Lovelace"),
+        ("sentence", "Ada Lovelace (1815 – 1852) was an English mathematician."),
+    ],
+)
+def test_an_article_lacks_title_and_first_sentence_and_has_its_sections(
+    tmp_path, query, expected
+):
+    path = articles(tmp_path / "a.jsonl", [article("a", ["b"]), article("b")])
+    first, _ = wikir(path, query)
+    assert first.query == expected and first.title == "" and first.links == ("b",)
+    assert [each.heading for each in first.sections] == ["", "Life"]
+    assert SENTENCE not in full_text(first) and "She wrote" in full_text(first)
+    short, _ = wikir(path, query, query_words=2, document_words=30)
+    assert short.query == "Ada Lovelace" and len(full_text(short).split()) == 30 + 1
+
+
+def test_short_articles_are_left_out_and_counted(tmp_path):
+    path = articles(tmp_path / "a.jsonl", [article("a", words=5), article("b")])
+    report = Counter()
+    assert [each.id for each in wikir(path, report=report)] == ["b"]
+    assert report["short articles"] == 1
+    with pytest.raises(UserError, match="query 'heading' is none of title, sentence"):
+        list(wikir(path, "heading"))
+
+
+def test_lines_above_the_first_sentence_are_no_sentences():
+    make = lambda text: Document("a", (Section("", text),), title="Ada Lovelace")
+    assert first_sentence(make(LEAD)) == SENTENCE
+    assert first_sentence(make("Ada Lovelace redirects here and to her.")) is None
+    assert first_sentence(make("Quite another thing is said in here.")) is None
+
+
+def documents(links):
+    return [
+        Document(name, (Section("", name),), query=f"query of {name}", links=linked)
+        for name, linked in links.items()
+    ]
+
+
+def test_documents_that_link_to_the_article_of_a_query_answer_it(tmp_path):
+    links = {str(i): ("x", str(i)) for i in range(5)} | {"x": (), "y": ("0",)}
+    links["5"] = ("x", "gone", "0")
+    links |= {f"z{i}": ("0", "x") for i in range(4)}
+    found = write(documents(links), tmp_path / "w", validation=0, test=1)
+    assert found["relevance"] == "links and own document"
+    assert found["queries"] == {"dev": 0, "test": 1, "train": 1}
+    assert found["queries_left_out"] == len(links) - 2
+    qrels = collection.read_judged(tmp_path / "w", 0.0).qrels
+    assert qrels["x"] == {
+        **{str(i): 1 for i in range(6)},
+        **{f"z{i}": 1 for i in range(4)},
+        "x": 2,
+    }
+    assert qrels["0"] == {"y": 1, "5": 1, **{f"z{i}": 1 for i in range(4)}, "0": 2}
+
+
+def test_without_links_a_query_has_its_own_document(tmp_path):
+    links = {str(i): () for i in range(10)}
+    found = write(documents(links), tmp_path / "w", validation=2, test=3)
+    assert found["relevance"] == "own document alone"
+    read = collection.read(tmp_path / "w")
+    assert (len(read.test), len(read.tuning)) == (3, 2)
+    assert all(gains == {query: 2} for query, gains in read.test.items())
+    assert len(collection.to_train(tmp_path / "w", None)[1]) == 5
+    with pytest.raises(UserError, match="has a collection already: name another"):
+        write(documents(links), tmp_path / "w", validation=2, test=3)
+    with pytest.raises(UserError, match="10 queries: too few for 5 to validate, 5 to"):
+        write(documents(links), tmp_path / "v", validation=5, test=5)
+
+
+def test_the_command_says_what_it_made(capsys, tmp_path):
+    lines = [article(str(i), title=f"Ada {i}") for i in range(6)] + [
+        article("s", words=3)
+    ]
+    path = articles(tmp_path / "a.jsonl", lines)
+    options = ["--output", str(tmp_path / "w"), "--validation", "1", "--test", "2"]
+    assert cli.main(["queries", path, *options]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert counts["queries"] == {"dev": 1, "test": 2, "train": 3}
+    assert counts["left_out"] == {"short articles": 1}
+    queries = collection.read(tmp_path / "w").queries
+    assert sorted(queries.values()) == [f"Ada {i}" for i in range(6)]
