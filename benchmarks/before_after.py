@@ -20,7 +20,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parents[1]
 CONFIGS = (
     "graph_roberta:smoke",
-    "graph_roberta_retrieval:smoke",
+    "retriever_pretraining:smoke",
     "graph_roberta_classify:smoke",
     "deca:smoke",
     "deca_bert:smoke",

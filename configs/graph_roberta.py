@@ -119,7 +119,7 @@ def get_config(variant: str = "") -> ConfigDict:
             ),
             init=placeholder(str),
             select=placeholder(str),
-            report=dict(compare=()),
+            report=dict(compare=(), published=placeholder(object)),
             tensorboard=False,
         )
     )

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import docjax
-from configs import graph_roberta, graph_roberta_retrieval
+from configs import graph_roberta, retriever_pretraining
 from docjax import main
 from docjax.errors import UserError
 from docjax.storage import lock
@@ -297,7 +297,7 @@ def test_fine_tuning_starts_from_a_run_and_keeps_the_best_epoch(
 
 
 def test_retrieval_pretraining_runs(corpus, tmp_path, one_device):
-    config = graph_roberta_retrieval.get_config("small")
+    config = retriever_pretraining.get_config("small")
     fields = TINY | {"source.path": str(corpus), "epochs": 1}
     config.update_from_flattened_dict(fields)
     main.run(config, tmp_path / "run", "train")
@@ -426,7 +426,7 @@ def test_missing_flags_are_named():
 def test_an_unknown_config_lists_the_shipped_ones():
     line = fails([sys.executable, "-m", "docjax.main", "--config=graph_robert:small"])
     assert "config 'graph_robert' is neither a Python file" in line
-    assert "colde, deca, deca_bert, dense_retrieval, docsplit, graph_roberta" in line
+    assert "colde, deca, deca_bert, docsplit, graph_roberta, graph_roberta_cl" in line
 
 
 def test_a_shipped_config_trains_from_any_folder_in_a_workdir_of_its_name(tmp_path):

@@ -63,9 +63,15 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class ReportFields:
-    """The run directories that the report compares with."""
+    """What the report shows beside the run.
+
+    Attributes:
+      compare: other run directories.
+      published: the scores of retrieval systems in a paper, by system and metric.
+    """
 
     compare: tuple[str, ...]
+    published: Mapping[str, Mapping[str, float]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

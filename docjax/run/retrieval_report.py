@@ -52,7 +52,7 @@ def gathered(
     texts = {each.id: each for each in _documents(prepared, task) if each.id in wanted}
     passages = _Passages(model, texts)
     return Retrieval(
-        metrics=_table(name, scores),
+        metrics=_table(name, scores, prepared.config.report.published or {}),
         curves=_curves(prepared.run, folder / "curves.csv"),
         **{
             part: [_query(record, runs, passages) for record in chosen]
@@ -89,9 +89,16 @@ def _documents(prepared: Prepared, task: retrieval.Retrieval) -> Iterator[Docume
     return collection.read(task.path).documents(task.max_bad_fraction)
 
 
-def _table(task: str, scores: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Metric -> system -> score."""
+def _table(
+    task: str,
+    scores: Mapping[str, Any],
+    published: Mapping[str, Mapping[str, float]],
+) -> dict[str, dict[str, float]]:
+    """Metric -> system -> score, of the run and of a paper."""
     table: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
+    for system, values in published.items():
+        for metric, value in values.items():
+            table[metric][f"{system} (published)"] = value
     for name, value in scores.items():
         _, _, rest = name.partition(f"eval/{task}/")
         system, _, metric = rest.partition("/")

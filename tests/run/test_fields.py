@@ -8,10 +8,10 @@ import pytest
 from configs import (
     colde,
     deca,
-    dense_retrieval,
     docsplit,
     graph_roberta,
     graph_roberta_classify,
+    retriever,
 )
 from docjax.errors import UserError
 from docjax.parts.named import plain
@@ -64,7 +64,7 @@ def test_fields_are_read_by_name():
 
 @pytest.mark.parametrize(
     "module",
-    [colde, deca, dense_retrieval, docsplit, graph_roberta, graph_roberta_classify],
+    [colde, deca, docsplit, graph_roberta, graph_roberta_classify, retriever],
 )
 def test_a_config_comes_back_from_its_sections_as_it_was(module):
     for variant in module.VARIANTS:

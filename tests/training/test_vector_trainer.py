@@ -112,7 +112,7 @@ def linked_documents(path, count=24):
     [
         ("docsplit", "few_shot/accuracy"),
         ("colde", "matching/f1"),
-        ("dense_retrieval", "retrieval/dense/ndcg@10"),
+        ("retriever", "retrieval/dense/ndcg@10"),
     ],
 )
 def test_a_system_is_trained_resumed_selected_exported_and_loaded(

@@ -17,6 +17,7 @@ from docjax.errors import UserError
 from docjax.types import Document, Section
 
 QUERIES = ("title", "sentence")
+ENDS = tuple(".!?。")
 SHORTEST = 5  # words of a first sentence; shorter lines are those of a box of facts
 # Lines that Wikipedia puts above an article.
 HATNOTE = re.compile(
@@ -69,14 +70,16 @@ def wikir(
 def first_sentence(article: Document) -> str | None:
     """The first sentence below an article's hatnotes and box of facts.
 
-    It has SHORTEST words or more, and a word of the title where there is one.
+    It has SHORTEST words or more, a full stop, and a word of the title where there is
+    one.
     """
     wanted = {word.lower() for word in re.findall(r"\w+", article.title)}
     for section in article.sections[:1]:
         for sentence in sentences(section.text):
             words = re.findall(r"\w+", sentence.lower())
             is_near = not wanted or not wanted.isdisjoint(words)
-            if len(words) >= SHORTEST and is_near and not HATNOTE.match(sentence):
+            is_whole = len(words) >= SHORTEST and sentence.rstrip("\"')”")[-1:] in ENDS
+            if is_whole and is_near and not HATNOTE.match(sentence):
                 return sentence
     return None
 
