@@ -26,6 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", help="JSON lines, also .gz, .xz, .zst, or -")
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
     parser.add_argument(
+        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
+    )
+    parser.add_argument(
         "--max-bad-fraction",
         type=float,
         default=0.0,
@@ -59,7 +62,7 @@ def run(flags: argparse.Namespace) -> None:
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
-    model = docjax.load(flags.model)
+    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     if once:
         _once(model, flags)
         return

@@ -29,6 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", required=True, choices=TASKS)
     parser.add_argument("--data", required=True, metavar="PATH")
     parser.add_argument(
+        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
+    )
+    parser.add_argument(
         "--max-bad-fraction",
         type=float,
         default=0.0,
@@ -73,7 +76,7 @@ def run(flags: argparse.Namespace) -> None:
     names = ("shots", "compare", "passages", "words")
     given = {name: getattr(flags, name) for name in names}
     metrics = evaluate_model(
-        docjax.load(flags.model),
+        docjax.load(flags.model, truncate_dim=flags.truncate_dim),
         flags.task,
         flags.data,
         max_bad_fraction=flags.max_bad_fraction,

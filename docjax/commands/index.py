@@ -35,6 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="choose documents by smaller vectors first: less memory, nearly exact",
     )
     parser.add_argument(
+        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
+    )
+    parser.add_argument(
         "--max-bad-fraction",
         type=float,
         default=0.0,
@@ -58,7 +61,7 @@ def run(flags: argparse.Namespace) -> None:
     if output.is_file():
         raise UserError(f"--output {output} is a file: give the name of a folder")
     counts = build_index(
-        docjax.load(flags.model),
+        docjax.load(flags.model, truncate_dim=flags.truncate_dim),
         flags.corpus,
         output,
         passages=flags.passages,

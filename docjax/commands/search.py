@@ -49,6 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="index: the first documents of each query with their best passages",
     )
     parser.add_argument(
+        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
+    )
+    parser.add_argument(
         "--max-bad-fraction",
         type=float,
         default=0.0,
@@ -76,7 +79,7 @@ def run(flags: argparse.Namespace) -> None:
         option = "--hits" if flags.hits else f"--system {flags.system}"
         raise UserError(f"{option} needs an index: make one with docjax index")
     queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
-    model = docjax.load(flags.model)
+    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
     documents = _named(jsonl(flags.corpus, flags.max_bad_fraction, report))
@@ -95,7 +98,8 @@ def _of_index(flags: argparse.Namespace) -> None:
 
     if not 0 <= flags.weight <= 1:
         raise UserError(f"--weight {flags.weight} is not between 0 and 1")
-    model = docjax.load(flags.model)
+    facts = index_folder.read_facts(Path(flags.corpus))
+    model = docjax.load(flags.model, truncate_dim=facts["truncate_dim"])
     found = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         found.passages  # noqa: B018, raises before the search if there are none

@@ -57,6 +57,7 @@ def build_index(
     if counts is not None:
         facts = {"passages": passages, "words": words, "codes": kind}
         facts |= {"similarity": model.similarity_fn_name, "model": model.fingerprint()}
+        facts["truncate_dim"] = model.truncate_dim
         documents = functools.partial(jsonl, path, max_bad_fraction)
         with _locked(output):
             if not _is_whole(output, facts):

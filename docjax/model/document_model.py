@@ -72,6 +72,8 @@ class DocumentModel:
       limits: how much of a document and of a query the model reads.
       labels: the names of the classes for `classify`.
       similarity_fn_name: how training compared vectors, "cosine" or "dot".
+      truncate_dim: the numbers of a vector that are kept; None: all. Vectors trained
+        with `widths` of InfoNCE lose little.
       mesh: the devices that encode; None: all devices of this process.
     """
 
@@ -84,6 +86,7 @@ class DocumentModel:
     limits: ReadLimits
     labels: Sequence[str] = ()
     similarity_fn_name: str = "cosine"
+    truncate_dim: int | None = None
     mesh: jax.sharding.Mesh | None = None
 
     def __post_init__(self) -> None:
@@ -92,6 +95,8 @@ class DocumentModel:
                 f"similarity {self.similarity_fn_name!r} is none of "
                 f"{', '.join(SIMILARITIES)}"
             )
+        if self.truncate_dim is not None and self.truncate_dim < 1:
+            raise UserError(f"truncate_dim {self.truncate_dim}: give at least 1")
         head = self.encoder.head
         classes = head.classes if head is not None and head.classifies else 0
         if classes and len(self.labels) != classes:
@@ -186,7 +191,9 @@ class DocumentModel:
         stats = {} if stats is None else stats
         stats.update({name: 0 for name in COUNTS if name not in stats})
         tokens = self.read(documents, stats)
-        return self.inference(batch_size).encode(self.params, tokens)
+        return map(
+            self._truncated, self.inference(batch_size).encode(self.params, tokens)
+        )
 
     def encode_with_passages(
         self, documents: Iterable[Item], stats: dict[str, int]
@@ -197,7 +204,10 @@ class DocumentModel:
         """
         stats.update({name: 0 for name in COUNTS if name not in stats})
         tokens = self.read(documents, stats)
-        return self.inference().with_passages(self.params, tokens)
+        pairs = self.inference().with_passages(self.params, tokens)
+        return (
+            (self._truncated(vector), self._truncated(parts)) for vector, parts in pairs
+        )
 
     def encode_once(
         self,
@@ -241,7 +251,8 @@ class DocumentModel:
         items, alone = as_list(texts)
         if not items:
             return self._no_vectors()
-        vectors = self.inference().queries(self.params, self.read_queries(items))
+        read = self.read_queries(items)
+        vectors = self._truncated(self.inference().queries(self.params, read))
         vectors = comparison.unit(vectors) if normalize_embeddings else vectors
         return vectors[0] if alone else vectors
 
@@ -392,6 +403,7 @@ class DocumentModel:
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.tokenizer, limit)
         facts = f"{self.encoder!r} {cut} {sorted(self.limits._asdict().items())}"
+        facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         return digest(facts, self.params)
 
     @property
@@ -443,6 +455,19 @@ class DocumentModel:
         whole, pieces = self.cut.with_texts(as_document(item, number))
         kept = self._capped(whole, stats)
         return kept, [piece.text for piece in pieces[: len(kept)]]
+
+    def _truncated(
+        self, vectors: Float[np.ndarray, "*s d"]
+    ) -> Float[np.ndarray, "*s f"]:
+        """The first `truncate_dim` numbers. Raises UserError if there are fewer."""
+        if self.truncate_dim is None:
+            return vectors
+        if self.truncate_dim > vectors.shape[-1]:
+            raise UserError(
+                f"truncate_dim {self.truncate_dim}: the vectors have "
+                f"{vectors.shape[-1]} numbers"
+            )
+        return vectors[..., : self.truncate_dim]
 
     def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
         return np.zeros((0, self.width), np.float32)

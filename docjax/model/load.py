@@ -43,6 +43,7 @@ def load(
     *,
     revision: str | None = None,
     dtype: str | None = None,
+    truncate_dim: int | None = None,
     allow: Sequence[str] = ("docjax.",),
 ) -> DocumentModel:
     """A model from a run, an exported folder, or a Hugging Face folder or name.
@@ -55,6 +56,7 @@ def load(
       revision: the revision of a hub name.
       dtype: "bfloat16" or "float32", the precision of the segment encoder; None takes
         the precision of the run, and float32 for a Hugging Face model.
+      truncate_dim: the numbers of a vector that are kept; None: all.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
@@ -69,6 +71,7 @@ def load(
         model = _load_export(folder, allow)
     else:
         model = _load_huggingface(folder)
+    model = dataclasses.replace(model, truncate_dim=truncate_dim)
     return model if dtype is None else in_dtype(model, dtype)
 
 

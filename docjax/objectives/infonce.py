@@ -4,6 +4,8 @@ The loss reads the vectors of the whole batch. Under a device mesh the compiler 
 the vectors from all devices, and the gradient flows back to all devices.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -24,6 +26,7 @@ def infonce(
     symmetric: bool = True,
     include_positive: bool = True,
     reduction: str = "mean",
+    widths: Sequence[int] = (),
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss of view 0 against view 1, and metrics.
 
@@ -38,19 +41,40 @@ def infonce(
       symmetric: takes the mean with the reverse direction, view 1 against view 0.
       include_positive: False keeps it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
+      widths: takes the mean with the losses of the vectors' first numbers, so that
+        vectors may be cut to these widths (Matryoshka; Kusupati et al., 2022).
 
     Returns:
       The loss, and `in_batch_accuracy` (share of rows whose positive scores highest),
-      `negatives` (mean number per row) and `mean_logit` (mean absolute logit).
+      `negatives` (mean number per row) and `mean_logit` (mean absolute logit), of the
+      whole vectors.
     """
-    _check(len(vectors), similarity, temperature, reduction)
-    logits = _similarities(vectors.astype(jnp.float32), similarity) / temperature
+    _check(vectors.shape, similarity, temperature, reduction, widths)
+    keywords = similarity, temperature, symmetric, include_positive
+    losses = []
+    for width in (*widths, vectors.shape[-1]):
+        cut = vectors[..., :width].astype(jnp.float32)
+        rows, metrics = _of_width(cut, targets, *keywords)
+        losses.append(rows.mean() if reduction == "mean" else rows.sum())
+    return sum(losses) / len(losses), metrics
+
+
+def _of_width(
+    vectors: Float[Array, "v b d"],
+    targets: Targets,
+    similarity: str,
+    temperature: float,
+    symmetric: bool,
+    include_positive: bool,
+) -> tuple[Float[Array, " b"], Metrics]:
+    """The loss of each row, and the metrics."""
+    logits = _similarities(vectors, similarity) / temperature
     counted = candidates_of(targets, *logits.shape)
     losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
         back = _direction(*_turned(logits, counted), include_positive)
         losses, accuracy = (losses + back[0]) / 2, (accuracy + back[1]) / 2
-    return losses.mean() if reduction == "mean" else losses.sum(), {
+    return losses, {
         "in_batch_accuracy": accuracy,
         "negatives": negatives,
         "mean_logit": jnp.abs(logits).mean(),
@@ -85,7 +109,14 @@ def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
     return ~jnp.tile(targets.related, (1, m // shape[1])) | positive
 
 
-def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:
+def _check(
+    shape: tuple[int, ...],
+    similarity: str,
+    temperature: float,
+    reduction: str,
+    widths: Sequence[int],
+) -> None:
+    views, _, full = shape
     if similarity not in SIMILARITIES or reduction not in ("mean", "sum"):
         raise UserError(
             f"infonce takes similarity 'dot' or 'cosine', not {similarity!r}, and "
@@ -97,6 +128,12 @@ def _check(views: int, similarity: str, temperature: float, reduction: str) -> N
         raise UserError(
             f"infonce compares 2 views of a document, not {views}: use "
             "docjax.views.halves.Halves or another part that gives 2 views"
+        )
+    wrong = [width for width in widths if not 0 < width < full]
+    if wrong:
+        raise UserError(
+            f"objective.widths has {wrong[0]}: the vectors have {full} numbers, give "
+            "smaller numbers above 0"
         )
 
 

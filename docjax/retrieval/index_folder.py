@@ -57,7 +57,8 @@ class Index:
     """An index whose files were found whole.
 
     Attributes:
-      facts: `model` (a fingerprint), `similarity`, `passages`, `words`, `codes`.
+      facts: `model` (a fingerprint), `similarity`, `truncate_dim`, `passages`, `words`,
+        `codes`.
     """
 
     folder: Path
@@ -223,12 +224,7 @@ def load(folder: Path, model: str) -> Index:
       UserError: if the index was not finished, is damaged, or was made with another
         model.
     """
-    if not (folder / FACTS).exists():
-        raise UserError(
-            f"{folder} has no {FACTS}: it is no index, or docjax index was stopped; run "
-            "the same command again"
-        )
-    facts = json_file.read(folder / FACTS)
+    facts = read_facts(folder)
     if facts["model"] != model:
         raise UserError(
             f"{folder} was made with another model: give that model, or make an index "
@@ -242,6 +238,16 @@ def load(folder: Path, model: str) -> Index:
             "index again"
         )
     return Index(folder, facts)
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What an index was made of. Raises UserError if it was not finished."""
+    if not (folder / FACTS).exists():
+        raise UserError(
+            f"{folder} has no {FACTS}: it is no index, or docjax index was stopped; run "
+            "the same command again"
+        )
+    return json_file.read(folder / FACTS)
 
 
 def file_sizes(folder: Path) -> dict[str, int]:

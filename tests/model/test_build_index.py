@@ -173,8 +173,10 @@ def run(capsys, command, *arguments):
 
 def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
     options = tiny, corpus, "--output", tmp_path / "index", "--passages"
+    options += ("--truncate-dim", 12)
     code, out, _ = run(capsys, "index", *options)
     assert code == 0 and json.loads(out)["documents"] == COUNT
+    assert json.loads(out)["width"] == 12
     queries = tmp_path / "queries.jsonl"
     lines = [json.dumps({"id": q, "text": t}) + "\n" for q, t in QUERIES.items()]
     queries.write_text("".join(lines))

@@ -347,3 +347,19 @@ def test_word_vectors_are_read_in_float32_alone(tmp_path):
     with pytest.raises(UserError, match="WordAverage has float32 only"):
         docjax.load(tmp_path, dtype="bfloat16")
     assert docjax.load(tmp_path, dtype="float32").encode(["a value"]).shape == (1, 16)
+
+
+def test_vectors_may_be_cut(tiny):
+    """Documents, queries and passages; the fingerprint tells the models apart."""
+    whole, cut = docjax.load(tiny), docjax.load(tiny, truncate_dim=5)
+    texts = ["a river", "the doctor " * 60]
+    np.testing.assert_array_equal(cut.encode(texts), whole.encode(texts)[:, :5])
+    queries = whole.encode_queries(texts[:1])[:, :5]
+    np.testing.assert_array_equal(cut.encode_queries(texts[:1]), queries)
+    for vector, passages in cut.encode_with_passages(texts, {}):
+        assert vector.shape == (5,) and passages.shape[1] == 5
+    assert cut.width == 5 and cut.fingerprint() != whole.fingerprint()
+    with pytest.raises(UserError, match="truncate_dim 17: the vectors have 16 numbers"):
+        docjax.load(tiny, truncate_dim=17).encode(texts)
+    with pytest.raises(UserError, match="truncate_dim 0: give at least 1"):
+        docjax.load(tiny, truncate_dim=0)

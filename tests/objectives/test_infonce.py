@@ -215,3 +215,15 @@ def test_relations_of_another_shape_are_a_mistake_with_both_shapes(shape):
     with pytest.raises(UserError, match=r"related has shape \[.*need \[5, 10\]") as one:
         infonce(given, targets)
     assert str(list(shape)) in str(one.value) and "\n" not in str(one.value)
+
+
+def test_narrower_vectors_have_a_loss_of_their_own():
+    """Each width as if it were all; the metrics are those of the whole vectors."""
+    given = jnp.asarray(vectors())
+    keywords = dict(similarity="cosine", temperature=0.1)
+    found, metrics = infonce(given, NONE, widths=(2, 4), **keywords)
+    alone = [infonce(given[..., :w], NONE, **keywords) for w in (2, 4, D)]
+    assert float(found) == pytest.approx(np.mean([float(x) for x, _ in alone]), 1e-6)
+    assert metrics == alone[-1][1]
+    with pytest.raises(UserError, match="widths has 6: the vectors have 6 numbers"):
+        infonce(given, NONE, widths=(2, D))
