@@ -183,7 +183,7 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
     asked, started = config(corpus, flags, seed), time.perf_counter()
     read = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
     if read and not run.exists():  # the segments' vectors do not depend on the seed
-        _link(read[0], run / "corpus")
+        link(read[0], run / "corpus")
     main.run(asked, run, "train")
     lines = [
         json.loads(line)
@@ -209,7 +209,7 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
     return kept | {"facts": facts}
 
 
-def _link(corpus: Path, folder: Path) -> None:
+def link(corpus: Path, folder: Path) -> None:
     ignore = shutil.ignore_patterns("*.partial", "vectors-*.*-*")
     shutil.copytree(corpus, folder, copy_function=os.link, ignore=ignore)
 
@@ -275,7 +275,7 @@ def _share_vectors(known: Path, folder: Path, corpus: str) -> None:
     read = sorted(known.glob(f"{corpus}-*/corpus"))
     target = folder / f"{corpus}-vectors" / "corpus"
     if read and folder != known and not target.exists():
-        _link(read[0], target)
+        link(read[0], target)
 
 
 def table() -> None:

