@@ -1,0 +1,73 @@
+"""What a report shows of retrieval, from a small run to the page."""
+
+import json
+
+import pytest
+
+import docjax
+from docjax.retrieval import trec
+from docjax.run import retrieval_report
+from docjax.run.prepare import prepare
+from docjax.storage import json_file
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    pytest.importorskip("bm25s")
+    folder = tmp_path_factory.mktemp("runs") / "retriever"
+    config = docjax.config.load("retriever", variant="smoke")
+    config.report.published = {"BM25": {"p@5": 0.123}}
+    docjax.train(config, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(run):
+    prepared = prepare(json_file.read(run / "config.json"), run)
+    model = docjax.load(run)
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    return retrieval_report.gathered(prepared, model, last), last
+
+
+def test_systems_stand_beside_published_scores(found):
+    report, last = found
+    assert report.metrics["p@5"]["BM25 (published)"] == 0.123
+    for system in ("bm25", "dense", "maxp", "fused", "rrf"):
+        score = last[f"eval/retrieval/{system}/ndcg@10"]
+        assert report.metrics["ndcg@10"][system] == score
+    assert report.curves.exists()
+
+
+def test_searches_show_the_first_documents_with_a_passage_of_theirs(run, found):
+    report, _ = found
+    records = {
+        record["text"]: record
+        for record in map(
+            json.loads, (run / "retrieval/queries.jsonl").read_text().splitlines()
+        )
+    }
+    ranked = trec.read(run / "retrieval/bm25.trec")
+    assert len(report.searches) == 5
+    for query in report.searches:
+        record = records[query.text]
+        assert query.scores["bm25"] == record["ndcg@10"]["bm25"]
+        names = list(ranked[record["query"]])[:3]
+        relevant = [name in record["relevant"] for name in names]
+        assert [hit.is_relevant for hit in query.hits["bm25"]] == relevant
+        assert all(hit.title and hit.passage for hit in query.hits["bm25"])
+    assert any(
+        hit.is_relevant for query in report.searches for hit in query.hits["bm25"]
+    )
+
+
+def test_queries_won_and_lost_are_those_with_a_gain_and_a_loss(found):
+    report, _ = found
+    gain = lambda query: query.scores["fused"] - query.scores["bm25"]
+    assert all(gain(query) > 0 for query in report.won)
+    assert all(gain(query) < 0 for query in report.lost)
+
+
+def test_the_page_marks_relevant_documents(run):
+    page = (run / "report/index.html").read_text("utf-8")
+    assert "<h3>Searches</h3>" in page and '<li class="relevant">' in page
+    assert "BM25 (published)" in page
