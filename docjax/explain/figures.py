@@ -68,7 +68,9 @@ def weights(
         name: axes.plot(weights, scores, marker="o", markersize=3)[0]
         for name, scores in curves.items()
     }
-    style.plain(axes, "fusion with BM25", "weight of the vectors (0: words alone)", "nDCG@10")
+    style.plain(
+        axes, "fusion with BM25", "weight of the vectors (0: words alone)", "nDCG@10"
+    )
     if len(handles) > 1:
         style.legend(figure, handles)
     rows = [

@@ -3,7 +3,7 @@
 int8      each number rounded to one of 255 steps of its vector
 binary    the signs alone, eight to a byte
 
-What they find is scored again with the vectors themselves, see `docjax.retrieval.index_folder`.
+What they find is scored again with the vectors themselves (`docjax.retrieval.shortlist`).
 """
 
 from typing import NamedTuple

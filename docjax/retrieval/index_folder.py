@@ -7,9 +7,8 @@
     words/                 BM25 (`docjax.retrieval.bm25`)
     documents.jsonl        id, title and sections of each document
 
-`docjax.model.build_index` writes it. Searching is exact and maps the files into memory;
-with codes, it chooses several times the wanted documents by their codes and scores them
-again by their vectors.
+`docjax.model.build_index` writes it. Searching maps the files into memory and is exact;
+with codes it is nearly so (`docjax.retrieval.shortlist`).
 """
 
 import dataclasses
@@ -24,7 +23,7 @@ from jaxtyping import Float, Int
 
 from docjax.data import documents as documents_lib
 from docjax.errors import UserError
-from docjax.retrieval import bm25, fusion, nearest
+from docjax.retrieval import bm25, fusion, nearest, shortlist
 from docjax.retrieval.codes import Codes
 from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
@@ -35,8 +34,6 @@ from docjax.types import Document, Run
 
 FACTS, VECTORS, CODES, STEPS = "index.json", "vectors.npy", "codes.npy", "steps.npy"
 WORDS, DOCUMENTS = "words", "documents.jsonl"
-CANDIDATES = {"int8": 2, "binary": 16}  # times the wanted documents
-NUMBERS = 1 << 24  # of vectors that are scored again at once
 
 
 class Ids(Sequence[str]):
@@ -132,61 +129,23 @@ class Index:
         return words.search(queries, top)
 
     def by_vectors(self, system: str, queries: QueryVectors, top: int) -> Best:
-        asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
+        """The `top` documents by "dense", "maxp" or "maxsim"."""
         top = min(top, len(self))
-        if system == "dense" and self.facts["codes"]:
-            return self._by_codes(queries.whole, top)
-        search = self._nearest(asked, top)
-        parts = self._in_blocks(self.vectors)
-        for vectors, rows in parts if system == "dense" else self._passage_blocks():
+        if system == "dense":
+            codes, kind = None, self.facts["codes"]
+            if kind:
+                codes = Codes(self._array(CODES)[:, None], self._array(STEPS)[:, None])
+            keywords = {"cosine": self._cosine, "codes": codes, "kind": kind or ""}
+            return shortlist.nearest(queries.whole, self.vectors, top, **keywords)
+        asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
+        search = Nearest(asked, top, cosine=self._cosine)
+        for vectors, rows in self._passage_blocks():
             search.add_block(vectors, rows)
         return search.best()
-
-    def _by_codes(self, queries: Float[np.ndarray, "q d"], top: int) -> Best:
-        """By the codes first, and of CANDIDATES times `top` then by the vectors."""
-        kind = self.facts["codes"]
-        most = min(top * CANDIDATES[kind], len(self))
-        search, steps = self._nearest(queries[:, None], most), self._array(STEPS)
-        for codes, rows in self._in_blocks(self._array(CODES)):
-            part = np.zeros(codes.shape[:2], np.float32)
-            part[rows >= 0, 0] = steps[rows[rows >= 0]]
-            search.add_block(Codes(codes, part), rows)
-        return self._again(queries, search.best().rows, top)
-
-    def _again(
-        self, queries: Float[np.ndarray, "q d"], rows: Int[np.ndarray, "q c"], top: int
-    ) -> Best:
-        """The `top` of some documents of each query by their vectors."""
-        scores = np.empty(rows.shape, np.float32)
-        step = max(1, NUMBERS // (rows.shape[1] * queries.shape[1]))
-        for start in range(0, len(queries), step):
-            part = slice(start, start + step)
-            found, asked = self.vectors[rows[part]], queries[part]
-            if self._cosine:
-                found, asked = map(_unit, (found, asked))
-            scores[part] = np.einsum("qcd,qd->qc", found, asked)
-        order = np.lexsort((rows, -scores), axis=-1)[:, :top]
-        return Best(*(np.take_along_axis(a, order, 1) for a in (scores, rows)))
-
-    def _nearest(self, queries: Float[np.ndarray, "q u d"], top: int) -> Nearest:
-        return Nearest(queries, top, cosine=self._cosine)
 
     @property
     def _cosine(self) -> bool:
         return self.facts["similarity"] == "cosine"
-
-    def _in_blocks(
-        self, array: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
-        """Blocks of one vector a document, all of one size."""
-        size = min(nearest.ROWS, 1 << (len(array) - 1).bit_length())
-        for start in range(0, len(array), size):
-            part = array[start : start + size]
-            rows = np.full(size, -1, np.int32)
-            rows[: len(part)] = np.arange(start, start + len(part))
-            missing = size - len(part)
-            part = np.pad(part, ((0, missing), (0, 0))) if missing else part
-            yield part[:, None], rows
 
     def _passage_blocks(
         self,
@@ -255,8 +214,3 @@ def file_sizes(folder: Path) -> dict[str, int]:
     files = (file for file in sorted(folder.rglob("*")) if file.is_file())
     sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
     return {name: size for name, size in sizes.items() if name != FACTS}
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)

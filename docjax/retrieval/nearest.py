@@ -19,7 +19,6 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float, Int
 
 from docjax.kernels import EXACT, unit
-from docjax.retrieval.codes import Codes
 from docjax.types import Run
 
 QUERIES = 1024  # query vectors that are compared at once
@@ -85,9 +84,9 @@ class Nearest:
             self._search(*_block(self._waiting.pop(width)))
 
     def add_block(
-        self, vectors: Float[np.ndarray, "n w d"] | Codes, rows: Int[np.ndarray, " n"]
+        self, vectors: Float[np.ndarray, "n w d"], rows: Int[np.ndarray, " n"]
     ) -> None:
-        """Adds the documents of some numbers, or their codes, all of one width.
+        """Adds the documents of some numbers, all of one width.
 
         In place of `add`, for vectors in a file. Every size of a block is compiled.
         """
@@ -104,10 +103,9 @@ class Nearest:
         return Best(*(np.take_along_axis(array, order, 1) for array in (scores, rows)))
 
     def _search(
-        self, vectors: Float[np.ndarray, "n w d"] | Codes, rows: Int[np.ndarray, " n"]
+        self, vectors: Float[np.ndarray, "n w d"], rows: Int[np.ndarray, " n"]
     ) -> None:
-        share = functools.partial(_shared, mesh=self._mesh)
-        shared = jax.tree.map(share, vectors), share(rows)
+        shared = _shared(vectors, self._mesh), _shared(rows, self._mesh)
         for number, queries in enumerate(self._queries):
             best = self._best[number]
             self._best[number] = _merge(queries, *shared, best, self.cosine, self._mesh)
@@ -157,7 +155,6 @@ def _none(count: int, top: int) -> Any:
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def _merge(queries, vectors, rows, best, cosine, mesh):
     """The best of `best` and of the documents of a block."""
-    vectors = vectors.decoded() if isinstance(vectors, Codes) else vectors
     if cosine:
         queries, vectors = unit(queries), unit(vectors)
     top = best.scores.shape[1]

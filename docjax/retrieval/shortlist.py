@@ -1,0 +1,200 @@
+"""The nearest of many vectors in a file, exactly: a fast pass, then the best in float32.
+
+The fast pass multiplies in bfloat16 and keeps only the highest product of each GROUP of
+neighbours in the file. The groups with the highest products are scored again. The error
+of the fast pass has a bound, so a query whose last document is above all that the bound
+allows to the other groups has the same documents as a product in float32; any other
+query is searched again in float32. With codes (`docjax.retrieval.codes`) the fast pass
+reads them in place of the vectors, and there is no such proof.
+"""
+
+import collections
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from jaxtyping import Float, Int
+
+from docjax.kernels import unit
+from docjax.retrieval.codes import Codes
+from docjax.retrieval.nearest import Best, Nearest
+
+QUERIES = 1024  # that are compared at once
+ROWS = 1 << 12  # vectors of one call; more products would leave the processor's cache
+GROUP = 8
+CALLS = 128  # after so many calls, the best of their groups are taken
+AHEAD = 8  # calls in flight at a time
+ROUNDING = 2**-9  # of a number in bfloat16, at most
+GROUPS = {"": 1.75, "int8": 2, "binary": 8}  # scored again, times the wanted documents
+
+
+class _Groups(NamedTuple):
+    """Of each query the groups with the highest products, and what they leave out."""
+
+    numbers: Int[np.ndarray, "q c"]
+    lowest: Float[np.ndarray, " q"]  # no other group has a higher product
+    error: Float[np.ndarray, " q"]  # of a product, at most
+
+
+def nearest(
+    queries: Float[np.ndarray, "q d"],
+    vectors: Float[np.ndarray, "n d"],
+    top: int,
+    *,
+    cosine: bool,
+    codes: Codes | None = None,
+    kind: str = "",
+    mesh: Mesh | None = None,
+) -> Best:
+    """The `top` vectors of each query by inner product, or by `cosine`.
+
+    Equal scores are in the order of the vectors. Memory does not grow with `vectors`,
+    which may be mapped from a file.
+
+    Args:
+      codes, kind: of the vectors, [n 1 _]; without codes the result is exact.
+      mesh: the devices that share the work along `data`; None: those of this process.
+    """
+    mesh = mesh or Mesh(jax.local_devices(), ("data",))
+    top, found = min(top, len(vectors)), []
+    for start in range(0, len(queries), QUERIES):
+        asked = queries[start : start + QUERIES]
+        asked = np.asarray(unit(jnp.asarray(asked))) if cosine else asked
+        groups = _groups(
+            asked, codes or vectors, round(GROUPS[kind] * top), cosine, mesh
+        )
+        best = _scored(asked, vectors, groups.numbers, top, cosine)
+        unsure = best.scores[:, -1] < groups.lowest + groups.error
+        if codes is None and unsure.any():
+            exact = _exact(asked[unsure], vectors, top, cosine, mesh)
+            best.scores[unsure], best.rows[unsure] = exact
+        found.append(best)
+    return Best(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _groups(
+    queries: Float[np.ndarray, "q d"],
+    source: Float[np.ndarray, "n d"] | Codes,
+    count: int,
+    cosine: bool,
+    mesh: Mesh,
+) -> _Groups:
+    """The fast pass."""
+    size = -(-ROWS // (GROUP * mesh.size)) * GROUP * mesh.size
+    rounded = queries.astype(jnp.bfloat16)
+    turned = jax.device_put(rounded.T.copy(), NamedSharding(mesh, P()))
+    rows = len(source[0]) if isinstance(source, Codes) else len(source)
+    parts: list[jax.Array] = []
+    chosen, lengths = [], []
+    calls: collections.deque[jax.Array] = collections.deque()
+    for start in range(0, rows, size):
+        cut = functools.partial(_block, start=start, size=size, mesh=mesh)
+        highest, longest = _highest(
+            jax.tree.map(cut, source), turned, min(size, rows - start), cosine
+        )
+        parts.append(highest)
+        lengths.append(longest)
+        calls.append(highest)
+        if len(calls) > AHEAD:
+            calls.popleft().block_until_ready()
+        if len(parts) == CALLS or start + size >= rows:
+            first = (start + size) // GROUP - sum(part.shape[1] for part in parts)
+            products, numbers = _best_groups(parts, count)
+            chosen.append((np.asarray(products), np.asarray(numbers) + first))
+            parts = []
+    products, numbers = (np.concatenate(p, axis=1) for p in zip(*chosen, strict=True))
+    order = np.argsort(-products, axis=1, kind="stable")[:, :count]
+    products, numbers = (np.take_along_axis(a, order, 1) for a in (products, numbers))
+    every = products.shape[1] * GROUP >= rows  # nothing is left out
+    lowest = np.full(len(queries), -np.inf) if every else products[:, -1]
+    known = rounded.astype(np.float32)
+    of_queries = np.linalg.norm(queries - known, axis=1)
+    errors = of_queries + ROUNDING * np.linalg.norm(known, axis=1)
+    longest = 1.01 * max(map(float, lengths))  # and float32's own errors
+    return _Groups(numbers, lowest, errors * longest)
+
+
+def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
+    """Rows of the array, filled up with zeros, divided among the devices."""
+    part = np.asarray(array[start : start + size])
+    missing = [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1)
+    part = np.pad(part, missing) if len(part) < size else part
+    return jax.device_put(part, NamedSharding(mesh, P("data")))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _highest(source, queries, count, cosine):
+    """The highest product of each group, [q g], and the length of the longest vector.
+
+    queries: bfloat16 [d q]; count: the rows that are not filling.
+    """
+    if isinstance(source, Codes):
+        vectors = source.decoded()[:, 0]
+    else:
+        vectors = source
+    vectors = unit(vectors) if cosine else vectors
+    rounded = vectors.astype(jnp.bfloat16)
+    products = jax.lax.dot(rounded, queries, preferred_element_type=jnp.float32)
+    highest = products.reshape(-1, GROUP, products.shape[1]).max(1)
+    known = jnp.arange(len(highest)) * GROUP < count
+    longest = 1.0 if cosine else jnp.sqrt(jnp.square(vectors).sum(-1).max())
+    return jnp.where(known[:, None], highest, -jnp.inf).T, longest
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _best_groups(parts, count):
+    products = jnp.concatenate(parts, axis=1)
+    return jax.lax.top_k(products, min(count, products.shape[1]))
+
+
+def _scored(
+    queries: Float[np.ndarray, "q d"],
+    vectors: Float[np.ndarray, "n d"],
+    groups: Int[np.ndarray, "q c"],
+    top: int,
+    cosine: bool,
+) -> Best:
+    """The best vectors of each query's groups, in float32."""
+    best = Best(
+        np.empty((len(queries), top), np.float32),
+        np.empty((len(queries), top), np.int64),
+    )
+
+    def score(number: int) -> None:
+        rows = (np.sort(groups[number])[:, None] * GROUP + np.arange(GROUP)).ravel()
+        rows = rows[rows < len(vectors)]
+        found = np.take(vectors, rows, axis=0)
+        scores = found @ queries[number]
+        if cosine:
+            lengths = np.linalg.norm(found, axis=1)
+            scores /= np.where(lengths > 0, lengths, 1)
+        least = np.partition(scores, -top)[-top]
+        places = np.flatnonzero(scores >= least)
+        order = places[np.argsort(-scores[places], kind="stable")][:top]
+        best.scores[number], best.rows[number] = scores[order], rows[order]
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(score, range(len(queries))))
+    return best
+
+
+def _exact(
+    queries: Float[np.ndarray, "q d"],
+    vectors: Float[np.ndarray, "n d"],
+    top: int,
+    cosine: bool,
+    mesh: Mesh,
+) -> Best:
+    """The search in float32 alone."""
+    search = Nearest(queries[:, None], top, cosine=cosine, mesh=mesh)
+    for start in range(0, len(vectors), ROWS):
+        part = np.asarray(vectors[start : start + ROWS])
+        rows = np.arange(start, start + len(part), dtype=np.int32)
+        search.add_block(part[:, None], rows)
+    return search.best()

@@ -1,0 +1,86 @@
+"""A search in two passes against one product, also where the fast pass errs."""
+
+import jax
+import numpy as np
+import pytest
+
+from docjax.retrieval import shortlist
+from docjax.retrieval.codes import coded
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(shortlist, "ROWS", 64)
+    monkeypatch.setattr(shortlist, "CALLS", 3)
+
+
+def expected(queries, vectors, top, cosine):
+    if cosine:
+        queries, vectors = (
+            each / np.linalg.norm(each, axis=1, keepdims=True)
+            for each in (queries, vectors)
+        )
+    scores = queries.astype(np.float64) @ vectors.T.astype(np.float64)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+    return order, np.take_along_axis(scores, order, 1)
+
+
+@pytest.mark.parametrize("cosine", [False, True])
+@pytest.mark.parametrize("count", [1, 9, 1000])
+def test_the_best_are_those_of_one_product(monkeypatch, cosine, count):
+    monkeypatch.setattr(shortlist, "QUERIES", 3)
+    generator = np.random.default_rng(0)
+    queries, vectors = (generator.normal(size=(n, 16)).astype("f") for n in (5, count))
+    found = shortlist.nearest(queries, vectors, 10, cosine=cosine)
+    rows, scores = expected(queries, vectors, 10, cosine)
+    np.testing.assert_array_equal(found.rows, rows)
+    np.testing.assert_allclose(found.scores, scores, atol=1e-4)
+
+
+def test_what_bfloat16_cannot_tell_apart_is_searched_again(monkeypatch):
+    """Scores that differ by less than bfloat16 knows, in other groups than the best."""
+    generator = np.random.default_rng(1)
+    base = generator.normal(size=16).astype("f")
+    steps = generator.permutation(2000)
+    vectors = base + 1e-5 * steps[:, None] * base
+    again = []
+    exact = shortlist._exact
+    monkeypatch.setattr(
+        shortlist, "_exact", lambda *given: again.append(len(given[0])) or exact(*given)
+    )
+    vectors = vectors.astype(np.float32)
+    found = shortlist.nearest(base[None], vectors, 5, cosine=False)
+    np.testing.assert_array_equal(found.rows[0], np.argsort(-steps)[:5])
+    assert again == [1]
+    far = generator.normal(size=(2000, 16)).astype("f")
+    shortlist.nearest(base[None], far, 5, cosine=False)
+    assert again == [1]  # these can be told apart
+
+
+def test_equal_vectors_are_in_their_order():
+    vectors = np.ones((500, 8), np.float32)
+    found = shortlist.nearest(vectors[:1], vectors, 20, cosine=True)
+    assert found.rows.tolist() == [list(range(20))]
+
+
+@pytest.mark.parametrize("kind", ["int8", "binary"])
+def test_codes_find_nearly_the_same(kind):
+    generator = np.random.default_rng(2)
+    queries, vectors = (generator.normal(size=(n, 64)).astype("f") for n in (20, 3000))
+    codes = coded(vectors[:, None], kind)
+    found = shortlist.nearest(queries, vectors, 10, cosine=True, codes=codes, kind=kind)
+    rows, _ = expected(queries, vectors, 10, True)
+    recall = np.mean([len({*a} & {*b}) / 10 for a, b in zip(found.rows, rows)])
+    assert recall > (0.99 if kind == "int8" else 0.8)
+
+
+def test_devices_share_the_work():
+    generator = np.random.default_rng(3)
+    queries, vectors = (generator.normal(size=(n, 16)).astype("f") for n in (4, 700))
+    found = shortlist.nearest(
+        *(queries, vectors, 10),
+        cosine=False,
+        mesh=jax.sharding.Mesh(jax.devices(), ("data",)),
+    )
+    rows, _ = expected(queries, vectors, 10, False)
+    np.testing.assert_array_equal(found.rows, rows)
