@@ -96,6 +96,8 @@ def _of_index(flags: argparse.Namespace) -> None:
     from docjax.retrieval import index_folder, trec
     from docjax.storage import atomic
 
+    if flags.truncate_dim is not None:
+        raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
     if not 0 <= flags.weight <= 1:
         raise UserError(f"--weight {flags.weight} is not between 0 and 1")
     facts = index_folder.read_facts(Path(flags.corpus))

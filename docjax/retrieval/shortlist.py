@@ -30,7 +30,7 @@ ROWS = 1 << 12  # vectors of one call; more products would leave the processor's
 GROUP = 8
 CALLS = 128  # after so many calls, the best of their groups are taken
 AHEAD = 8  # calls in flight at a time
-ROUNDING = 2**-9  # of a number in bfloat16, at most
+FLOAT32 = 2**-23  # error of a sum of products, for each of them and at most
 GROUPS = {"": 1.75, "int8": 2, "binary": 8}  # scored again, times the wanted documents
 
 
@@ -95,11 +95,11 @@ def _groups(
     calls: collections.deque[jax.Array] = collections.deque()
     for start in range(0, rows, size):
         cut = functools.partial(_block, start=start, size=size, mesh=mesh)
-        highest, longest = _highest(
+        highest, most = _highest(
             jax.tree.map(cut, source), turned, min(size, rows - start), cosine
         )
         parts.append(highest)
-        lengths.append(longest)
+        lengths.append(most)
         calls.append(highest)
         if len(calls) > AHEAD:
             calls.popleft().block_until_ready()
@@ -115,9 +115,10 @@ def _groups(
     lowest = np.full(len(queries), -np.inf) if every else products[:, -1]
     known = rounded.astype(np.float32)
     of_queries = np.linalg.norm(queries - known, axis=1)
-    errors = of_queries + ROUNDING * np.linalg.norm(known, axis=1)
-    longest = 1.01 * max(map(float, lengths))  # and float32's own errors
-    return _Groups(numbers, lowest, errors * longest)
+    of_vectors, longest = np.max([np.asarray(most) for most in lengths], axis=0)
+    of_vectors += 2 * FLOAT32 * queries.shape[1] * longest  # in this pass and the next
+    error = of_queries * longest + np.linalg.norm(known, axis=1) * of_vectors
+    return _Groups(numbers, lowest, error)
 
 
 def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
@@ -130,7 +131,8 @@ def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=3)
 def _highest(source, queries, count, cosine):
-    """The highest product of each group, [q g], and the length of the longest vector.
+    """The highest product of each group, [q g]; the most that rounding changes a vector
+    by, and the length of the longest vector.
 
     queries: bfloat16 [d q]; count: the rows that are not filling.
     """
@@ -143,8 +145,9 @@ def _highest(source, queries, count, cosine):
     products = jax.lax.dot(rounded, queries, preferred_element_type=jnp.float32)
     highest = products.reshape(-1, GROUP, products.shape[1]).max(1)
     known = jnp.arange(len(highest)) * GROUP < count
-    longest = 1.0 if cosine else jnp.sqrt(jnp.square(vectors).sum(-1).max())
-    return jnp.where(known[:, None], highest, -jnp.inf).T, longest
+    length = lambda array: jnp.sqrt(jnp.square(array).sum(-1).max())
+    most = length(vectors - rounded.astype(jnp.float32)), length(vectors)
+    return jnp.where(known[:, None], highest, -jnp.inf).T, jnp.stack(most)
 
 
 @functools.partial(jax.jit, static_argnums=1)

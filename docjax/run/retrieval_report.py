@@ -42,7 +42,11 @@ def gathered(
     name, task = tasks[0]
     lines = (folder / "queries.jsonl").read_text("utf-8").splitlines()
     shown = _shown([json.loads(line) for line in lines])
-    runs = {system: trec.read(folder / f"{system}.trec") for system in SYSTEMS}
+    files = {system: folder / f"{system}.trec" for system in SYSTEMS}
+    runs = {  # the file of a system that finds nothing is empty
+        name: trec.read(file) if file.stat().st_size else {}
+        for name, file in files.items()
+    }
     wanted = {
         document
         for record in itertools.chain(*shown.values())

@@ -219,6 +219,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
         (("search", tiny, corpus, *queries, "--hits", "a"), "--hits needs an index"),
         (("search", tiny, tmp_path, *queries), "is no index, or docjax index was sto"),
         (("search", tiny, tmp_path, *queries, "--weight", 2), "--weight 2.0 is not"),
+        (("search", tiny, tmp_path, *queries, "--truncate-dim", 8), "leave it out"),
     ):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1

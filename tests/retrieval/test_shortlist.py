@@ -84,3 +84,19 @@ def test_devices_share_the_work():
     )
     rows, _ = expected(queries, vectors, 10, False)
     np.testing.assert_array_equal(found.rows, rows)
+
+
+def test_the_error_of_the_fast_pass_has_the_bound_that_it_says():
+    """Numbers that bfloat16 rounds by all that it may."""
+    generator = np.random.default_rng(4)
+    signs = generator.choice([-1, 1], (300, 16))
+    vectors = (signs * (1 + 2**-8)).astype(np.float32)
+    queries = vectors[:3] * np.float32(1 + 2**-9)
+    mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+    groups = shortlist._groups(queries, vectors, 4, False, mesh)
+    highest = (queries @ vectors.T)[:, :296].reshape(3, -1, 8).max(-1)
+    for row in range(3):
+        left = np.setdiff1d(np.arange(37), groups.numbers[row])
+        assert (highest[row][left] <= groups.lowest[row] + groups.error[row]).all()
+        best = highest[row][groups.numbers[row][groups.numbers[row] < 37]]
+        assert (best >= groups.lowest[row] - groups.error[row]).all()
