@@ -113,12 +113,22 @@ def _groups(
     products, numbers = (np.take_along_axis(a, order, 1) for a in (products, numbers))
     every = products.shape[1] * GROUP >= rows  # nothing is left out
     lowest = np.full(len(queries), -np.inf) if every else products[:, -1]
-    known = rounded.astype(np.float32)
-    of_queries = np.linalg.norm(queries - known, axis=1)
-    of_vectors, longest = np.max([np.asarray(most) for most in lengths], axis=0)
-    of_vectors += 2 * FLOAT32 * queries.shape[1] * longest  # in this pass and the next
-    error = of_queries * longest + np.linalg.norm(known, axis=1) * of_vectors
+    most = np.max([np.asarray(each) for each in lengths], axis=0)
+    error = _error(queries, rounded.astype(np.float32), *most)
     return _Groups(numbers, lowest, error)
+
+
+def _error(
+    queries: Float[np.ndarray, "q d"],
+    rounded: Float[np.ndarray, "q d"],
+    of_vectors: float | np.floating,
+    longest: float | np.floating,
+) -> Float[np.ndarray, " q"]:
+    """The most that a product of the fast pass differs from one in float32."""
+    of_sums = 2 * FLOAT32 * queries.shape[1] * longest  # in both passes
+    of_queries = np.linalg.norm(queries - rounded, axis=1)
+    lengths = np.linalg.norm(rounded, axis=1)
+    return of_queries * longest + lengths * (of_vectors + of_sums)
 
 
 def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
