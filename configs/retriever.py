@@ -69,6 +69,7 @@ def get_config(variant: str = "") -> ConfigDict:
         retrieval=dict(
             fn="docjax.tasks.retrieval.Retrieval",
             path=placeholder(str),
+            max_bad_fraction=0.0,
             fold=placeholder(int),
             passages=False,
         )
@@ -120,25 +121,17 @@ def wikir(config: ConfigDict) -> None:
 
 
 def frozen(config: ConfigDict) -> None:
-    """A user's sentence encoder reads the documents once."""
-    config.init = None
-    config.encoder.frozen = "segment/"
-    config.encoder.segment.update(pooling=None, dtype="float32")
-    config.encoder.document = dict(
-        fn="docjax.encoders.from_mean.FromMean",
-        branch=config.encoder.document.to_dict(),
-        words=0,
-        normalize=True,
-        turn=False,
-    )
-    config.limits.training_units = None
-    config.limits.inference_segments = None
+    """A user's sentence encoder reads the documents once; docs/trials.md has more."""
+    base = load("graph_roberta", variant="frozen")
+    for name in ("init", "encoder", "graph", "units", "limits", "batch", "microbatch"):
+        config[name] = base[name]
     config.objective.update(similarity="cosine", temperature=0.05)
-    config.optimizer.learning_rate = 1e-3
-    config.batch = 64
-    config.microbatch = 32
-    config.epochs = 10
-    config.evaluate_every = 0
+    config.optimizer.learning_rate = 3e-4
+    config.epochs = None
+    config.steps = 200
+    config.splits.validation = "validation"  # these queries choose among the steps
+    config.select = "retrieval/dense/ndcg@10"
+    config.evaluate_every = config.checkpoint_every = 40
     config.tasks.retrieval.passages = True
 
 

@@ -312,7 +312,7 @@ def test_odd_corpora_run_through_and_say_what_they_could_not_do(
 
 def test_fewer_documents_than_devices_are_one_line(tiny, tmp_path):
     path = written(tmp_path / "corpus.jsonl", THREE)
-    with pytest.raises(UserError, match="3 training documents are too few for 8 dev"):
+    with pytest.raises(UserError, match="3 training examples are too few for 8 dev"):
         docjax.train(recipe(path, tiny), tmp_path / "run")
 
 

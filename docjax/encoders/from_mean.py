@@ -46,6 +46,11 @@ class FromMean(nn.Module):
         return self.words > 0 and self.share == 1
 
     @property
+    def chooses_share(self) -> bool:
+        """Whether a run chooses the share of the words."""
+        return self.words > 0 and self.share is None
+
+    @property
     def sparse(self) -> bool:
         """Whether the branch reads graphs as edges."""
         return self.branch is not None and self.branch.sparse

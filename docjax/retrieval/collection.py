@@ -17,10 +17,16 @@ from docjax.retrieval.ir_dataset import PREFIX, IrDataset
 from docjax.types import Document, Qrels, Reader
 
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
+TENTH = 10  # without a split for it, one of so many training queries chooses
 
 
 class Collection(NamedTuple):
-    """`test` and `tuning` hold the queries with an answer; no query is in both."""
+    """`test` and `tuning` hold the queries with an answer; no query is in both.
+
+    The queries in `tuning` choose what a run keeps and the weight of a fusion. They are
+    a split of their own, or each tenth query of the split "train", which then trains on
+    the others.
+    """
 
     name: str
     documents: Reader
@@ -42,7 +48,8 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
     """The collection at a place; its split is "test", or the only split.
 
     Args:
-      fold: this fold of the queries is the test, and the next one chooses.
+      fold: this fold of the queries is the test, and the next one chooses. Without a
+        file of folds they are drawn.
 
     Raises:
       UserError: for a missing file, a line that is not a judgement, or a judged query
@@ -54,12 +61,11 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
     test = _some(store, split, queries)
     folds = _folds(store, test)
     if fold is not None:
-        _, to_choose, to_test = folds_lib.rotation(folds, fold)
+        _, to_choose, to_test = _rotation(folds, test, fold)
         part = lambda names: {q: test[q] for q in test if q in names}
         test, tuning, folds = part(to_test), part(to_choose), ()
         return Collection(str(store), documents, queries, test, tuning, folds)
-    others = [name for name in TUNING if name in store.splits() and name != split]
-    tuning = store.judgements(others[0], queries) if others else {}
+    tuning = _to_choose(store, split, queries)
     tuning = {query: gains for query, gains in tuning.items() if query not in test}
     return Collection(str(store), documents, queries, test, tuning, folds)
 
@@ -82,7 +88,7 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
 
 
 def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels]:
-    """The queries and judgements of the split "train".
+    """The queries and judgements of the split "train", without those that choose.
 
     Args:
       fold: in place of the split, the test queries without this fold and the next.
@@ -94,8 +100,11 @@ def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels
     queries, split = store.queries(), _training_split(store, fold)
     qrels = _some(store, split, queries)
     if fold is not None:
-        chosen, _, _ = folds_lib.rotation(_folds(store, qrels), fold)
+        chosen, _, _ = _rotation(_folds(store, qrels), qrels, fold)
         qrels = {query: gains for query, gains in qrels.items() if query in chosen}
+    elif not _splits_to_choose(store):
+        choose = _tenth(qrels)
+        qrels = {query: qrels[query] for query in qrels if query not in choose}
     return {name: queries[name] for name in qrels}, qrels
 
 
@@ -158,6 +167,26 @@ def _training_split(store: BeirFolder | IrDataset, fold: int | None) -> str:
     return "train"
 
 
+def _to_choose(
+    store: BeirFolder | IrDataset, test: str, queries: dict[str, str]
+) -> Qrels:
+    """The judgements of the queries that choose; {} if only `test` is judged."""
+    names = [name for name in _splits_to_choose(store) if name != test]
+    if names:
+        return store.judgements(names[0], queries)
+    if "train" in store.splits() and test != "train":
+        return _tenth(store.judgements("train", queries))
+    return {}
+
+
+def _splits_to_choose(store: BeirFolder | IrDataset) -> list[str]:
+    return [name for name in TUNING if name in store.splits() and name != "train"]
+
+
+def _tenth(qrels: Qrels) -> Qrels:
+    return {query: qrels[query] for query in list(qrels)[TENTH - 1 :: TENTH]}
+
+
 def _some(store: BeirFolder | IrDataset, split: str, queries: dict[str, str]) -> Qrels:
     """The judgements of a split. Raises UserError if no query has an answer."""
     qrels = store.judgements(split, queries)
@@ -166,6 +195,11 @@ def _some(store: BeirFolder | IrDataset, split: str, queries: dict[str, str]) ->
             f"{store}, judgements {split}: no query has a document with score 1 or more"
         )
     return qrels
+
+
+def _rotation(folds: Folds, test: Qrels, fold: int) -> tuple[set[str], ...]:
+    """As `folds.rotation`, over the given folds or drawn ones."""
+    return folds_lib.rotation(folds or folds_lib.drawn(list(test)), fold)
 
 
 def _folds(store: BeirFolder | IrDataset, test: Qrels) -> Folds:

@@ -80,9 +80,7 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
     SHARE.
     """
     document, path = prepared.encoder.document, prepared.run / "share.json"
-    if not isinstance(document, FromMean) or not document.words:
-        return prepared
-    if document.share is not None:
+    if not isinstance(document, FromMean) or not document.chooses_share:
         return prepared
     share = SHARE
     if len(prepared.judges):
@@ -237,7 +235,7 @@ class _Judges:
     @functools.cached_property
     def rows(self) -> Int[np.ndarray, " m"]:
         """The documents that an excerpt searches."""
-        return evenly(self.prepared.learnt_from, MOST)
+        return evenly(self.prepared.searched, MOST)
 
     @functools.cached_property
     def units(self) -> tuple[list[Units], list[Units]]:

@@ -124,21 +124,30 @@ class Prepared:
 
     @functools.cached_property
     def judges(self) -> np.ndarray:
-        """The documents that training leaves out to judge whether it helped.
+        """The documents whose excerpts judge a run or choose the share of the words.
 
-        None without a judgement, or with too few documents.
+        None if neither is asked for, or with too few documents.
         """
-        rows = self.trained_on
-        if not self.is_judged or len(rows) < LEAST_JUDGED:
+        rows, document = self.trained_on, self.encoder.document
+        chooses = isinstance(document, FromMean) and document.chooses_share
+        if not (self.is_judged or chooses) or len(rows) < LEAST_JUDGED:
             return rows[:0]
         count = min(MOST_JUDGES, max(len(rows) // 10, min(100, len(rows) // 4)))
         generator = np.random.default_rng((self.config.seed, 3))
         return np.sort(generator.permutation(rows)[:count])
 
     @property
-    def learnt_from(self) -> np.ndarray:
-        """The numbers of the documents that training reads and learns from."""
+    def searched(self) -> np.ndarray:
+        """The documents that the excerpts search; words are fitted to them."""
         return np.setdiff1d(self.trained_on, self.judges)
+
+    @property
+    def learnt_from(self) -> np.ndarray:
+        """The numbers of the documents that the steps learn from.
+
+        Documents that judge the result are not among them.
+        """
+        return self.searched if self.is_judged else self.trained_on
 
     def segments(self, units: Units) -> Segments:
         """The segments of a document that the run's model reads."""
@@ -283,7 +292,7 @@ def _fit_words(prepared: Prepared) -> None:
         return
     if begun(prepared.run) and path.exists():  # else it may be of another config
         return
-    rows, document = prepared.learnt_from, prepared.encoder.document
+    rows, document = prepared.searched, prepared.encoder.document
     alone = isinstance(document, FromMean) and document.words_alone
     power = words.ALONE if alone else words.BESIDE
     sizes = segment.vocabulary, rows, segment.words
@@ -301,16 +310,16 @@ def _with_batch(prepared: Prepared) -> RunConfig:
     config, devices = prepared.config, jax.device_count()
     if config.batch is not None:
         return config
-    documents = len(prepared.learnt_from)
-    most = min(256, documents // 2)
+    examples = len(prepared.examples)
+    most = min(256, examples // 2)
     batch = 1 << max(most.bit_length() - 1, 0)
     batch = max(batch // devices * devices, devices)
-    if batch > documents:
+    if batch > examples:
         raise UserError(
-            f"{documents} training documents are too few for {devices} devices: give "
+            f"{examples} training examples are too few for {devices} devices: give "
             "more documents"
         )
-    logging.info("batch %d, for %d training documents", batch, documents)
+    logging.info("batch %d, for %d training examples", batch, examples)
     return dataclasses.replace(config, batch=batch)
 
 

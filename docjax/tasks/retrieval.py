@@ -125,8 +125,9 @@ def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
         return judged.test, judged.tuning
     if not judged.tuning:
         raise UserError(
-            f"{judged.name} has judgements of the test queries only: a {part} metric "
-            "needs another split (qrels/dev.tsv), or leave splits.validation out"
+            f"{judged.name} has no queries for a {part} metric: give another split "
+            "(qrels/dev.tsv) or 10 training queries, of which one chooses, or leave "
+            "select and splits.validation out"
         )
     return judged.tuning, {}
 

@@ -214,6 +214,7 @@ class _Loop:
         if self.prepared.config.select:
             self.evaluate(steps, params)
             params = restore_params(self.prepared.run, params)
+            self._note_selected()
         elif self.judge:
             params = self._judged(params)
         scores = self.run_tasks(params, "test")
@@ -226,10 +227,7 @@ class _Loop:
         """The parameters that the run keeps, see `docjax/run/judgement.py`."""
         start = _start(self.prepared)
         judgement = self.judge(start, trained)
-        logging.info("%s", judgement.reason)
-        facts = {"keeps": judgement.keeps, "reason": judgement.reason}
-        if jax.process_index() == 0:
-            json_file.write(self.prepared.run / "judgement.json", facts)
+        self._note(judgement.keeps, judgement.reason)
         if judgement.metrics:
             self.log.write(self.trainer.steps, judgement.metrics)
         if judgement.params is trained:
@@ -237,6 +235,30 @@ class _Loop:
         kept = sharding.replicate(judgement.params, self.trainer.mesh)
         self._keep(0, kept, judgement.metrics)
         return kept
+
+    def _note(self, keeps: str, reason: str) -> None:
+        """Says what the run keeps, in one line, and writes RUN/judgement.json."""
+        logging.info("%s", reason)
+        if jax.process_index() == 0:
+            facts = {"keeps": keeps, "reason": reason}
+            json_file.write(self.prepared.run / "judgement.json", facts)
+
+    def _note_selected(self) -> None:
+        if jax.process_index():  # metrics.jsonl may lie on the disk of process 0
+            return
+        name = f"validation/{self.prepared.config.select}"
+        lines = metrics_lib.read(self.prepared.run)
+        values = {line["step"]: line[name] for line in lines if name in line}
+        best = max(values, key=values.get)
+        before = f"{values[0]:.4f} before training"
+        if best == 0:
+            reason = f"the run keeps its start: no step has a better {name}, {before}"
+        else:
+            reason = (
+                f"the run keeps step {best} of {self.trainer.steps}, the best by "
+                f"{name}: {values[best]:.4f}, {before}"
+            )
+        self._note("trained" if best else "start", reason)
 
     def _check(self, metrics: dict[str, jax.Array]) -> None:
         """Raises NotFinite if the loss or gradient of a step was not finite."""

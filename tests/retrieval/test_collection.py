@@ -36,10 +36,20 @@ def test_queries_with_an_answer_are_the_ones_to_judge(folder):
 
 
 def test_a_tuning_split_shares_no_query_with_the_test(folder):
-    qrels(folder, "train", "s\ta\t1\n")
-    assert read(folder).tuning == {"s": {"a": 1}}
     qrels(folder, "dev", "q\tc\t1\nt\tc\t1\n")
     assert read(folder).tuning == {"t": {"c": 1}}
+
+
+def test_each_tenth_training_query_chooses_without_a_split_for_it(folder):
+    names = [f"n{i}" for i in range(20)]
+    lines = (json.dumps({"_id": name, "text": name}) for name in ["q", "r", *names])
+    (folder / "queries.jsonl").write_text("\n".join(lines))
+    qrels(folder, "train", "".join(f"{name}\ta\t1\n" for name in names))
+    assert set(read(folder).tuning) == {"n9", "n19"}
+    assert set(to_train(folder, None)[1]) == set(names) - {"n9", "n19"}
+    qrels(folder, "dev", "r\tc\t1\n")
+    assert set(read(folder).tuning) == {"r"}
+    assert set(to_train(folder, None)[1]) == set(names)
 
 
 def test_judgements_need_no_header(folder):
@@ -165,8 +175,11 @@ def test_folds_of_the_queries_take_turns(folder):
     with pytest.raises(UserError, match="1 of 4 judged queries are in no fold, 't'"):
         read(folder)
     (folder / "folds.json").unlink()
-    with pytest.raises(UserError, match="fold 0 of 0 folds"):
-        read(folder, fold=0)
+    found, trained = read(folder, fold=0), set(to_train(folder, 0)[1])
+    assert trained | {*found.test, *found.tuning} == set("qrst")
+    assert not trained & {*found.test, *found.tuning}
+    with pytest.raises(UserError, match="fold 4 of 4 folds"):
+        read(folder, fold=4)
 
 
 @pytest.mark.skipif(not TREC.exists(), reason="needs judgements of TREC")

@@ -30,7 +30,7 @@ def datasets(tmp_path, monkeypatch):
 
 def test_splits_are_the_datasets_below_a_name(datasets):
     found = collection.read("ir-datasets:made")
-    assert found.test == {"q": {"a": 2}} and found.tuning == {"r": {"b": 1}}
+    assert found.test == {"q": {"a": 2}} and found.tuning == {}
     assert found.queries == {"q": "cat", "r": "fish food"}
     assert [full_text(each) for each in found.documents(0.0)] == ["cats", "fish"]
     assert collection.to_train("ir-datasets:made", None) == (

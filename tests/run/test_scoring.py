@@ -201,12 +201,21 @@ def test_missing_data_end_a_run_before_anything_is_encoded(
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["retrieval/dense/ndcg@10", "retrieval/ndcg@10"])
-def test_any_metric_of_any_task_selects_the_parameters(config, tmp_path, name):
+@pytest.mark.parametrize(
+    "name, scored, kept, said",
+    [
+        ("retrieval/dense/ndcg@10", [0.1, 0.3, 0.2], "1", "keeps step 1 of 2, the"),
+        ("retrieval/dense/ndcg@10", [0.3, 0.3, 0.2], "0", "keeps its start: no step"),
+        ("retrieval/ndcg@10", [0.1], "", ""),
+    ],
+)
+def test_any_metric_of_any_task_selects_the_parameters(
+    config, tmp_path, name, scored, kept, said
+):
     asked = config("retrieval", select=name, steps=2)
     prepared, mesh = prepare(asked, tmp_path), sharding.mesh()
     trainer = VectorTrainer(prepared, prepared.config.objective.build(), mesh)
-    score, values = Scoring(prepared, mesh), iter([0.1, 0.3, 0.2])
+    score, values = Scoring(prepared, mesh), iter(scored)
 
     def evaluate(params, part):
         found = score(params, part)
@@ -214,11 +223,14 @@ def test_any_metric_of_any_task_selects_the_parameters(config, tmp_path, name):
             found["validation/retrieval/dense/ndcg@10"] = next(values)
         return found
 
-    if name == "retrieval/ndcg@10":
+    if not kept:
         with pytest.raises(UserError, match=f"select '{name}' is .*dense/ndcg@10"):
             loop.train(prepared, trainer, mesh, evaluate)
         return
     loop.train(prepared, trainer, mesh, evaluate)
-    assert [path.name for path in (tmp_path / "best").glob("[0-9]*")] == ["1"]
+    assert [path.name for path in (tmp_path / "best").glob("[0-9]*")] == [kept]
+    found = json.loads((tmp_path / "judgement.json").read_text())
+    assert said in found["reason"]
+    assert found["keeps"] == ("start" if kept == "0" else "trained")
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert f"eval/{name}" in json.loads(lines[-1])

@@ -139,7 +139,7 @@ def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
 
 def test_validation_has_the_other_split_of_a_folder(data, folder):
     task = Retrieval(str(folder))
-    with pytest.raises(UserError, match="a validation metric needs another split"):
+    with pytest.raises(UserError, match="no queries for a validation metric: give"):
         task.check(data, "validation")
     (folder / "qrels/dev.tsv").write_text("z\ta\t1\ny\tc\t1\nx\ta\t1\n")
     (folder / "qrels/test.tsv").write_text("y\tc\t1\n")
