@@ -26,6 +26,10 @@ negative; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %. `robust04`: bat
 20.02 %, with BM25 43.90 %. `wikir`: batches of 128, 5 epochs, 2e-5, one negative of
 BM25; expected: Table 5.
 
+Its baselines: `de`, one vector of the first 512 tokens; `me`, the best of 8 vectors,
+here of 8 segments of 64 tokens; `ance_firstp` and `ance_maxp`, the first segment and the
+best of four, each of 512 tokens.
+
 For your own collection: `frozen`: a sentence encoder, any BERT or RoBERTa, reads the
 documents once; what is trained begins as the mean of its vectors. `cisi`, `cranfield`:
 `frozen` on the first fold of the queries, for collections without training queries.
@@ -46,8 +50,8 @@ from ml_collections.config_dict import placeholder
 from docjax.config import load, vary
 
 VARIANTS = (
-    *("", "msmarco", "robust04", "wikir", "frozen", "cisi", "cranfield", "nfcorpus"),
-    *("small", "demo", "smoke"),
+    *("", "msmarco", "robust04", "wikir", "de", "me", "ance_firstp", "ance_maxp"),
+    *("frozen", "cisi", "cranfield", "nfcorpus", "small", "demo", "smoke"),
 )
 
 
@@ -74,8 +78,9 @@ def get_config(variant: str = "") -> ConfigDict:
             passages=False,
         )
     )
-    functions = msmarco, robust04, wikir, frozen, cisi, cranfield, nfcorpus
-    return vary(config, variant, *functions, small, demo, smoke)
+    published = msmarco, robust04, wikir, de, me, ance_firstp, ance_maxp
+    own = frozen, cisi, cranfield, nfcorpus, small, demo, smoke
+    return vary(config, variant, *published, *own)
 
 
 def msmarco(config: ConfigDict) -> None:
@@ -118,6 +123,47 @@ def wikir(config: ConfigDict) -> None:
     config.report.published = {
         name: dict(zip(metrics, values, strict=True)) for name, values in rows.items()
     }
+
+
+def de(config: ConfigDict) -> None:
+    """A dual encoder: the first tokens of query and document (Luan et al., 2021)."""
+    _first_segments(config, count=1, tokens=512, projected=False)
+    config.epochs = 5
+
+
+def me(config: ConfigDict) -> None:
+    """Several vectors of a document (Luan et al., 2021), here of its first segments."""
+    _first_segments(config, count=8, tokens=64, projected=False)
+    config.epochs = 5
+
+
+def ance_firstp(config: ConfigDict) -> None:
+    """ANCE (Xiong et al., 2021); `docjax mine` refreshes the negatives."""
+    _first_segments(config, count=1, tokens=512, projected=True)
+    config.epochs = 5
+    config.optimizer.learning_rate = 5e-6
+
+
+def ance_maxp(config: ConfigDict) -> None:
+    _first_segments(config, count=4, tokens=512, projected=True)
+    config.epochs = 5
+    config.optimizer.learning_rate = 1e-5
+
+
+def _first_segments(
+    config: ConfigDict, count: int, tokens: int, projected: bool
+) -> None:
+    config.units = dict(fn="docjax.data.units.Whole")
+    config.graph = placeholder(object)
+    config.encoder.document = dict(
+        fn="docjax.encoders.first_segments.FirstSegments",
+        count=count,
+        projected=projected,
+    )
+    config.objective.parts = count
+    config.limits.update(
+        segment_tokens=tokens, training_units=count, inference_segments=count
+    )
 
 
 def frozen(config: ConfigDict) -> None:

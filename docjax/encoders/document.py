@@ -93,7 +93,8 @@ class DocumentEncoder(nn.Module):
     ) -> Float[Array, "v b f"]:
         """The vectors of all views; `kinds` tells documents from queries.
 
-        The document encoder reads all document views together.
+        The document encoder reads all document views together. The vectors of queries
+        are repeated where a document has several.
         """
         if QUERY not in kinds:
             return self.document.views(vectors, lengths, places, graphs, keys)
@@ -101,12 +102,12 @@ class DocumentEncoder(nn.Module):
         take = lambda array: array[jnp.array(numbers, int)]
         part = jax.tree.map(take, (vectors, lengths, places, graphs))
         documents = iter(self.document.views(*part, keys) if numbers else ())
-        return jnp.stack(
-            [
-                next(documents) if v in numbers else self.queries(vectors[v, :, 0])
-                for v in range(len(kinds))
-            ]
-        )
+        found = [
+            next(documents) if v in numbers else self.queries(vectors[v, :, 0])
+            for v in range(len(kinds))
+        ]
+        widest = max(each.shape[-1] for each in found)
+        return jnp.stack([_repeated(each, widest) for each in found])
 
     def outputs(
         self, documents: Float[Array, "v b d"], key: jax.Array | None = None
@@ -162,3 +163,8 @@ def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:
 def _init(encoder: DocumentEncoder, key: jax.Array) -> Any:
     tokens, lengths = jnp.zeros((1, 8), jnp.int32), jnp.full((1,), 8)
     return encoder.init(key, tokens, lengths)["params"]
+
+
+def _repeated(vectors: Float[Array, "*s d"], width: int) -> Float[Array, "*s {width}"]:
+    """Vectors repeated until they have `width` numbers."""
+    return jnp.concatenate([vectors] * (width // vectors.shape[-1]), axis=-1)

@@ -66,6 +66,11 @@ def build_index(
 
 
 def _check_width(model: DocumentModel, kind: str | None) -> None:
+    if kind and model.parts > 1:
+        raise UserError(
+            f"--codes {kind}: this model gives a document several vectors, which have "
+            "no codes; leave it out"
+        )
     if kind == "binary" and model.width % 8:
         raise UserError(
             f"--codes binary: the vectors have {model.width} numbers, which 8 does not "

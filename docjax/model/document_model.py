@@ -21,6 +21,7 @@ from docjax.data.segments import OneEach
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
 from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.first_segments import FirstSegments
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
@@ -97,6 +98,11 @@ class DocumentModel:
             )
         if self.truncate_dim is not None and self.truncate_dim < 1:
             raise UserError(f"truncate_dim {self.truncate_dim}: give at least 1")
+        if self.truncate_dim is not None and self.parts > 1:
+            raise UserError(
+                "truncate_dim: this model gives a document several vectors side by "
+                "side, which cannot be cut; leave it out"
+            )
         head = self.encoder.head
         classes = head.classes if head is not None and head.classifies else 0
         if classes and len(self.labels) != classes:
@@ -104,6 +110,12 @@ class DocumentModel:
                 f"{len(self.labels)} labels: the head has {classes} classes; give one "
                 "label for each class"
             )
+
+    @property
+    def parts(self) -> int:
+        """How many vectors of a document stand side by side in its vector."""
+        document = self.encoder.document
+        return document.count if isinstance(document, FirstSegments) else 1
 
     @functools.cached_property
     def width(self) -> int:
@@ -261,7 +273,10 @@ class DocumentModel:
     def encode_queries_of_any_length(
         self, texts: Sequence[str]
     ) -> Float[np.ndarray, "q d"]:
-        """Query vectors; a text that is too long for a query is read as a document."""
+        """Query vectors; a text that is too long for a query is read as a document.
+
+        Of a document's several vectors the first one is taken.
+        """
         if not len(texts):
             return self._no_vectors()
         special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
@@ -273,7 +288,10 @@ class DocumentModel:
             encoded = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
             for row, vector in zip(rows, encoded, strict=True):
                 vectors[row] = vector
-        return np.stack(vectors)
+        if self.parts > 1 and long.any():
+            logging.warning("%d long queries: their first segment is read", long.sum())
+        width = self.width // self.parts
+        return np.stack([vector[:width] for vector in vectors])
 
     def segment_vectors(
         self, documents: Sequence[Item], *, batch_size: int | None = None

@@ -6,6 +6,7 @@ before training (`docjax/run/teacher.py`), so that subjects stay together.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
+from docjax.objectives.widths import over_widths
 from docjax.types import Targets
 
 Metrics = dict[str, Float[Array, ""]]
@@ -22,8 +24,9 @@ Metrics = dict[str, Float[Array, ""]]
 class Distillation:
     """The similarities of the teacher's vectors as soft targets, by softmax.
 
-    With u and w the unit vectors of views 0 and 1 (or of the only view), t the unit vectors of the teacher
-    and T the temperature, row i is compared with all documents j of the batch:
+    With u and w the unit vectors of views 0 and 1 (or of the only view), t the unit
+    vectors of the teacher and T the temperature, row i is compared with all documents j
+    of the batch:
     p_i = softmax_j(t_i . t_j / T), q_i = softmax_j(u_i . w_j / T), and the loss is the
     mean of KL(p_i || q_i) over the rows and over both directions.
 
@@ -32,11 +35,13 @@ class Distillation:
       neighbours: how many nearest documents the teacher takes the mean of.
       smoothing: the share of that mean in the teacher's vector; the rest is the
         document's own vector.
+      widths: takes the mean with the losses of the vectors cut to these widths.
     """
 
     temperature: float = 0.2
     neighbours: int = 10
     smoothing: float = 0.3
+    widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.temperature <= 0:
@@ -66,11 +71,17 @@ class Distillation:
                 f"distillation reads 1 or 2 views of a document, not {len(vectors)}, "
                 "with a teacher's vectors: use docjax.views.whole.Whole"
             )
-        views = unit(vectors.astype(jnp.float32))
-        first, second = views[0], views[-1]
-        logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature
         teacher = unit(targets.teacher)
         wanted = jnp.matmul(teacher, teacher.T, precision=EXACT) / self.temperature
+        loss = functools.partial(self._of_width, wanted)
+        return over_widths(loss, vectors, self.widths)
+
+    def _of_width(
+        self, wanted: Float[Array, "b b"], vectors: Float[Array, "v b d"]
+    ) -> tuple[Float[Array, ""], Metrics]:
+        views = unit(vectors)
+        first, second = views[0], views[-1]
+        logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature
         loss = (_divergence(wanted, logits) + _divergence(wanted, logits.T)) / 2
         b = len(logits)
         return loss, {

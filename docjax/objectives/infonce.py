@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
+from docjax.objectives.widths import over_widths
 from docjax.types import SIMILARITIES, Targets
 
 Metrics = dict[str, Float[Array, ""]]
@@ -27,6 +28,7 @@ def infonce(
     include_positive: bool = True,
     reduction: str = "mean",
     widths: Sequence[int] = (),
+    parts: int = 1,
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss of view 0 against view 1, and metrics.
 
@@ -41,34 +43,33 @@ def infonce(
       symmetric: takes the mean with the reverse direction, view 1 against view 0.
       include_positive: False keeps it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
-      widths: takes the mean with the losses of the vectors' first numbers, so that
-        vectors may be cut to these widths (Matryoshka; Kusupati et al., 2022).
+      widths: takes the mean with the losses of the vectors cut to these widths.
+      parts: candidates are so many vectors side by side, the most similar one counts;
+        view 0 is one vector, repeated (`docjax.encoders.first_segments`).
 
     Returns:
-      The loss, and `in_batch_accuracy` (share of rows whose positive scores highest),
-      `negatives` (mean number per row) and `mean_logit` (mean absolute logit), of the
-      whole vectors.
+      The loss, and of the whole vectors `in_batch_accuracy` (share of rows whose
+      positive scores highest), `negatives` (mean number per row) and `mean_logit`
+      (mean absolute logit).
     """
-    _check(vectors.shape, similarity, temperature, reduction, widths)
-    keywords = similarity, temperature, symmetric, include_positive
-    losses = []
-    for width in (*widths, vectors.shape[-1]):
-        cut = vectors[..., :width].astype(jnp.float32)
-        rows, metrics = _of_width(cut, targets, *keywords)
-        losses.append(rows.mean() if reduction == "mean" else rows.sum())
-    return sum(losses) / len(losses), metrics
+    _check(vectors.shape, similarity, temperature, reduction)
+    _check_parts(vectors.shape[-1], widths, parts)
+
+    def of_width(cut: Float[Array, "v b w"]) -> tuple[Float[Array, ""], Metrics]:
+        logits = _similarities(cut, similarity, parts) / temperature
+        rows, metrics = _of_logits(logits, targets, symmetric, include_positive)
+        return rows.mean() if reduction == "mean" else rows.sum(), metrics
+
+    return over_widths(of_width, vectors, widths)
 
 
-def _of_width(
-    vectors: Float[Array, "v b d"],
+def _of_logits(
+    logits: Float[Array, "b m"],
     targets: Targets,
-    similarity: str,
-    temperature: float,
     symmetric: bool,
     include_positive: bool,
 ) -> tuple[Float[Array, " b"], Metrics]:
     """The loss of each row, and the metrics."""
-    logits = _similarities(vectors, similarity) / temperature
     counted = candidates_of(targets, *logits.shape)
     losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
@@ -82,13 +83,16 @@ def _of_width(
 
 
 def _similarities(
-    vectors: Float[Array, "v b d"], similarity: str
+    vectors: Float[Array, "v b d"], similarity: str, parts: int
 ) -> Float[Array, "b m"]:
     """The similarities of view 0 to all documents of the other views."""
+    v, b, d = vectors.shape
+    vectors = vectors.reshape(v, b, parts, d // parts)
     if similarity == "cosine":
         vectors = unit(vectors)
-    rows, candidates = vectors[0], vectors[1:].reshape(-1, vectors.shape[-1])
-    return jnp.matmul(rows, candidates.T, precision=EXACT)
+    rows, candidates = vectors[0, :, 0], vectors[1:].reshape(-1, d // parts)
+    products = jnp.matmul(rows, candidates.T, precision=EXACT)
+    return products.reshape(b, -1, parts).max(-1)
 
 
 def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
@@ -114,9 +118,8 @@ def _check(
     similarity: str,
     temperature: float,
     reduction: str,
-    widths: Sequence[int],
 ) -> None:
-    views, _, full = shape
+    views = shape[0]
     if similarity not in SIMILARITIES or reduction not in ("mean", "sum"):
         raise UserError(
             f"infonce takes similarity 'dot' or 'cosine', not {similarity!r}, and "
@@ -129,11 +132,13 @@ def _check(
             f"infonce compares 2 views of a document, not {views}: use "
             "docjax.views.halves.Halves or another part that gives 2 views"
         )
-    wrong = [width for width in widths if not 0 < width < full]
-    if wrong:
+
+
+def _check_parts(full: int, widths: Sequence[int], parts: int) -> None:
+    if parts < 1 or full % parts or (widths and parts > 1):
         raise UserError(
-            f"objective.widths has {wrong[0]}: the vectors have {full} numbers, give "
-            "smaller numbers above 0"
+            f"objective.parts {parts} does not divide vectors of {full} numbers, or "
+            "comes with objective.widths: give encoder.document.count, and no widths"
         )
 
 

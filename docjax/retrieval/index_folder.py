@@ -131,7 +131,8 @@ class Index:
     def by_vectors(self, system: str, queries: QueryVectors, top: int) -> Best:
         """The `top` documents by "dense", "maxp" or "maxsim"."""
         top = min(top, len(self))
-        if system == "dense":
+        width = queries.whole.shape[1]
+        if system == "dense" and self.vectors.shape[1] == width:
             codes, kind = None, self.facts["codes"]
             if kind:
                 codes = Codes(self._array(CODES)[:, None], self._array(STEPS)[:, None])
@@ -139,13 +140,29 @@ class Index:
             return shortlist.nearest(queries.whole, self.vectors, top, **keywords)
         asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
         search = Nearest(asked, top, cosine=self._cosine)
-        for vectors, rows in self._passage_blocks():
+        dense = system == "dense"
+        blocks = self._blocks_of_parts(width) if dense else self._passage_blocks()
+        for vectors, rows in blocks:
             search.add_block(vectors, rows)
         return search.best()
 
     @property
     def _cosine(self) -> bool:
         return self.facts["similarity"] == "cosine"
+
+    def _blocks_of_parts(
+        self, width: int
+    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
+        """Blocks of documents whose vectors are several of `width` side by side."""
+        parts = self.vectors.shape[1] // width
+        count = max(1, nearest.ROWS // parts)
+        for start in range(0, len(self), count):
+            found = self.vectors[start : start + count]
+            rows = np.full(count, -1, np.int32)
+            rows[: len(found)] = np.arange(start, start + len(found))
+            vectors = np.zeros((count, parts, width), np.float32)
+            vectors[: len(found)] = found.reshape(len(found), parts, width)
+            yield vectors, rows
 
     def _passage_blocks(
         self,

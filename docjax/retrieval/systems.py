@@ -1,7 +1,7 @@
 """What ranks the documents of a query: words, vectors, passages, and words with vectors.
 
 bm25           the words of query and document
-dense          the vectors of query and document
+dense          the vectors of query and document; the best one if a document has several
 maxp           the query's vector and the document's best passage
 maxsim         the query's sentences, each with its best passage, summed
 fused          bm25 and dense, weighted (`docjax.retrieval.fusion`)
@@ -66,8 +66,10 @@ def by_vectors(
 ) -> dict[str, Run]:
     """The `top` documents of each query by dense and, for sentences, maxp and maxsim.
 
-    The documents are read once, in constant memory.
+    The documents are read once, in constant memory. A document's vector may be several
+    side by side, each as wide as a query's.
     """
+    width = queries.whole.shape[-1]
     wanted = {"dense": queries.whole[:, None]}
     if queries.sentences is not None:
         wanted |= {"maxp": queries.whole[:, None], "maxsim": queries.sentences}
@@ -80,7 +82,10 @@ def by_vectors(
         ids.append(document.id)
         for system, search in searches.items():
             is_whole = system == "dense"
-            search.add(document.vector[None] if is_whole else document.passages)
+            parts = (
+                document.vector.reshape(-1, width) if is_whole else document.passages
+            )
+            search.add(parts)
     return {
         system: nearest.as_run(search.best(), names, ids)
         for system, search in searches.items()

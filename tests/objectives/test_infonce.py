@@ -227,3 +227,29 @@ def test_narrower_vectors_have_a_loss_of_their_own():
     assert metrics == alone[-1][1]
     with pytest.raises(UserError, match="widths has 6: the vectors have 6 numbers"):
         infonce(given, NONE, widths=(2, D))
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_the_best_of_several_vectors_is_the_similarity(similarity):
+    """Against NumPy: view 0 is one vector, repeated; a candidate is three vectors."""
+    generator = np.random.default_rng(0)
+    queries = generator.normal(size=(B, 2)).astype(np.float32)
+    documents = generator.normal(size=(2, B, 3, 2)).astype(np.float32)
+    given = np.stack([np.tile(queries, 3), *documents.reshape(2, B, 6)])
+    loss, metrics = infonce(
+        jnp.asarray(given), NONE, similarity=similarity, symmetric=False, parts=3
+    )
+    if similarity == "cosine":
+        queries /= np.linalg.norm(queries, axis=-1, keepdims=True)
+        documents /= np.linalg.norm(documents, axis=-1, keepdims=True)
+    logits = np.einsum("qd,vbpd->qvbp", queries, documents).max(-1).reshape(B, -1)
+    own = logits[np.arange(B), np.arange(B)]
+    expected = (np.log(np.exp(logits).sum(-1)) - own).mean()
+    assert float(loss) == pytest.approx(expected, 1e-5)
+    assert metrics["negatives"] == 2 * B - 1
+
+
+@pytest.mark.parametrize("keywords", [{"parts": 4}, {"parts": 3, "widths": (2,)}])
+def test_parts_that_do_not_fit_are_told(keywords):
+    with pytest.raises(UserError, match=f"objective.parts {keywords['parts']} does"):
+        infonce(jnp.asarray(vectors()), NONE, **keywords)

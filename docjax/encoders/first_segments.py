@@ -1,0 +1,60 @@
+"""Documents of several vectors, of which the best one answers a query."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from docjax.encoders.each_view import EachViewAlone
+from docjax.errors import UserError
+from docjax.kernels import EXACT
+from docjax.types import Graphs
+
+
+class FirstSegments(EachViewAlone):
+    """The vectors of the first segments of a document, side by side.
+
+    A query has one vector, and its score is the highest similarity to one of the
+    document's (ANCE MaxP; Xiong et al., 2021; with 1 segment, FirstP). The objective's
+    `parts` is the number of segments.
+
+    count: the number of segments; the first one fills up a document that has fewer,
+      which changes no maximum.
+    projected: a linear layer and layer normalisation follow each vector, also a
+      query's, as in ANCE.
+    """
+
+    count: int = 1
+    projected: bool = False
+
+    def setup(self) -> None:
+        if self.count < 1:
+            raise UserError(f"encoder.document.count {self.count}: give at least 1")
+
+    @nn.compact
+    def _each(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+        if not self.projected:
+            return vectors
+        width = vectors.shape[-1]
+        dense = nn.Dense(width, precision=EXACT, name="dense")
+        return nn.LayerNorm(1e-5, name="normalization")(dense(vectors))
+
+    def __call__(
+        self,
+        vectors: Float[Array, "*s p d"],
+        lengths: Int[Array, "*s p"],
+        places: Int[Array, "*s p 2"] | None = None,
+        graphs: Graphs | None = None,
+    ) -> Float[Array, "*s f"]:
+        """Document vectors, `count` times as wide as a segment's."""
+        del places, graphs
+        numbers = jnp.arange(self.count)
+        numbers = jnp.where(numbers < vectors.shape[-2], numbers, 0)
+        missing = jnp.take(lengths, numbers, axis=-1) == 0
+        chosen = jnp.take(vectors, numbers, axis=-2)
+        chosen = jnp.where(missing[..., None], vectors[..., :1, :], chosen)
+        each = self._each(chosen)
+        return each.reshape(*each.shape[:-2], -1)
+
+    def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+        """Query vectors: the vector of the query's one segment."""
+        return self._each(vectors)
