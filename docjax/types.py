@@ -396,6 +396,18 @@ class ObjectiveWithMemory(Protocol):
 
 
 @runtime_checkable
+class ObjectiveWithTeacher(Protocol):
+    """A loss that reads `Targets.teacher`, made as `docjax/run/teacher.py` says."""
+
+    neighbours: int
+    smoothing: float
+
+    def __call__(
+        self, vectors: Any, targets: Targets
+    ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+@runtime_checkable
 class TaskData(Protocol):
     """The encoded documents of a run or of a user's files, for tasks.
 

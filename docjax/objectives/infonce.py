@@ -30,11 +30,10 @@ def infonce(
     widths: Sequence[int] = (),
     parts: int = 1,
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The loss of view 0 against view 1, and metrics.
+    """The loss of view 0 against view 1, and metrics (graph-roberta, Eq. 5 and 6).
 
-    Row i scores all b candidates of view 1, and candidate i is its positive
-    (graph-roberta, Eq. 5 and 6). All rows share the further views as extra negatives. A
-    candidate that `targets.related` marks for a row is not a negative of the row.
+    Row i scores all candidates of view 1; candidate i is its positive. All rows share
+    the further views as extra negatives. Those in `targets.related` do not count.
 
     Args:
       vectors: the views' document vectors.
@@ -43,24 +42,22 @@ def infonce(
       symmetric: takes the mean with the reverse direction, view 1 against view 0.
       include_positive: False keeps it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
-      widths: takes the mean with the losses of the vectors cut to these widths.
+      widths: see `over_widths`.
       parts: candidates are so many vectors side by side, the most similar one counts;
         view 0 is one vector, repeated (`docjax.encoders.first_segments`).
 
-    Returns:
-      The loss, and of the whole vectors `in_batch_accuracy` (share of rows whose
-      positive scores highest), `negatives` (mean number per row) and `mean_logit`
-      (mean absolute logit).
+    The metrics: `in_batch_accuracy` (rows whose positive is best), `negatives` (mean
+    number per row) and `mean_logit` (mean absolute logit), of the whole vectors.
     """
     _check(vectors.shape, similarity, temperature, reduction)
     _check_parts(vectors.shape[-1], widths, parts)
 
-    def of_width(cut: Float[Array, "v b w"]) -> tuple[Float[Array, ""], Metrics]:
+    def of(cut: Float[Array, "v b w"]) -> tuple[Float[Array, ""], Metrics]:
         logits = _similarities(cut, similarity, parts) / temperature
         rows, metrics = _of_logits(logits, targets, symmetric, include_positive)
         return rows.mean() if reduction == "mean" else rows.sum(), metrics
 
-    return over_widths(of_width, vectors, widths)
+    return over_widths(of, vectors, widths)
 
 
 def _of_logits(

@@ -17,7 +17,6 @@ import optax
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
-from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
@@ -25,6 +24,7 @@ from docjax.parts.annotations import shown
 from docjax.types import (
     ExampleMaker,
     ObjectiveWithMemory,
+    ObjectiveWithTeacher,
     RowOptimizer,
     SegmentCutter,
     Task,
@@ -62,7 +62,7 @@ PLACES = {
     "encoder": Place(("docjax.encoders.",), (DocumentEncoder,)),
     "objective": Place(
         ("docjax.objectives.",),
-        (NegativeSampling, MaskedLM, ObjectiveWithMemory, Distillation),
+        (NegativeSampling, MaskedLM, ObjectiveWithMemory, ObjectiveWithTeacher),
         2,
         tuple,
     ),
