@@ -18,7 +18,7 @@ import faiss
 import numpy as np
 
 from docjax.model.build_index import AT_ONCE
-from docjax.retrieval import codes
+from docjax.retrieval import codes, shortlist
 from docjax.retrieval import index_folder as index
 from docjax.retrieval.index_folder import Index
 from docjax.retrieval.systems import QueryVectors
@@ -45,7 +45,9 @@ def made(folder: Path, flags: argparse.Namespace, kind: str | None) -> Index:
                 part = codes.coded(vectors, kind)
                 append_codes(part.codes)
                 append_steps(part.steps)
-    facts = {"similarity": "dot", "codes": kind, "passages": False}
+    vectors = np.load(folder / index.VECTORS, mmap_mode="r")
+    rounding = shortlist.measured(vectors, cosine=False)
+    facts = {"similarity": "dot", "codes": kind, "rounding": rounding}
     return Index(folder, facts)
 
 

@@ -14,7 +14,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
-from docjax.retrieval import bm25, codes
+from docjax.retrieval import bm25, codes, shortlist
 from docjax.retrieval import index_folder as index
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
@@ -91,8 +91,10 @@ def _finish(
     bm25.index(documents(), settings).save(output / index.WORDS)
     if facts["codes"]:
         _write_codes(output, facts["codes"])
-    sizes = {"files": index.file_sizes(output)}
-    json_file.write(output / index.FACTS, facts | sizes)
+    vectors = np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
+    rounding = shortlist.measured(vectors, cosine=facts["similarity"] == "cosine")
+    found = {"rounding": list(rounding), "files": index.file_sizes(output)}
+    json_file.write(output / index.FACTS, facts | found)
 
 
 def _is_whole(output: Path, asked: dict[str, Any]) -> bool:

@@ -55,7 +55,7 @@ class Index:
 
     Attributes:
       facts: `model` (a fingerprint), `similarity`, `truncate_dim`, `passages`, `words`,
-        `codes`.
+        `codes`, `rounding` (`docjax.retrieval.shortlist`) and `files` (their sizes).
     """
 
     folder: Path
@@ -136,8 +136,15 @@ class Index:
             codes, kind = None, self.facts["codes"]
             if kind:
                 codes = Codes(self._array(CODES)[:, None], self._array(STEPS)[:, None])
-            keywords = {"cosine": self._cosine, "codes": codes, "kind": kind or ""}
-            return shortlist.nearest(queries.whole, self.vectors, top, **keywords)
+            return shortlist.nearest(
+                queries.whole,
+                self.vectors,
+                top,
+                cosine=self._cosine,
+                rounding=shortlist.Rounding(*self.facts["rounding"]),
+                codes=codes,
+                kind=kind or "",
+            )
         asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
         search = Nearest(asked, top, cosine=self._cosine)
         dense = system == "dense"

