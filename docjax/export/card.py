@@ -40,7 +40,7 @@ def card(
         without a run.
     """
     parts = {
-        "Use": _use(name, facts, family, stock),
+        "Use": _use(name, facts, family, stock) + _widths(name, run),
         "Results": _results(run.get("metrics", {})),
         "Training data": _data(run, facts.get("base")),
         "Configuration": _configuration(facts, run.get("config", {})),
@@ -81,6 +81,7 @@ def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
 def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     width = document.get("width", segment["width"] + segment.get("words", 0))
+    width *= document.get("count", 1)
     return (
         f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` "
         f"and `{_short(facts['segments'])}` cut a document into segments, "
@@ -116,6 +117,19 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
             ),
         ]
     return "\n\n".join(parts)
+
+
+def _widths(name: str, run: Mapping[str, Any]) -> str:
+    """Says to which widths training has made the vectors fit to be cut."""
+    widths = run["config"]["objective"].get("widths") if run else None
+    if not widths:
+        return ""
+    first = max(widths)
+    return (
+        f"\n\nThe first numbers of a vector are a vector too; this model is trained for "
+        f"{', '.join(map(str, widths))} numbers. Both libraries cut with "
+        f'`truncate_dim`: `docjax.load("{name}", truncate_dim={first})`.'
+    )
 
 
 def _code(limits: Mapping[str, Any], stock: bool) -> str:

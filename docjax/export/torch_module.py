@@ -191,6 +191,31 @@ class Mean(nn.Module):
         return F.normalize(vectors, dim=-1) if self.normalize else vectors
 
 
+class FirstSegments(nn.Module):
+    """Several vectors side by side, the best of which is compared with a query."""
+
+    def __init__(self, facts, params):
+        super().__init__()
+        self.facts = facts
+        self.params = params
+
+    def forward(self, vectors, lengths, graph):
+        count = self.facts["count"]
+        kept = vectors[:count]
+        missing = vectors[:1].expand(count - len(kept), -1)
+        return self.query(torch.cat([kept, missing])).flatten()
+
+    def query(self, vectors):
+        if not self.facts["projected"]:
+            return vectors
+        kernel, bias = (self.params[f"document/dense/{x}"] for x in ("kernel", "bias"))
+        scale, shift = (
+            self.params[f"document/normalization/{x}"] for x in ("scale", "bias")
+        )
+        out = vectors @ kernel + bias
+        return F.layer_norm(out, scale.shape, scale, shift, eps=1e-5)
+
+
 class FromMean(nn.Module):
     def __init__(self, facts, params):
         super().__init__()
@@ -309,6 +334,7 @@ class ChunkEncoder(nn.Module):
 
 DOCUMENT_ENCODERS = {
     "docjax.encoders.pooling.Mean": Mean,
+    "docjax.encoders.first_segments.FirstSegments": FirstSegments,
     "docjax.encoders.from_mean.FromMean": FromMean,
     "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
     "docjax.encoders.chunks.ChunkEncoder": ChunkEncoder,
@@ -361,7 +387,8 @@ class LongDocuments(nn.Module):
     def get_embedding_dimension(self):
         parts = self.facts["encoder"]
         of_segments = parts["segment"]["width"] + parts["segment"].get("words", 0)
-        return parts["document"].get("width", of_segments)
+        width = parts["document"].get("width", of_segments)
+        return width * parts["document"].get("count", 1)
 
     def preprocess(self, inputs, prompt=None, task=None, **kwargs):
         """Token ids [n t] of all segments, and the number of segments per document."""

@@ -29,6 +29,7 @@ from docjax.data.units import Passages, Sentences, Whole
 from docjax.data.word_tokenizer import train_words
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.pooling import Classifier, Mean, Predictor, TrainingHead
 from docjax.encoders.transformer import Transformer
@@ -252,6 +253,9 @@ OTHERS = {
     ),
     "a mean of unit length": lambda: small(
         DocumentEncoder(BERT, Mean(normalize=True)), units=Whole()
+    ),
+    "several vectors": lambda: small(
+        DocumentEncoder(BERT, FirstSegments(count=3, projected=True)), units=Whole()
     ),
     "one segment": lambda: small(
         DocumentEncoder(ROBERTA, Mean()), units=Whole(), limits=ONE
@@ -488,6 +492,11 @@ def test_the_card_shows_no_folder_and_keeps_its_tables():
     assert card._public({"encoder": {"frozen": "segment/"}})["encoder"] == {
         "frozen": "segment/"
     }
+    cut = card._widths("m", {"config": {"objective": {"widths": [32, 64]}}})
+    assert "trained for 32, 64 numbers" in cut and "truncate_dim=64" in cut
+    assert (
+        card._widths("m", {}) == card._widths("m", {"config": {"objective": {}}}) == ""
+    )
     corpus = {"labels": {"a|b\nc": 3}}
     data = card._data({"config": {"source": {"fn": "x.jsonl"}}, "corpus": corpus}, None)
     assert "labels | a\\|b c: 3" in data
