@@ -1,8 +1,13 @@
 """A search in two passes against one product, also where the fast pass errs."""
 
+import re
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from docjax.retrieval import shortlist
 from docjax.retrieval.codes import coded
@@ -101,3 +106,18 @@ def test_the_error_of_the_fast_pass_has_the_bound_that_it_says():
         assert (highest[row][left] <= groups.lowest[row] + error[row]).all()
         best = highest[row][groups.numbers[row][groups.numbers[row] < 37]]
         assert (best >= groups.lowest[row] - error[row]).all()
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_the_fast_pass_is_lowered_for_pods_without_collectives(platform):
+    """Each device multiplies its own vectors; only the choice of groups gathers."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+    shape = lambda dtype, sizes, *axes: jax.ShapeDtypeStruct(
+        sizes, dtype, sharding=NamedSharding(mesh, P(*axes))
+    )
+    vectors = shape(jnp.float32, (512, 64), "data")
+    queries, count = shape(jnp.bfloat16, (64, 6)), shape(jnp.int32, ())
+    traced = shortlist._highest.trace(vectors, queries, count, True)
+    assert traced.lower(lowering_platforms=(platform,)).as_text()
+    compiled = traced.lower().compile().as_text()
+    assert not re.search("all-(gather|reduce|to)|reduce-scatter|-permute", compiled)
