@@ -14,7 +14,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
-from docjax.retrieval import bm25, codes, shortlist
+from docjax.retrieval import bm25, bm25_files, codes, shortlist
 from docjax.retrieval import index_folder as index
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
@@ -88,7 +88,7 @@ def _finish(
     line_starts.write_starts(output / beside(Path(index.VECTORS), "ids.jsonl"))
     line_starts.write(map(to_line, documents()), output / index.DOCUMENTS)
     (output / index.WORDS).mkdir(exist_ok=True)
-    bm25.index(documents(), settings).save(output / index.WORDS)
+    bm25_files.write(documents(), settings, output / index.WORDS)
     if facts["codes"]:
         _write_codes(output, facts["codes"])
     vectors = np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)

@@ -1,4 +1,4 @@
-"""BM25 by bm25s: settings by name, in memory or saved and memory-mapped.
+"""BM25 by bm25s: settings by name, in memory or memory-mapped.
 
 A word scores idf * tf / (tf + k1 * (1 - b + b * length / mean length)), with
 idf = ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene since version 8. Anserini before
@@ -84,14 +84,9 @@ class Index:
             for query, ranked, of in zip(queries, rows.tolist(), scores, strict=True)
         }
 
-    def save(self, folder: Path) -> None:
-        """Writes the index without the ids, which `load` is given."""
-        self.scorer.save(str(folder), show_progress=False)
-        json_file.write(folder / SETTINGS, dataclasses.asdict(self.settings))
-
 
 def load(folder: Path, ids: Sequence[str]) -> Index:
-    """The index that `Index.save` wrote, memory-mapped."""
+    """The index that `bm25_files.write` wrote, memory-mapped."""
     bm25s, _ = libraries()
     scorer = bm25s.BM25.load(str(folder), mmap=True, load_corpus=False)
     return Index(scorer, ids, Settings(**json_file.read(folder / SETTINGS)))
@@ -110,12 +105,17 @@ def index(documents: Iterable[Document], settings: Settings | None = None) -> In
         ids.append(document.id)
         texts.append(full_text(document))
     words = settings.words(texts)
-    if not any(map(len, words.ids)):
-        stopped = " besides stop words" if settings.stop_words else ""
-        raise UserError(f"BM25: none of {len(ids)} documents has a word{stopped}")
+    check_words(sum(map(len, words.ids)), len(ids), settings)
     scorer = bm25s.BM25(k1=settings.k1, b=settings.b)
     scorer.index(words, show_progress=False)
     return Index(scorer, ids, settings)
+
+
+def check_words(words: int, documents: int, settings: Settings) -> None:
+    """Raises UserError if no document has a word."""
+    if not words:
+        stopped = " besides stop words" if settings.stop_words else ""
+        raise UserError(f"BM25: none of {documents} documents has a word{stopped}")
 
 
 def search(

@@ -4,7 +4,7 @@
     vectors.npy            the documents' vectors, with ids, passages and counts as in
                            `docjax.storage.shards`
     codes.npy, steps.npy   optional: the vectors' codes (`docjax.retrieval.codes`)
-    words/                 BM25 (`docjax.retrieval.bm25`)
+    words/                 BM25 (`docjax.retrieval.bm25_files`)
     documents.jsonl        id, title and sections of each document
 
 `docjax.model.build_index` writes it. Searching maps the files into memory and is exact;

@@ -265,7 +265,7 @@ def main(stop: str, folder: str, corpus: str, output: str) -> None:
     elif stop == "documents":
         building.line_starts.write = die
     elif stop == "words":
-        building.bm25.index = die
+        building.bm25_files.write = die
     elif stop == "facts":
         building.json_file.write = die
     build_index(docjax.load(folder), corpus, Path(output), passages=True, kind="int8")

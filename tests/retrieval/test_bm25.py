@@ -1,11 +1,10 @@
 import builtins
 import math
 
-import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.bm25 import PRESETS, Settings, index, load, preset, search
+from docjax.retrieval.bm25 import PRESETS, Settings, preset, search
 from docjax.types import Document, Section
 
 TEXTS = {
@@ -66,13 +65,3 @@ def test_words_are_stemmed_and_stopped_as_asked():
     assert PRESETS["anserini"].k1 == 0.9
     with pytest.raises(UserError, match="'lucene' are none of docjax, anserini, rank_"):
         preset("lucene")
-
-
-def test_a_saved_index_is_memory_mapped_and_ranks_alike(tmp_path):
-    made = index(DOCUMENTS, preset("anserini"))
-    made.save(tmp_path)
-    read = load(tmp_path, made.ids)
-    assert isinstance(read.scorer.scores["data"], np.memmap)
-    queries = {"q": "cats", "r": "dog bark"}
-    assert read.search(queries) == made.search(queries)
-    assert read.settings == preset("anserini") and read.search({}) == {}
