@@ -4,12 +4,12 @@
 
 A transformer of one layer of width 32 with random parameters reads documents of 10 to
 30 words, drawn by Zipf's law. One process makes an index of a tenth of the documents,
-and one makes an index of all without a stop. SIGKILL ends five others: one during the check,
-two during the encoding, one while texts are written, and one while words are counted. A
-sixth finishes. Both folders are compared file by file. Then `docjax search` answers
-from both folders; the clock starts after the imports. Prints Markdown tables: memory is
-the most that a process had until a stage ended. Fails if a file or an answer differs,
-if memory is over 5 % above that of a tenth, or if the first answer to a query
+and one makes an index of all without a stop. SIGKILL ends five others: one during the
+check, two during the encoding, one while texts are written, and one while words are
+counted. A sixth finishes. Both folders are compared file by file. Then `docjax search`
+answers from both folders; the clock starts after the imports. Prints Markdown tables:
+memory is the most that a process had until a stage ended. Fails if a file or an answer
+differs, if memory is over 5 % above that of a tenth, or if the first answer to a query
 takes over 2 seconds.
 """
 

@@ -46,11 +46,12 @@ def build_index(
       shared: `processes` and `process` of `encode_file`.
 
     Raises:
-      UserError: as `encode_file`; for settings that do not exist or that differ from
-        those of a finished index; and for binary codes of a width that 8 does not
-        divide.
+      UserError: as `encode_file`; if the libraries of BM25 are not installed; for
+        settings that do not exist or that differ from those of a finished index; and
+        for binary codes of a width that 8 does not divide.
     """
     settings = bm25.preset(words)
+    bm25.libraries()
     _check_width(model, kind)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages}
     counts = encode_file(model, path, output / index.VECTORS, **options, **shared)

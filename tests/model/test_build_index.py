@@ -225,6 +225,18 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1
 
 
+def test_a_missing_library_is_told_before_documents_are_encoded(
+    monkeypatch, made, tmp_path
+):
+    def missing():
+        raise UserError("BM25 needs bm25s")
+
+    monkeypatch.setattr(building.bm25, "libraries", missing)
+    with pytest.raises(UserError, match="BM25 needs bm25s"):
+        made()
+    assert not (tmp_path / "index").exists()
+
+
 def test_killed_again_and_again_it_ends_like_an_uninterrupted_one(
     tiny, corpus, model, tmp_path
 ):
@@ -235,12 +247,15 @@ def test_killed_again_and_again_it_ends_like_an_uninterrupted_one(
     assert start("", tiny, corpus, tmp_path / "killed") == 0
     assert start("", tiny, corpus, tmp_path / "whole") == 0
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    assert index.file_sizes(killed) == index.file_sizes(whole)
-    for name in ("vectors.npy", "documents.jsonl", "codes.npy"):
-        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    assert contents(killed) == contents(whole)
     both = (index.load(folder, model.fingerprint()) for folder in (killed, whole))
     first, second = (search_index(model, found, QUERIES, "bm25") for found in both)
     assert first == second
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
 
 def start(*arguments) -> int:
