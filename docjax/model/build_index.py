@@ -21,7 +21,7 @@ from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside
 from docjax.types import Document
 
-AT_ONCE = 1 << 14  # vectors that are coded at once
+AT_ONCE = 1 << 14  # vectors that are read at once
 
 
 def build_index(
@@ -92,9 +92,10 @@ def _finish(
     bm25_files.write(documents(), settings, output / index.WORDS)
     if facts["codes"]:
         _write_codes(output, facts["codes"])
-    vectors = np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
-    rounding = shortlist.measured(vectors, cosine=facts["similarity"] == "cosine")
-    found = {"rounding": list(rounding), "files": index.file_sizes(output)}
+    cosine = facts["similarity"] == "cosine"
+    measured = [shortlist.measured(part, cosine=cosine) for part in _vectors(output)]
+    rounding = np.max(measured, axis=0).tolist()
+    found = {"rounding": rounding, "files": index.file_sizes(output)}
     json_file.write(output / index.FACTS, facts | found)
 
 
@@ -113,18 +114,30 @@ def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
 
 
 def _write_codes(output: Path, kind: str) -> None:
-    vectors = np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
-    width = vectors.shape[1] // (8 if kind == "binary" else 1)
+    width = _mapped(output).shape[1] // (8 if kind == "binary" else 1)
     with (
         atomic.partial(output / index.CODES) as of_codes,
         atomic.partial(output / index.STEPS) as of_steps,
         growing_array(of_codes, codes.KINDS[kind], (width,)) as append,
         growing_array(of_steps, np.float32) as append_steps,
     ):
-        for start in range(0, len(vectors), AT_ONCE):
-            part = codes.coded(np.asarray(vectors[start : start + AT_ONCE]), kind)
+        for vectors in _vectors(output):
+            part = codes.coded(vectors, kind)
             append(part.codes)
             append_steps(part.steps)
+
+
+def _vectors(output: Path) -> Iterator[np.ndarray]:
+    """Blocks of the documents' vectors.
+
+    Each block is mapped alone: all that a process has read of one map is its memory.
+    """
+    for start in range(0, len(_mapped(output)), AT_ONCE):
+        yield np.array(_mapped(output)[start : start + AT_ONCE])
+
+
+def _mapped(output: Path) -> np.ndarray:
+    return np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
 
 
 @contextlib.contextmanager

@@ -237,6 +237,22 @@ def test_a_missing_library_is_told_before_documents_are_encoded(
     assert not (tmp_path / "index").exists()
 
 
+def test_vectors_are_read_block_by_block(monkeypatch, made):
+    """A map of the whole file would be memory that grows with the documents."""
+    measured, parts = building.shortlist.measured, []
+    monkeypatch.setattr(
+        building.shortlist,
+        "measured",
+        lambda part, **keywords: parts.append(part) or measured(part, **keywords),
+    )
+    found = made()
+    assert [len(part) for part in parts] == [16, 16, 16, 12]
+    assert not any(isinstance(part, np.memmap) for part in parts)
+    cosine = found.facts["similarity"] == "cosine"
+    expected = measured(np.array(found.vectors), cosine=cosine)
+    np.testing.assert_allclose(found.facts["rounding"], expected, rtol=1e-5)
+
+
 def test_killed_again_and_again_it_ends_like_an_uninterrupted_one(
     tiny, corpus, model, tmp_path
 ):
