@@ -64,7 +64,7 @@ class Nearest:
         parts = [queries[i : i + step] for i in range(0, len(queries), step)]
         whole = NamedSharding(self._mesh, P())
         self._queries = [jax.device_put(part, whole) for part in parts]
-        self._best = [_none(len(part), top) for part in parts]
+        self._best = [jax.device_put(_none(len(part), top), whole) for part in parts]
         self._waiting: dict[int, list[tuple[int, np.ndarray]]] = {}
         self._count = 0
         self._calls: collections.deque[jax.Array] = collections.deque()

@@ -33,6 +33,8 @@ AHEAD = 8  # calls in flight at a time
 FLOAT32 = 2**-23  # error of a sum of products, for each of them and at most
 GROUPS = {"": 1.75, "int8": 2, "binary": 8}  # scored again, times the wanted documents
 
+_unit = jax.jit(unit)
+
 
 class Rounding(NamedTuple):
     """What rounding to bfloat16 does to vectors: the largest change, as a length, and
@@ -76,7 +78,7 @@ def nearest(
         rounding = rounding or measured(vectors, cosine=cosine)
     for start in range(0, len(queries), QUERIES):
         asked = queries[start : start + QUERIES]
-        asked = np.asarray(unit(jnp.asarray(asked))) if cosine else asked
+        asked = np.asarray(_unit(asked)) if cosine else asked
         groups = _groups(
             asked, codes or vectors, round(GROUPS[kind] * top), cosine, mesh
         )
@@ -158,10 +160,14 @@ def _error(
 
 def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
     """Rows of the array, filled up with zeros, divided among the devices."""
-    part = np.asarray(array[start : start + size])
-    missing = [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1)
-    part = np.pad(part, missing) if len(part) < size else part
+    part = _filled(array[start : start + size], size)
     return jax.device_put(part, NamedSharding(mesh, P("data")))
+
+
+def _filled(part: np.ndarray, size: int) -> np.ndarray:
+    """The rows, filled up with zeros, so that every call has the same compiled shape."""
+    missing = [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1)
+    return np.pad(part, missing) if len(part) < size else np.asarray(part)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -229,7 +235,8 @@ def _exact(
     """The search in float32 alone."""
     search = Nearest(queries[:, None], top, cosine=cosine, mesh=mesh)
     for start in range(0, len(vectors), ROWS):
-        part = np.asarray(vectors[start : start + ROWS])
-        rows = np.arange(start, start + len(part), dtype=np.int32)
-        search.add_block(part[:, None], rows)
+        part = vectors[start : start + ROWS]
+        rows = np.arange(start, start + ROWS, dtype=np.int32)
+        rows[len(part) :] = -1
+        search.add_block(_filled(part, ROWS)[:, None], rows)
     return search.best()

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from docjax.retrieval import shortlist
+from docjax.retrieval import nearest, shortlist
 from docjax.retrieval.codes import coded
 
 
@@ -60,6 +60,14 @@ def test_what_bfloat16_cannot_tell_apart_is_searched_again(monkeypatch):
     far = generator.normal(size=(2000, 16)).astype("f")
     shortlist.nearest(base[None], far, 5, cosine=False)
     assert again == [1]  # these can be told apart
+
+
+def test_the_search_in_float32_is_compiled_once():
+    vectors = np.ones((150, 13), np.float32)  # cannot be told apart
+    before = nearest._merge._cache_size()
+    found = shortlist.nearest(vectors[:2], vectors, 9, cosine=False)
+    np.testing.assert_array_equal(found.rows, [range(9)] * 2)
+    assert nearest._merge._cache_size() == before + 1
 
 
 def test_equal_vectors_are_in_their_order():
