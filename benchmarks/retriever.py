@@ -136,7 +136,7 @@ class Runs:
             "encoder.segment.words": 0,
             "graph": {"fn": "docjax.data.graphs.full"},
             "steps": 1,
-            "optimizer.learning_rate": 0.0,
+            "optimizer.learning_rate": 1e-12,
         }
         return self.run("untrained graph", fields)
 

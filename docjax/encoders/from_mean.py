@@ -32,6 +32,8 @@ class FromMean(nn.Module):
     turn: multiplies the mean by a square matrix, which training changes. It begins as a
       rotation, which leaves all cosines as they are and spreads the word vectors over
       all numbers of the vector.
+    components: then rotates to the principal components of the run's documents
+      (`docjax/run/components.py`), so that vectors can be cut to their first numbers.
     """
 
     branch: nn.Module | None = None
@@ -39,6 +41,7 @@ class FromMean(nn.Module):
     share: float | None = None
     normalize: bool | None = None
     turn: bool = False
+    components: bool = False
 
     @property
     def words_alone(self) -> bool:
@@ -94,6 +97,10 @@ class FromMean(nn.Module):
                 name="turn",
             )
             mean = dense(mean)
+        if self.components:
+            identity = lambda key: jnp.eye(width)
+            rotation = jax.lax.stop_gradient(self.param("components", identity))
+            mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean
         added = nn.Dense(

@@ -244,6 +244,8 @@ class FromMean(nn.Module):
             mean = F.normalize(mean, dim=-1)
         if self.facts["turn"]:
             mean = mean @ self.params["document/turn/kernel"]
+        if self.facts["components"]:
+            mean = mean @ self.params["document/components"]
         if branch is None:
             return mean
         return mean + branch @ self.params["document/add/kernel"]

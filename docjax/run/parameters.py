@@ -17,6 +17,7 @@ from docjax.run.fields import RunConfig, is_run, read
 from docjax.storage import checkpoint
 
 Params = Any
+COMPONENTS = "components.npy"
 
 # Fields of an encoder that may differ from the encoder of the run `init`.
 TRAINING = (
@@ -42,16 +43,17 @@ def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
 
 
 def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Params:
-    """`initial_params` with the word vectors that were fitted to the run's documents.
+    """`initial_params` with what was fitted to the run's documents.
 
-    The words of a run `init` stay as they are.
+    That is the word vectors (`docjax/run/words.py`) and the principal components
+    (`docjax/run/components.py`). Those of a run `init` stay as they are.
     """
     params = flatten_dict(initial_params(config, encoder), sep="/")
-    tables = [path for path in params if path.endswith("words/table")]
-    path = run / "words.npy"
-    if tables and path.exists():
-        table = jnp.asarray(np.load(path, allow_pickle=False))
-        params |= dict.fromkeys(tables, table)
+    fits = {"words.npy": "words/table", COMPONENTS: "document/components"}
+    for name, end in fits.items():
+        if (run / name).exists():
+            fitted = jnp.asarray(np.load(run / name, allow_pickle=False))
+            params |= {path: fitted for path in params if path.endswith(end)}
     return unflatten_dict(params, sep="/")
 
 
