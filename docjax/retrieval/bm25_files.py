@@ -76,7 +76,7 @@ def _write_blocks(
     frequencies = np.zeros(0, np.int64)
     blocks, count, total = [], 0, 0
     for part in parts(documents, DOCUMENTS, CHARACTERS):
-        words = settings.words([full_text(document) for document in part])
+        words = settings.of_documents.words([full_text(each) for each in part])
         block = _block(words, vocabulary, count)
         file.write(block.tobytes())
         of_block = np.bincount(block["word"], minlength=len(vocabulary))

@@ -63,5 +63,7 @@ def test_words_are_stemmed_and_stopped_as_asked():
     stemmed = Settings(stemmer="porter", stop_words=None)
     assert set(search(DOCUMENTS, {"q": "cats"}, settings=stemmed)["q"]) == {"a", "b"}
     assert PRESETS["anserini"].k1 == 0.9
+    faulty = PRESETS["wikir"]  # the query is "cat", the documents have "cats" and "cat"
+    assert set(search(DOCUMENTS, {"q": "cats"}, settings=faulty)["q"]) == {"b"}
     with pytest.raises(UserError, match="'lucene' are none of docjax, anserini, rank_"):
         preset("lucene")
