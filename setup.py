@@ -55,6 +55,7 @@ EXTRAS = {
     ],
     "export": ["sentence-transformers>=6"],  # what exported vectors are compared with
     "retrieval": ["bm25s>=0.3", "PyStemmer>=3", "ir-measures>=0.4"],
+    "graph": ["usearch>=2.21"],  # docjax index --graph
     "ir-datasets": ["ir-datasets>=0.5.11"],
     "mteb": ["mteb>=2.26"],
     "baselines": ["gensim>=4.4"],  # of the tables of benchmarks/deca.py
@@ -76,6 +77,7 @@ EXTRAS = {
         "PyStemmer>=3",
         "ir-measures>=0.4",
         "ir-datasets>=0.5.11",
+        "usearch>=2.21",
         "mteb>=2.26",
     ],
 }

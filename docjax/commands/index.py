@@ -27,12 +27,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--words",
         default="docjax",
-        help="settings of BM25: docjax, anserini or rank_bm25 (%(default)s)",
+        help="settings of BM25: docjax, anserini, rank_bm25 or wikir (%(default)s)",
     )
     parser.add_argument(
         "--codes",
         choices=("int8", "binary"),
         help="choose documents by smaller vectors first: less memory, nearly exact",
+    )
+    parser.add_argument(
+        "--graph",
+        action="store_true",
+        help="search a graph of neighbours, for many millions of documents: not exact",
     )
     parser.add_argument(
         "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
@@ -67,6 +72,7 @@ def run(flags: argparse.Namespace) -> None:
         passages=flags.passages,
         words=flags.words,
         kind=flags.codes,
+        graph=flags.graph,
         max_bad_fraction=flags.max_bad_fraction,
         processes=flags.processes,
         process=flags.process,

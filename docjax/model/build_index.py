@@ -14,7 +14,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
-from docjax.retrieval import bm25, bm25_files, codes, shortlist
+from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist
 from docjax.retrieval import index_folder as index
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
@@ -32,6 +32,7 @@ def build_index(
     passages: bool = False,
     words: str = "docjax",
     kind: str | None = None,
+    graph: bool = False,
     max_bad_fraction: float = 0.0,
     **shared: int,
 ) -> dict[str, Any] | None:
@@ -43,6 +44,7 @@ def build_index(
     Args:
       passages: also keeps the vectors of the documents' segments.
       words, kind: names of `bm25.PRESETS` and of `codes.KINDS`; None: no codes.
+      graph: also makes a graph of neighbours (`docjax.retrieval.hnsw`).
       shared: `processes` and `process` of `encode_file`.
 
     Raises:
@@ -52,11 +54,11 @@ def build_index(
     """
     settings = bm25.preset(words)
     bm25.libraries()
-    _check_width(model, kind)
+    _check_width(model, kind, graph)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages}
     counts = encode_file(model, path, output / index.VECTORS, **options, **shared)
     if counts is not None:
-        facts = {"passages": passages, "words": words, "codes": kind}
+        facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
         facts |= {"similarity": model.similarity_fn_name, "model": model.fingerprint()}
         facts["truncate_dim"] = model.truncate_dim
         documents = functools.partial(jsonl, path, max_bad_fraction)
@@ -66,12 +68,17 @@ def build_index(
     return counts
 
 
-def _check_width(model: DocumentModel, kind: str | None) -> None:
-    if kind and model.parts > 1:
+def _check_width(model: DocumentModel, kind: str | None, graph: bool) -> None:
+    asked = [f"--codes {kind}"] * bool(kind) + ["--graph"] * graph
+    if asked and model.parts > 1:
         raise UserError(
-            f"--codes {kind}: this model gives a document several vectors, which have "
-            "no codes; leave it out"
+            f"{asked[0]}: this model gives a document several vectors, which are "
+            "searched as they are; leave it out"
         )
+    if len(asked) > 1:
+        raise UserError(f"{asked[0]} and --graph are two ways of one search: take one")
+    if graph:
+        hnsw.library()
     if kind == "binary" and model.width % 8:
         raise UserError(
             f"--codes binary: the vectors have {model.width} numbers, which 8 does not "
@@ -93,6 +100,9 @@ def _finish(
     if facts["codes"]:
         _write_codes(output, facts["codes"])
     cosine = facts["similarity"] == "cosine"
+    if facts["graph"]:
+        width, path = _mapped(output).shape[1], output / index.GRAPH
+        hnsw.write(_vectors(output), width, path, cosine=cosine)
     measured = [shortlist.measured(part, cosine=cosine) for part in _vectors(output)]
     rounding = np.max(measured, axis=0).tolist()
     found = {"rounding": rounding, "files": index.file_sizes(output)}

@@ -4,11 +4,12 @@
     vectors.npy            the documents' vectors, with ids, passages and counts as in
                            `docjax.storage.shards`
     codes.npy, steps.npy   optional: the vectors' codes (`docjax.retrieval.codes`)
+    graph.usearch          optional: a graph of neighbours (`docjax.retrieval.hnsw`)
     words/                 BM25 (`docjax.retrieval.bm25_files`)
     documents.jsonl        id, title and sections of each document
 
 `docjax.model.build_index` writes it. Searching maps the files into memory and is exact;
-with codes it is nearly so (`docjax.retrieval.shortlist`).
+with codes (`docjax.retrieval.shortlist`) or a graph it is nearly so.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ from jaxtyping import Float, Int
 
 from docjax.data import documents as documents_lib
 from docjax.errors import UserError
-from docjax.retrieval import bm25, fusion, nearest, shortlist
+from docjax.retrieval import bm25, fusion, hnsw, nearest, shortlist
 from docjax.retrieval.codes import Codes
 from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
@@ -33,7 +34,7 @@ from docjax.storage.shards import PASSAGES, SIZES, beside
 from docjax.types import Document, Run
 
 FACTS, VECTORS, CODES, STEPS = "index.json", "vectors.npy", "codes.npy", "steps.npy"
-WORDS, DOCUMENTS = "words", "documents.jsonl"
+GRAPH, WORDS, DOCUMENTS = "graph.usearch", "words", "documents.jsonl"
 
 
 class Ids(Sequence[str]):
@@ -55,7 +56,7 @@ class Index:
 
     Attributes:
       facts: `model` (a fingerprint), `similarity`, `truncate_dim`, `passages`, `words`,
-        `codes`, `rounding` (`docjax.retrieval.shortlist`) and `files` (their sizes).
+        `codes`, `graph`, `rounding` (`docjax.retrieval.shortlist`) and `files` (their sizes).
     """
 
     folder: Path
@@ -133,6 +134,10 @@ class Index:
         top = min(top, len(self))
         width = queries.whole.shape[1]
         if system == "dense" and self.vectors.shape[1] == width:
+            if self.facts["graph"]:
+                keywords = {"top": top, "cosine": self._cosine}
+                path = self.folder / GRAPH
+                return hnsw.nearest(queries.whole, self.vectors, path, **keywords)
             codes, kind = None, self.facts["codes"]
             if kind:
                 codes = Codes(self._array(CODES)[:, None], self._array(STEPS)[:, None])

@@ -84,5 +84,7 @@ def test_an_index_of_several_vectors_gives_the_same(model, tmp_path):
     assert found == pytest.approx(expected, abs=1e-5)
     with pytest.raises(UserError, match="--codes int8: this model gives a document"):
         build_index(model, str(path), tmp_path / "other", kind="int8")
+    with pytest.raises(UserError, match="--graph: this model gives a document"):
+        build_index(model, str(path), tmp_path / "other", graph=True)
     with pytest.raises(UserError, match="truncate_dim: this model gives a document"):
         dataclasses.replace(model, truncate_dim=2)

@@ -23,6 +23,7 @@ from docjax.model.search import search
 from docjax.model.search_index import search_index
 from docjax.retrieval import index_folder as index
 from docjax.retrieval import nearest
+from docjax.retrieval.systems import QueryVectors
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "mother river garden window letter market doctor engine winter silver".split()
@@ -141,6 +142,25 @@ def test_codes_choose_and_vectors_score(model, made, kind):
     exact = index.Index(found.folder, {**found.facts, "codes": None})
     expected = search_index(model, exact, QUERIES, "dense", len(whole["q"]))
     same(best, expected)
+
+
+def test_a_graph_finds_what_the_vectors_find(made):
+    """Among few documents the graph leaves nothing out."""
+    found = made(graph=True)
+    exact = index.Index(found.folder, {**found.facts, "graph": False})
+    queries = QueryVectors(exact.vectors[:3] * np.float32(2), None)
+    for top in (5, COUNT):
+        best = found.by_vectors("dense", queries, top)
+        expected = exact.by_vectors("dense", queries, top)
+        np.testing.assert_allclose(best.scores, expected.scores, rtol=1e-5, atol=1e-5)
+    with pytest.raises(UserError, match="--codes int8 and --graph are two ways"):
+        made(graph=True, kind="int8")
+
+
+def test_a_graph_needs_usearch(made, monkeypatch):
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    with pytest.raises(UserError, match=r"pip install 'docjax\[graph\]'"):
+        made(graph=True)
 
 
 def test_a_model_or_settings_of_another_index_are_refused(

@@ -1,0 +1,74 @@
+"""The nearest vectors by a graph of neighbours, for many millions of documents.
+
+HNSW (Malkov and Yashunin, 2020) by usearch: a search reads a small part of the vectors
+and is not exact. What the graph finds is scored again with the vectors themselves.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from jaxtyping import Float
+
+from docjax.errors import UserError
+from docjax.retrieval.nearest import Best
+from docjax.storage import atomic
+
+MORE = 4  # documents that the graph gives, times the wanted ones
+
+
+def library() -> ModuleType:
+    """usearch. Raises UserError if it is not installed."""
+    try:
+        import usearch.index
+    except ImportError as error:
+        raise UserError(
+            f"--graph needs {error.name}: pip install 'docjax[graph]'"
+        ) from None
+    return usearch.index
+
+
+def write(
+    blocks: Iterable[Float[np.ndarray, "n d"]], width: int, path: Path, *, cosine: bool
+) -> None:
+    """Writes the graph of all vectors, which come in blocks. Memory holds the graph."""
+    metric = "cos" if cosine else "ip"
+    graph, count = library().Index(ndim=width, metric=metric, dtype="bf16"), 0
+    for vectors in blocks:
+        graph.add(np.arange(count, count + len(vectors)), vectors)
+        count += len(vectors)
+    with atomic.partial(path) as partial:
+        graph.save(str(partial))
+
+
+def nearest(
+    queries: Float[np.ndarray, "q d"],
+    vectors: Float[np.ndarray, "n d"],
+    path: Path,
+    top: int,
+    *,
+    cosine: bool,
+) -> Best:
+    """About the `top` vectors of each query. Graph and vectors stay on disk.
+
+    Fewer than `top` are filled up with the row -1.
+    """
+    graph = library().Index.restore(str(path), view=True)
+    matches = graph.search(queries, min(MORE * top, len(vectors)))
+    matches = [matches] if len(queries) == 1 else matches  # one query has no list
+    best = Best(
+        np.full((len(queries), top), -np.inf, np.float32),
+        np.full((len(queries), top), -1, np.int64),
+    )
+    for number, query in enumerate(queries):
+        rows = np.sort(matches[number].keys).astype(np.int64)
+        found = np.take(vectors, rows, axis=0)
+        scores = found @ query
+        if cosine:
+            lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(query)
+            scores /= np.where(lengths > 0, lengths, 1)
+        order = np.argsort(-scores, kind="stable")[:top]
+        best.scores[number, : len(order)] = scores[order]
+        best.rows[number, : len(order)] = rows[order]
+    return best
