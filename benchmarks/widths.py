@@ -2,10 +2,10 @@
 
     python -m benchmarks.widths --data FOLDER --workdir runs/widths --seeds 0 1 2
 
-CISI with `configs/retriever.py:cisi` (nDCG@10) and 20 Newsgroups with
-`configs/graph_roberta.py:frozen` (NMI, accuracy), MiniLM frozen. Rows: the recipe; with
-`objective.widths`; with `encoder.document.components`; with both. Runs lie under
---workdir; the same command resumes them.
+CISI (nDCG@10) and 20 Newsgroups (NMI, accuracy) with `configs/graph_roberta.py:frozen`,
+MiniLM frozen. Rows: the recipe; with `objective.widths`; with
+`encoder.document.components`; with both. Runs lie under --workdir; the same command
+resumes them.
 """
 
 import argparse
@@ -80,14 +80,13 @@ class Cut:
 
 def config(corpus: str, row: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
     """The recipe of a corpus with what a row changes."""
+    found = configs.load("graph_roberta", variant="frozen")
     if corpus == "cisi":
-        found = configs.load("retriever", variant="cisi")
         path = flags.data / "cisi"
-        found.examples.path = found.tasks.retrieval.path = str(path)
         found.source.path = str(path / "corpus.jsonl.xz")
-        found.tasks.retrieval.passages = False
+        task = dict(fn="docjax.tasks.retrieval.Retrieval", path=str(path))
+        found.tasks = dict(retrieval=task)
     else:
-        found = configs.load("graph_roberta", variant="frozen")
         found.source.path = str(flags.data / "20news.jsonl.xz")
         found.tasks.clustering.seed = seed
     found.objective.widths, found.encoder.document.components = ROWS[row]

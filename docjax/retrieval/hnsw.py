@@ -30,7 +30,7 @@ def library() -> ModuleType:
 
 
 def write(
-    blocks: Iterable[Float[np.ndarray, "n d"]], width: int, path: Path, *, cosine: bool
+    blocks: Iterable[Float[np.ndarray, "_ d"]], width: int, path: Path, *, cosine: bool
 ) -> None:
     """Writes the graph of all vectors, which come in blocks. Memory holds the graph."""
     metric = "cos" if cosine else "ip"
