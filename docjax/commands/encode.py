@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "the vectors of a file of documents"
@@ -25,24 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument("input", help="JSON lines, also .gz, .xz, .zst, or -")
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
-    parser.add_argument(
-        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
-    )
-    parser.add_argument(
-        "--max-bad-fraction",
-        type=float,
-        default=0.0,
-        help="bad documents that may be left out, as a share of all",
-    )
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=1,
-        help="processes that share the work (%(default)s)",
-    )
-    parser.add_argument(
-        "--process", type=int, default=0, help="number of this process (%(default)s)"
-    )
+    options.truncate_dim(parser)
+    options.max_bad_fraction(parser)
+    options.processes(parser)
     parser.add_argument(
         "--distributed", action="store_true", help="find the cluster and join it"
     )

@@ -15,6 +15,7 @@ import json
 from pathlib import Path
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "the score of a model on your own data"
@@ -28,15 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", required=True, choices=TASKS)
     parser.add_argument("--data", required=True, metavar="PATH")
-    parser.add_argument(
-        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
-    )
-    parser.add_argument(
-        "--max-bad-fraction",
-        type=float,
-        default=0.0,
-        help="bad documents that may be left out, as a share of all",
-    )
+    options.truncate_dim(parser)
+    options.max_bad_fraction(parser)
     parser.add_argument("--shots", type=int, help="few_shot: documents per class")
     parser.add_argument(
         "--compare", metavar="SYSTEM", help="retrieval: bm25, dense, ... or RUN.trec"

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "the vectors, passages and words of a corpus, for docjax search"
@@ -39,24 +40,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="search a graph of neighbours, for many millions of documents: not exact",
     )
-    parser.add_argument(
-        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
-    )
-    parser.add_argument(
-        "--max-bad-fraction",
-        type=float,
-        default=0.0,
-        help="bad documents that may be left out, as a share of all",
-    )
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=1,
-        help="processes that share the work (%(default)s)",
-    )
-    parser.add_argument(
-        "--process", type=int, default=0, help="number of this process (%(default)s)"
-    )
+    options.truncate_dim(parser)
+    options.max_bad_fraction(parser)
+    options.processes(parser)
 
 
 def run(flags: argparse.Namespace) -> None:

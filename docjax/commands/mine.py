@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "hard negatives for training, in a sealed file"
@@ -37,12 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out documents that score above 1 - MARGIN of the best answer: they "
         "may be answers that nobody judged",
     )
-    parser.add_argument(
-        "--max-bad-fraction",
-        type=float,
-        default=0.0,
-        help="bad documents of a BEIR folder that may be left out, as a share of all",
-    )
+    options.max_bad_fraction(parser)
 
 
 def run(flags: argparse.Namespace) -> None:

@@ -12,6 +12,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from docjax.commands import options
+
 HELP = "a retrieval collection made of articles"
 EXAMPLE = "docjax queries articles.jsonl --output wikir --query sentence"
 
@@ -34,12 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--test", type=int, default=1000, help="queries (%(default)s)")
     parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
-    parser.add_argument(
-        "--max-bad-fraction",
-        type=float,
-        default=0.0,
-        help="bad articles that may be left out, as a share of all",
-    )
+    options.max_bad_fraction(parser)
 
 
 def run(flags: argparse.Namespace) -> None:

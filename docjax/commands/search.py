@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,15 +49,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT.jsonl",
         help="index: the first documents of each query with their best passages",
     )
-    parser.add_argument(
-        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
-    )
-    parser.add_argument(
-        "--max-bad-fraction",
-        type=float,
-        default=0.0,
-        help="bad documents that may be left out, as a share of all",
-    )
+    options.truncate_dim(parser)
+    options.max_bad_fraction(parser)
 
 
 def run(flags: argparse.Namespace) -> None:

@@ -48,9 +48,8 @@ def build_index(
       shared: `processes` and `process` of `encode_file`.
 
     Raises:
-      UserError: as `encode_file`; if the libraries of BM25 are not installed; for
-        settings that do not exist or that differ from those of a finished index; and
-        for binary codes of a width that 8 does not divide.
+      UserError: as `encode_file`; if a library is missing; and for settings that do not
+        exist, do not fit the model or differ from those of a finished index.
     """
     settings = bm25.preset(words)
     bm25.libraries()
@@ -59,13 +58,21 @@ def build_index(
     counts = encode_file(model, path, output / index.VECTORS, **options, **shared)
     if counts is not None:
         facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
-        facts |= {"similarity": model.similarity_fn_name, "model": model.fingerprint()}
-        facts["truncate_dim"] = model.truncate_dim
+        facts |= _of_model(model)
         documents = functools.partial(jsonl, path, max_bad_fraction)
         with _locked(output):
             if not _is_whole(output, facts):
                 _finish(output, documents, settings, facts)
     return counts
+
+
+def _of_model(model: DocumentModel) -> dict[str, Any]:
+    """What an index says about the model that made it."""
+    return {
+        "similarity": model.similarity_fn_name,
+        "model": model.fingerprint(),
+        "truncate_dim": model.truncate_dim,
+    }
 
 
 def _check_width(model: DocumentModel, kind: str | None, graph: bool) -> None:

@@ -1,0 +1,30 @@
+"""Options that several commands take."""
+
+import argparse
+
+
+def truncate_dim(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
+    )
+
+
+def max_bad_fraction(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-bad-fraction",
+        type=float,
+        default=0.0,
+        help="bad documents that may be left out, as a share of all",
+    )
+
+
+def processes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="processes that share the work (%(default)s)",
+    )
+    parser.add_argument(
+        "--process", type=int, default=0, help="number of this process (%(default)s)"
+    )
