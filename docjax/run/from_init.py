@@ -1,7 +1,7 @@
 """Fills in what the weights `init` decide: sizes, pooling, normalisation, length.
 
-A Hugging Face folder knows these facts of its encoder, so a config need not repeat
-them. The sizes in a config are for training from scratch.
+A Hugging Face folder or a run knows these facts of its encoder, so a config need not
+repeat them. The sizes in a config are for training from scratch.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ DECIDED = (*configs.KEYWORDS, "epsilon", "activation", "position_offset")
 
 
 def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunConfig:
-    """The config with the sizes of the Hugging Face folder or name `init`.
+    """The config with the sizes of `init`: a Hugging Face folder or name, or a run.
 
     `pooling` of the segment encoder and `normalize` of the document encoder come from
     `init` where the config says None. `limits.segment_tokens` is lowered to what
@@ -31,10 +31,11 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     Raises:
       UserError: for a segment encoder of another kind than that of `init`.
     """
-    if not config.init or is_run(config.init):
+    if not config.init:
         return config
-    if begun(run) and (run / "config.json").exists():
-        return _as_begun(config, read(run))
+    has_begun = begun(run) and (run / "config.json").exists()
+    if has_begun or is_run(config.init):
+        return _as_begun(config, read(run if has_begun else Path(config.init)))
     facts = describe(config.init)
     segment = _segment(config.encoder)
     module = segment_of(config.encoder.build())
@@ -58,8 +59,10 @@ def segment_of(encoder: Any) -> Any:
 
 
 def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
-    """The config with the facts that the run began with."""
+    """The config with the facts that a run began with."""
     ours, theirs = _segment(config.encoder), _segment(saved.encoder)
+    if ours["fn"] != theirs["fn"]:  # a run `init` that does not fit, told later
+        return config
     sizes = {key: value for key, value in theirs.items() if key in DECIDED}
     if ours.get("pooling", "") is None:
         sizes["pooling"] = theirs["pooling"]

@@ -215,11 +215,19 @@ def test_a_run_to_begin_with_brings_its_tokenizer(corpus, run, minilm, tmp_path)
         prepare(begun, tmp_path / "another")
 
 
-def test_a_run_of_another_encoder_does_not_fit(corpus, run, tmp_path):
+def test_a_run_to_begin_with_brings_its_sizes(corpus, run, tmp_path):
     begun = config(corpus, **{"encoder.segment.heads": 4})
     begun.init = str(run)
     prepared = prepare(begun, tmp_path / "run")
-    with pytest.raises(UserError, match=r"segment\.heads 4 \(init has 2\)"):
+    assert prepared.encoder.segment.heads == 2
+    assert initial_params(prepared.config, prepared.encoder)["segment"]
+
+
+def test_a_run_of_another_document_encoder_does_not_fit(corpus, run, tmp_path):
+    begun = config(corpus, **{"encoder.document.heads": 1})
+    begun.init = str(run)
+    prepared = prepare(begun, tmp_path / "run")
+    with pytest.raises(UserError, match=r"document\.heads 1 \(init has 2\)"):
         initial_params(prepared.config, prepared.encoder)
 
 
