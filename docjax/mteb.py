@@ -31,6 +31,11 @@ class MtebModel(AbsEncoder):
         self, model_name: str | Path, revision: str | None = None, **keywords: Any
     ):
         self.model = docjax.load(model_name, revision=revision, **keywords)
+        if self.model.parts > 1:
+            raise docjax.UserError(
+                f"{model_name} gives a document several vectors, which mteb cannot "
+                "compare: use docjax evaluate"
+            )
         facts = {
             "name": f"docjax/{Path(model_name).resolve().name}",
             "revision": self.model.fingerprint(),

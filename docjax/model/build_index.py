@@ -120,7 +120,7 @@ def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
     """Whether the index is finished. Raises UserError if it has other settings."""
     if not (output / index.FACTS).exists():
         return False
-    facts = json_file.read(output / index.FACTS)
+    facts = index.read_facts(output)
     other = [name for name, value in asked.items() if facts[name] != value]
     if other:
         raise UserError(

@@ -262,7 +262,7 @@ class DocumentModel:
         """
         items, alone = as_list(texts)
         if not items:
-            return self._no_vectors()
+            return self._no_vectors()[:, : self.width // self.parts]
         read = self.read_queries(items)
         vectors = self._truncated(self.inference().queries(self.params, read))
         vectors = comparison.unit(vectors) if normalize_embeddings else vectors
@@ -278,7 +278,7 @@ class DocumentModel:
         Of a document's several vectors the first one is taken.
         """
         if not len(texts):
-            return self._no_vectors()
+            return self._no_vectors()[:, : self.width // self.parts]
         special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
         room = min(self.limits.query_tokens, self.limits.segment_tokens) - special
         long = np.array([len(ids) > room for ids in self.tokenizer.encode(texts)])
@@ -340,13 +340,17 @@ class DocumentModel:
         return [self.labels[number] for number in numbers]
 
     def similarity(
-        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... d"]
+        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... f"]
     ) -> Float[np.ndarray, "_ _"]:
         """The similarity of each vector of `a` with each vector of `b`.
 
-        `similarity_fn_name` says which; the cosine of a zero vector is 0.
+        `similarity_fn_name` says which; the cosine of a zero vector is 0. Of a
+        document's several vectors the one that is most similar to a query counts.
         """
         a, b = np.atleast_2d(a), np.atleast_2d(b)
+        if self.parts > 1 and b.shape[1] == self.parts * a.shape[1]:
+            each = self.similarity(a, b.reshape(-1, a.shape[1]))
+            return each.reshape(len(a), len(b), self.parts).max(-1)
         return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
 
     def compare(self, a: Item, b: Item) -> Comparison:

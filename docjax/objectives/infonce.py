@@ -33,7 +33,7 @@ def infonce(
     """The loss of view 0 against view 1, and metrics (graph-roberta, Eq. 5 and 6).
 
     Row i scores all candidates of view 1; candidate i is its positive. All rows share
-    the further views as extra negatives. Those in `targets.related` do not count.
+    further views as negatives. Those that `targets.related` marks are none of the row.
 
     Args:
       vectors: the views' document vectors.
@@ -43,8 +43,8 @@ def infonce(
       include_positive: False keeps it out of the denominator (DECA, Eq. 4 as printed).
       reduction: "mean" or "sum" over the rows.
       widths: see `over_widths`.
-      parts: candidates are so many vectors side by side, the most similar one counts;
-        view 0 is one vector, repeated (`docjax.encoders.first_segments`).
+      parts: number of vectors that a candidate has side by side; the most similar one
+        counts. View 0 has one, repeated (`docjax.encoders.first_segments`).
 
     The metrics: `in_batch_accuracy` (rows whose positive is best), `negatives` (mean
     number per row) and `mean_logit` (mean absolute logit), of the whole vectors.
@@ -52,12 +52,12 @@ def infonce(
     _check(vectors.shape, similarity, temperature, reduction)
     _check_parts(vectors.shape[-1], widths, parts)
 
-    def of(cut: Float[Array, "v b w"]) -> tuple[Float[Array, ""], Metrics]:
+    def of_width(cut: Float[Array, "v b w"]) -> tuple[Float[Array, ""], Metrics]:
         logits = _similarities(cut, similarity, parts) / temperature
         rows, metrics = _of_logits(logits, targets, symmetric, include_positive)
         return rows.mean() if reduction == "mean" else rows.sum(), metrics
 
-    return over_widths(of, vectors, widths)
+    return over_widths(of_width, vectors, widths)
 
 
 def _of_logits(
@@ -132,10 +132,15 @@ def _check(
 
 
 def _check_parts(full: int, widths: Sequence[int], parts: int) -> None:
-    if parts < 1 or full % parts or (widths and parts > 1):
+    if parts < 1 or full % parts:
         raise UserError(
-            f"objective.parts {parts} does not divide vectors of {full} numbers, or "
-            "comes with objective.widths: give encoder.document.count, and no widths"
+            f"objective.parts {parts} does not divide vectors of {full} numbers: give "
+            "encoder.document.count"
+        )
+    if widths and parts > 1:
+        raise UserError(
+            f"objective.widths {list(widths)} do not go with objective.parts {parts}: "
+            "several vectors cannot be cut; leave the widths out"
         )
 
 

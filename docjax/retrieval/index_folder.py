@@ -235,7 +235,13 @@ def read_facts(folder: Path) -> dict[str, Any]:
             f"{folder} has no {FACTS}: it is no index, or docjax index was stopped; run "
             "the same command again"
         )
-    return json_file.read(folder / FACTS)
+    facts = json_file.read(folder / FACTS)
+    if not facts.keys() >= {"graph", "rounding"}:
+        raise UserError(
+            f"{folder} was made by an older docjax: delete {folder}, and make the index "
+            "again"
+        )
+    return facts
 
 
 def file_sizes(folder: Path) -> dict[str, int]:

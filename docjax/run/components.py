@@ -26,20 +26,22 @@ def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     if not isinstance(document, FromMean) or not document.components:
         return
     path = prepared.run / COMPONENTS
-    kept = begun(prepared.run) and path.exists()  # else it may be of another config
+    kept = begun(prepared.run) and path.exists()
     wait("components are asked for")
     if kept or (init and is_run(init)):
         return
+    if jax.process_index() == 0:
+        path.unlink(missing_ok=True)  # it may be of another config
+    wait("no components")
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     rows = evenly(prepared.trained_on, MOST).tolist()
     model = prepared.model(with_words(document, params), mesh)
     documents = (prepared.segments(prepared.corpus[row]) for row in rows)
     vectors = np.stack(list(model.inference().encode(model.params, documents)))
     if jax.process_index() == 0:
-        before = np.asarray(params["document"]["components"], np.float64)
-        found = before @ components(unit(vectors))
+        rotation = components(unit(vectors)).astype(np.float32)
         with atomic.partial(path) as partial, partial.open("wb") as stream:
-            np.save(stream, found.astype(np.float32))
+            np.save(stream, rotation)
     wait("components")
 
 

@@ -48,7 +48,10 @@ def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Para
     That is the word vectors (`docjax/run/words.py`) and the principal components
     (`docjax/run/components.py`). Those of a run `init` stay as they are.
     """
-    params = flatten_dict(initial_params(config, encoder), sep="/")
+    params = initial_params(config, encoder)
+    if config.init and is_run(config.init):
+        return params
+    params = flatten_dict(params, sep="/")
     fits = {"words.npy": "words/table", COMPONENTS: "document/components"}
     for name, end in fits.items():
         if (run / name).exists():

@@ -21,13 +21,13 @@ from docjax.data.examples import Examples, Known
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Predictor
 from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
-from docjax.objectives.distillation import Distillation
 from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields, from_init, words
 from docjax.run.fields import RunConfig, begun, is_run
@@ -35,8 +35,10 @@ from docjax.storage import atomic, json_file
 from docjax.storage.processes import wait
 from docjax.types import (
     DOCUMENT,
+    QUERY,
     Document,
     GraphBuilder,
+    ObjectiveWithTeacher,
     ReadLimits,
     SegmentCutter,
     Segments,
@@ -119,7 +121,7 @@ class Prepared:
     @property
     def is_judged(self) -> bool:
         """Whether a judgement without labels ends the run."""
-        learns = isinstance(self.config.objective.build(), Distillation)
+        learns = isinstance(self.config.objective.build(), ObjectiveWithTeacher)
         return learns and not self.config.select
 
     @functools.cached_property
@@ -269,6 +271,9 @@ def _check_parts(config: RunConfig) -> None:
             "give a BERT or RoBERTa with --config.init=FOLDER, or set "
             "encoder.document.share to 1 for word vectors alone"
         )
+    _check_folds(config)
+    if isinstance(document, FirstSegments):
+        _check_several(config, document, examples.kinds)
     examples.files()
     if config.reads_views:
         views.files()
@@ -279,6 +284,42 @@ def _check_parts(config: RunConfig) -> None:
         raise UserError(
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
+        )
+
+
+def _check_folds(config: RunConfig) -> None:
+    """Raises UserError if queries that train also test."""
+    ours = config.examples.keywords
+    for name, task in config.tasks.items():
+        theirs = task.keywords
+        if "fold" not in ours or "fold" not in theirs or not ours.get("path"):
+            continue
+        if ours["path"] == theirs.get("path") and ours["fold"] != theirs["fold"]:
+            raise UserError(
+                f"examples.fold is {ours['fold']} and tasks.{name}.fold is "
+                f"{theirs['fold']}: queries that train would test; give the same number"
+            )
+
+
+def _check_several(
+    config: RunConfig, document: FirstSegments, kinds: tuple[str, ...]
+) -> None:
+    """Raises UserError if loss or limits do not fit a document's several vectors."""
+    parts, limits = config.objective.keywords.get("parts", 1), config.limits
+    if parts != document.count:
+        raise UserError(
+            f"encoder.document.count is {document.count} and objective.parts is {parts}: "
+            "give the same number"
+        )
+    if document.count > 1 and kinds[0] != QUERY:
+        raise UserError(
+            f"encoder.document.count {document.count}: queries are compared with "
+            "several vectors, so the examples need queries; give 1"
+        )
+    if limits.inference_segments is None or limits.inference_segments > document.count:
+        raise UserError(
+            f"limits.inference_segments is {limits.inference_segments}, but encoder."
+            f"document reads {document.count} segments: give at most that number"
         )
 
 
@@ -310,6 +351,9 @@ def _with_batch(prepared: Prepared) -> RunConfig:
     config, devices = prepared.config, jax.device_count()
     if config.batch is not None:
         return config
+    if begun(prepared.run) and (prepared.run / "config.json").exists():
+        batch = fields.read(prepared.run).batch
+        return dataclasses.replace(config, batch=batch)
     examples = len(prepared.examples)
     most = min(256, examples // 2)
     batch = 1 << max(most.bit_length() - 1, 0)

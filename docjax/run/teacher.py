@@ -1,4 +1,4 @@
-"""The teacher of `Distillation`: the start's document vectors, smoothed by neighbours."""
+"""The teacher of a distillation: the start's document vectors, smoothed by neighbours."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
-from docjax.objectives.distillation import Distillation
 from docjax.storage import atomic
 from docjax.storage.processes import wait
+from docjax.types import ObjectiveWithTeacher
 
 AT_ONCE = 1024  # documents whose neighbours are searched together
 MOST = 20_000  # documents among which neighbours are searched
@@ -20,7 +20,7 @@ MOST = 20_000  # documents among which neighbours are searched
 
 def teacher_vectors(
     path: Path,
-    objective: Distillation,
+    objective: ObjectiveWithTeacher,
     rows: Int[np.ndarray, " b"],
     documents: int,
     encode: Callable[[], Float[np.ndarray, "b d"]],

@@ -7,6 +7,8 @@ import optax
 
 from docjax.errors import UserError
 
+COMPONENTS = "components"  # a rotation of `FromMean`, which stays as it is
+
 
 def adamw(
     steps: int,
@@ -20,8 +22,8 @@ def adamw(
     """AdamW whose learning rate rises over the share `warmup` of `steps`, then falls.
 
     The learning rate falls to 0 at the last step; `decay` False keeps it constant after
-    the warm-up. Gradients are clipped to the global norm `clip`. Biases and layer norms
-    have no weight decay.
+    the warm-up. Gradients are clipped to the global norm `clip`. Biases, layer norms and
+    the rotation to principal components have no weight decay.
     """
     if not 0 <= warmup < 1 or learning_rate <= 0 or clip <= 0:
         raise UserError(
@@ -51,4 +53,7 @@ def adamw(
 
 
 def _decays(params: Any) -> Any:
-    return jax.tree.map(lambda array: array.ndim > 1, params)
+    def decays(path: tuple, array: jax.Array) -> bool:
+        return array.ndim > 1 and path[-1].key != COMPONENTS
+
+    return jax.tree_util.tree_map_with_path(decays, params)

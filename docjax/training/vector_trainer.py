@@ -18,7 +18,6 @@ from docjax.encoders import freezing, from_mean
 from docjax.encoders.document import fresh_params
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
-from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig, begun
 from docjax.run.parameters import start_params
@@ -28,7 +27,14 @@ from docjax.storage.processes import wait
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
-from docjax.types import DOCUMENT, QUERY, Batch, ObjectiveWithMemory, State
+from docjax.types import (
+    DOCUMENT,
+    QUERY,
+    Batch,
+    ObjectiveWithMemory,
+    ObjectiveWithTeacher,
+    State,
+)
 
 MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
 
@@ -42,7 +48,7 @@ class VectorTrainer:
         masked = objective if isinstance(objective, MaskedLM) else None
         self.prepared, self.mesh = prepared, mesh
         self.batches = training_batches(prepared, masked)
-        if isinstance(objective, Distillation):
+        if isinstance(objective, ObjectiveWithTeacher):
             teacher = _teacher(prepared, objective, mesh)
             self.batches = dataclasses.replace(self.batches, teacher=teacher)
         self.cache = GradientCache(
@@ -106,7 +112,7 @@ class VectorTrainer:
 
 
 def _teacher(
-    prepared: Prepared, objective: Distillation, mesh: jax.sharding.Mesh
+    prepared: Prepared, objective: ObjectiveWithTeacher, mesh: jax.sharding.Mesh
 ) -> np.ndarray:
     """The teacher's vectors of the documents of the corpus."""
     rows, encoder = prepared.learnt_from, prepared.encoder

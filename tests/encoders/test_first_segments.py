@@ -37,8 +37,7 @@ def test_queries_and_segments_are_projected_alike():
     np.testing.assert_array_equal(document, np.tile(query, 2))
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def several():
     """A smoke run whose documents have three vectors."""
     config = docjax.config.load("retriever", variant="smoke")
     config.units = dict(fn="docjax.data.units.Whole")
@@ -48,7 +47,12 @@ def model(tmp_path_factory):
     config.graph = None
     config.objective.parts = 3
     config.limits.update(training_units=3, inference_segments=3, segment_tokens=32)
-    return docjax.train(config, tmp_path_factory.mktemp("runs") / "several")
+    return config
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return docjax.train(several(), tmp_path_factory.mktemp("runs") / "several")
 
 
 TEXTS = [f"{word} of a gradient and a step. " * 20 for word in ("sum", "mean", "max")]
@@ -69,6 +73,44 @@ def test_a_query_finds_the_document_of_the_best_segment(model, tmp_path):
         assert list(queries)[row] == name
         expected = {f"d{i}": scores[row, i] for i in np.argsort(-scores[row])}
         assert of == pytest.approx(expected, abs=1e-5)
+
+
+def test_queries_and_documents_are_compared_in_python(model):
+    queries, documents = (
+        model.encode_queries(["the mean", "a step"]),
+        model.encode(TEXTS),
+    )
+    found = model.similarity(queries, documents)
+    parts = documents.reshape(3, 3, -1)
+    unit = lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True)
+    expected = np.einsum("qd,npd->qnp", unit(queries), unit(parts)).max(-1)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert model.encode_queries([]).shape == (0, queries.shape[1])
+
+
+def test_what_is_not_read_is_counted(model):
+    _, stats = model.encode(["a gradient step. " * 200], return_stats=True)
+    assert stats["segments_cut"] > 0
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"objective.parts": 2}, "count is 3 and objective.parts is 2: give the same"),
+        ({"limits.inference_segments": 9}, "inference_segments is 9, but encoder.docu"),
+        (
+            {"examples": {"fn": "docjax.data.examples.Documents"}},
+            "encoder.document.count 3: queries are compared",
+        ),
+    ],
+)
+def test_what_does_not_fit_several_vectors_is_told(tmp_path, changed, message):
+    config = several()
+    for field, value in changed.items():
+        section, _, name = field.rpartition(".")
+        (config[section] if section else config)[name] = value
+    with pytest.raises(UserError, match=message):
+        docjax.train(config, tmp_path / "run")
 
 
 def test_an_index_of_several_vectors_gives_the_same(model, tmp_path):

@@ -149,12 +149,28 @@ def test_a_graph_finds_what_the_vectors_find(made):
     found = made(graph=True)
     exact = index.Index(found.folder, {**found.facts, "graph": False})
     queries = QueryVectors(exact.vectors[:3] * np.float32(2), None)
+    assert (found.folder / index.GRAPH).exists()
     for top in (5, COUNT):
         best = found.by_vectors("dense", queries, top)
         expected = exact.by_vectors("dense", queries, top)
         np.testing.assert_allclose(best.scores, expected.scores, rtol=1e-5, atol=1e-5)
+    (found.folder / index.GRAPH).unlink()
+    with pytest.raises(Exception, match="No such file"):  # it is what is searched
+        found.by_vectors("dense", queries, 5)
     with pytest.raises(UserError, match="--codes int8 and --graph are two ways"):
         made(graph=True, kind="int8")
+
+
+def test_an_index_of_an_older_docjax_is_told(made, model, corpus):
+    found = made()
+    facts = {name: x for name, x in found.facts.items() if name != "rounding"}
+    (found.folder / index.FACTS).write_text(json.dumps(facts))
+    for again in (
+        lambda: index.load(found.folder, model.fingerprint()),
+        lambda: build_index(model, str(corpus), found.folder),
+    ):
+        with pytest.raises(UserError, match="made by an older docjax: delete"):
+            again()
 
 
 def test_a_graph_needs_usearch(made, monkeypatch):

@@ -249,7 +249,16 @@ def test_the_best_of_several_vectors_is_the_similarity(similarity):
     assert metrics["negatives"] == 2 * B - 1
 
 
-@pytest.mark.parametrize("keywords", [{"parts": 4}, {"parts": 3, "widths": (2,)}])
-def test_parts_that_do_not_fit_are_told(keywords):
-    with pytest.raises(UserError, match=f"objective.parts {keywords['parts']} does"):
+@pytest.mark.parametrize(
+    "keywords, message",
+    [
+        ({"parts": 4}, "objective.parts 4 does not divide vectors of 6 numbers"),
+        (
+            {"parts": 3, "widths": (2,)},
+            r"widths \[2\] do not go with objective.parts 3",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_told(keywords, message):
+    with pytest.raises(UserError, match=message):
         infonce(jnp.asarray(vectors()), NONE, **keywords)
