@@ -24,15 +24,19 @@ negative; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %. `robust04`: bat
 32, 10 epochs, 8 uniform negatives, five runs with --config.examples.fold=K and
 --config.tasks.retrieval.fold=K, each testing on its fold; expected (Table 3) nDCG@20
 20.02 %, with BM25 43.90 %. `wikir`: batches of 128, 5 epochs, 2e-5, one negative of
-BM25; expected: Table 5, whose BM25 is
---config.tasks.retrieval.words=wikir.
+BM25; expected: Table 5, whose BM25 is --config.tasks.retrieval.words=wikir.
 
-Its baselines: `de`, one vector of the first 512 tokens; `me`, the best of 8 vectors,
-here of 8 segments of 64 tokens; `ance_firstp` and `ance_maxp`, the first segment and the
-best of four, each of 512 tokens.
+Its baselines, as in --config=configs/retriever.py:msmarco,ance_maxp: `de`, one vector of
+the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments of 64 tokens;
+`ance_firstp` and `ance_maxp`, the first segment and the best of four, each of 512
+tokens. All have this config's loss over the batch and AdamW; ANCE has pairs of one
+negative each, from the model's first 200 (`docjax mine --top 200`), and LAMB.
 
 For your own collection: `frozen`: a sentence encoder, any BERT or RoBERTa, reads the
-documents once; what is trained begins as the mean of its vectors. `cisi`, `cranfield`:
+documents once; what is trained begins as the mean of its vectors, with word vectors of
+the corpus. Of 200 steps the run keeps the best of six evaluations, perhaps the start,
+by queries that choose: those of qrels/dev.tsv, or each tenth training query. Queries of
+the documents themselves need documents of the split "validation". `cisi`, `cranfield`:
 `frozen` on the first fold of the queries, for collections without training queries.
 `nfcorpus`: `frozen` on the split "train".
 

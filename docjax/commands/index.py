@@ -38,7 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--graph",
         action="store_true",
-        help="search a graph of neighbours, for many millions of documents: not exact",
+        help="search a graph of neighbours, for many millions of documents: not exact; "
+        "its vectors, in half their size, fit into memory (docjax[graph])",
     )
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)

@@ -5,7 +5,8 @@ the order in which they occur, so every process writes the same bytes.
 
 A posting is a word of a document. The postings of a block of documents are sorted by
 word and written to a temporary file. Then the blocks are merged, a range of words at a
-time. Memory holds a block or a range, and the vocabulary.
+time. Memory holds a block or a range, the vocabulary, and the bounds of each range in
+each block: megabytes for a million documents of some pages, a gigabyte for ten.
 """
 
 import dataclasses

@@ -2,6 +2,7 @@
 
 HNSW (Malkov and Yashunin, 2020) by usearch: a search reads a small part of the vectors
 and is not exact. What the graph finds is scored again with the vectors themselves.
+Threads build the graph, so two graphs of the same vectors differ a little.
 """
 
 from collections.abc import Iterable
