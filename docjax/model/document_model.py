@@ -242,6 +242,7 @@ class DocumentModel:
                 yield document
 
         bar = tqdm(with_ids_kept(), desc="encode", unit="document", disable=None)
+        pairs: Iterator[tuple[np.ndarray, np.ndarray | None]]
         if passages:
             pairs = self.encode_with_passages(iter(bar), counts)
         else:
