@@ -39,8 +39,10 @@ QUERIES = (1, 100)
 ROUNDS = 3  # of which the median counts
 SYSTEMS = ("dense", "bm25", "fused")
 STAGES = ("check", "first tenth", "encode", "texts", "words")
-KILLS = (("check", 0.5), ("encode", 1 / 3), ("encode", 2 / 3))
-KILLS = (*KILLS, ("texts", 0.5), ("words", 0.5))
+KILLS = (
+    *(("check", 0.5), ("encode", 1 / 3), ("encode", 2 / 3)),
+    *(("texts", 0.5), ("words", 0.5)),
+)
 GROWTH, SECONDS = 0.05, 2  # the bars
 SEARCH = """
 import json, sys, time
