@@ -291,7 +291,7 @@ class DocumentModel:
                 vectors[row] = vector
         if self.parts > 1 and long.any():
             logging.warning("%d long queries: their first segment is read", long.sum())
-        width = self.width // self.parts
+        width = self.width // self.parts if self.parts > 1 else None
         return np.stack([vector[:width] for vector in vectors])
 
     def segment_vectors(

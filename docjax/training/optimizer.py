@@ -53,7 +53,7 @@ def adamw(
 
 
 def _decays(params: Any) -> Any:
-    def decays(path: tuple, array: jax.Array) -> bool:
+    def decays(path: tuple, array: Any) -> bool:
         return array.ndim > 1 and path[-1].key != COMPONENTS
 
     return jax.tree_util.tree_map_with_path(decays, params)
