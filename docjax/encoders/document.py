@@ -102,12 +102,12 @@ class DocumentEncoder(nn.Module):
         take = lambda array: array[jnp.array(numbers, int)]
         part = jax.tree.map(take, (vectors, lengths, places, graphs))
         documents = iter(self.document.views(*part, keys) if numbers else ())
-        found = [
+        of_views = [
             next(documents) if v in numbers else self.queries(vectors[v, :, 0])
             for v in range(len(kinds))
         ]
-        widest = max(each.shape[-1] for each in found)
-        return jnp.stack([_repeated(each, widest) for each in found])
+        widest = max(each.shape[-1] for each in of_views)
+        return jnp.stack([_repeated(each, widest) for each in of_views])
 
     def outputs(
         self, documents: Float[Array, "v b d"], key: jax.Array | None = None

@@ -244,6 +244,7 @@ class _Loop:
             json_file.write(self.prepared.run / "judgement.json", facts)
 
     def _note_selected(self) -> None:
+        """Says which evaluated step the run keeps, and its score before training."""
         if jax.process_index():  # metrics.jsonl may lie on the disk of process 0
             return
         name = f"validation/{self.prepared.config.select}"
