@@ -5,8 +5,10 @@ the queries that it is scored on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
@@ -14,11 +16,18 @@ from docjax.retrieval.folds import Folds
 from docjax.types import Run
 
 WEIGHTS = tuple(round(0.05 * i, 2) for i in range(21))
-SCALES = ("min-max", "raw")
 TOP = 1000
 RANK = 60  # of reciprocal rank fusion (Cormack et al., 2009)
 Score = Callable[[Run], Mapping[str, float]]  # a run -> a score of each query
 Scores = Mapping[str, float]  # a document's id -> its score
+
+
+class _Joined(NamedTuple):
+    """The documents of a query in either of two runs; a score is 0 in a run without."""
+
+    names: list[str]
+    dense: Float[np.ndarray, " c"]
+    bm25: Float[np.ndarray, " c"]
 
 
 def fuse(
@@ -35,32 +44,21 @@ def fuse(
     Raises:
       UserError: for another scale.
     """
-    check_scale(scale)
-    scaled = min_max if scale == "min-max" else dict
-    return {
-        query: _sum(
-            (scaled(dense.get(query, {})), weight),
-            (scaled(bm25.get(query, {})), 1 - weight),
-        )
-        for query, weight in weights.items()
-    }
+    joined = _joined(dense, bm25, list(weights), SCALED[check_scale(scale)])
+    return {query: _sum(joined[query], weight) for query, weight in weights.items()}
 
 
-def check_scale(scale: str) -> None:
-    """Raises UserError for a scale that `fuse` does not know."""
-    if scale not in SCALES:
-        raise UserError(f"fusion scale {scale!r} is none of {', '.join(SCALES)}")
+def check_scale(scale: str) -> str:
+    """The scale. Raises UserError for a scale that `fuse` does not know."""
+    if scale not in SCALED:
+        raise UserError(f"fusion scale {scale!r} is none of {', '.join(SCALED)}")
+    return scale
 
 
 def by_ranks(dense: Run, bm25: Run, queries: Sequence[str]) -> Run:
     """Reciprocal rank fusion: a document scores 1 / (60 + rank) in each run."""
-    return {
-        query: _sum(
-            (reciprocal_ranks(dense.get(query, {})), 1.0),
-            (reciprocal_ranks(bm25.get(query, {})), 1.0),
-        )
-        for query in queries
-    }
+    joined = _joined(dense, bm25, queries, reciprocal_ranks)
+    return {query: _sum(joined[query], 1.0, 1.0) for query in queries}
 
 
 def min_max(scores: Scores) -> dict[str, float]:
@@ -69,6 +67,9 @@ def min_max(scores: Scores) -> dict[str, float]:
     if low == high:
         return dict.fromkeys(scores, 1.0)
     return {name: (score - low) / (high - low) for name, score in scores.items()}
+
+
+SCALED = {"min-max": min_max, "raw": dict}
 
 
 def reciprocal_ranks(scores: Scores) -> dict[str, float]:
@@ -86,8 +87,9 @@ def table(
     dense: Run, bm25: Run, queries: Sequence[str], score: Score, scale: str = "min-max"
 ) -> list[Mapping[str, float]]:
     """The score of each query under each weight of WEIGHTS."""
+    joined = _joined(dense, bm25, queries, SCALED[check_scale(scale)])
     return [
-        score(fuse(dense, bm25, dict.fromkeys(queries, weight), scale))
+        score({query: _sum(joined[query], weight) for query in queries})
         for weight in WEIGHTS
     ]
 
@@ -125,14 +127,29 @@ def cross_validated(
     return {query: weights[query] for query in queries}
 
 
-def _sum(*parts: tuple[Scores, float]) -> dict[str, float]:
-    """The weighted sum of a query's scores, the TOP best documents first."""
-    total: dict[str, float] = {}
-    for scores, weight in parts:
-        for document, score in scores.items():
-            total[document] = total.get(document, 0.0) + weight * score
-    best = sorted(total, key=lambda document: -total[document])[:TOP]
-    return {document: total[document] for document in best}
+def _joined(
+    dense: Run, bm25: Run, queries: Sequence[str], scaled: Callable[[Scores], Scores]
+) -> dict[str, _Joined]:
+    """Each query's documents in either run, with their scaled scores in both."""
+    joined = {}
+    for query in queries:
+        runs = [scaled(run.get(query, {})) for run in (dense, bm25)]
+        names = list(runs[0] | runs[1])
+        scores = [[run.get(name, 0.0) for name in names] for run in runs]
+        joined[query] = _Joined(names, *np.array(scores))
+    return joined
+
+
+def _sum(joined: _Joined, weight: float, of_bm25: float | None = None) -> Scores:
+    """The weighted sum of a query's scores, the TOP best documents first.
+
+    of_bm25: the weight of BM25; None: 1 - `weight`.
+    """
+    other = 1 - weight if of_bm25 is None else of_bm25
+    total = weight * joined.dense + other * joined.bm25
+    best = np.argsort(-total, kind="stable")[:TOP]
+    scores = total[best].tolist()
+    return {joined.names[row]: s for row, s in zip(best.tolist(), scores, strict=True)}
 
 
 def _best(values: np.ndarray) -> float:

@@ -1,10 +1,8 @@
 """The metrics of trec_eval, by ir-measures: of each query, and of systems."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
-
-import numpy as np
 
 from docjax.errors import UserError
 from docjax.retrieval import paired
@@ -37,8 +35,7 @@ def of_systems(
     for system, run in systems.items():
         _check_queries(system, run, qrels)
     by_query = {
-        system: {metric: of_queries(qrels, run, metric) for metric in METRICS}
-        for system, run in systems.items()
+        system: _by_metric(qrels, run, METRICS) for system, run in systems.items()
     }
     scores = {}
     for system, values in by_query.items():
@@ -55,14 +52,33 @@ def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
 
     As in trec_eval, scores are float32, and of equal ones the greater id comes first.
     """
+    return _by_metric(qrels, run, [metric])[metric]
+
+
+def _by_metric(
+    qrels: Qrels, run: Run, metrics: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    """Each metric of each query."""
     library = ir_measures()
-    measure = library.parse_measure(METRICS[metric])
+    wanted = {metric: library.parse_measure(METRICS[metric]) for metric in metrics}
+    # ir-measures' own RR@k has other ties: RR without k, and ranks below k are 0.
+    read = {
+        metric: library.RR if measure.NAME == "RR" else measure
+        for metric, measure in wanted.items()
+    }
     ranked = {query: run.get(query, {}) for query in qrels}
-    if measure.NAME == "RR":  # ir-measures' own RR@k has other ties
-        ranked = {query: _first(ranked[query], measure["cutoff"]) for query in ranked}
-        measure = library.RR
-    values = library.iter_calc([measure], qrels, ranked)
-    return dict.fromkeys(qrels, 0.0) | {each.query_id: each.value for each in values}
+    by_measure = {measure: dict.fromkeys(qrels, 0.0) for measure in read.values()}
+    for each in library.iter_calc(list(by_measure), qrels, ranked):
+        by_measure[each.measure][each.query_id] = each.value
+    values = {metric: dict(by_measure[measure]) for metric, measure in read.items()}
+    for metric, measure in wanted.items():
+        if measure.NAME == "RR":
+            least = 1 / (measure["cutoff"] + 0.5)  # between this rank and the next one
+            values[metric] = {
+                query: value if value > least else 0.0
+                for query, value in values[metric].items()
+            }
+    return values
 
 
 def ir_measures() -> ModuleType:
@@ -83,9 +99,3 @@ def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
     if missing:
         text = "%s has no documents for %d of %d test queries: they count as 0"
         logger.warning(text, system, missing, len(qrels))
-
-
-def _first(scores: Mapping[str, float], count: int) -> dict[str, float]:
-    """The first `count` documents in trec_eval's order."""
-    order = lambda name: (np.float32(scores[name]), name)
-    return {name: scores[name] for name in sorted(scores, key=order)[: -count - 1 : -1]}

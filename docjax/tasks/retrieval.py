@@ -82,7 +82,7 @@ class Retrieval:
             encoded = data.encode(data.documents(part), passages=True)
         else:  # other tasks may have encoded them already
             encoded = map(Encoded, ids, data.vectors(ids))
-        runs = self._runs(data, queries, data.documents(part), encoded)
+        runs = self._runs(data, part, queries, data.documents(part), encoded)
         found = fused(runs, qrels, scale=self.scale)
         _keep(data, part, queries, found, qrels)
         return scores(found, qrels, self.compare)
@@ -94,15 +94,21 @@ class Retrieval:
         queries = {name: text for name, text in judged.queries.items() if name in names}
         documents = functools.partial(judged.documents, self.max_bad_fraction)
         encoded = data.encode(documents(), passages=self.passages)
-        runs = self._runs(data, queries, documents(), encoded)
+        runs = self._runs(data, part, queries, documents(), encoded)
         folds = judged.folds if part == "test" else ()
         found = fused(runs, test, tuning, folds=folds, scale=self.scale)
         _keep(data, part, queries, found, test)
         return scores(found, test, self.compare)
 
+    @functools.cached_property
+    def _by_words(self) -> dict[str, Run]:
+        """BM25's ranking of each part, which is the same at every evaluation."""
+        return {}
+
     def _runs(
         self,
         data: TaskData,
+        part: str,
         queries: Mapping[str, str],
         documents: Iterable[Document],
         encoded: Iterable[Encoded],
@@ -111,12 +117,15 @@ class Retrieval:
         texts = list(queries.values())  # encoded first, since this may raise
         vectors = systems.read_queries(texts, data.queries, self.passages)
         settings = bm25.preset(self.words)
-        by_words = bm25.search(documents, queries, top=fusion.TOP, settings=settings)
+        if part not in self._by_words:
+            self._by_words[part] = bm25.search(
+                documents, queries, top=fusion.TOP, settings=settings
+            )
         cosine = data.similarity == "cosine"
         found = systems.by_vectors(
             list(queries), vectors, encoded, fusion.TOP, cosine=cosine
         )
-        return {"bm25": by_words} | found
+        return {"bm25": self._by_words[part]} | found
 
 
 def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:

@@ -8,7 +8,7 @@ import pytest
 import pytrec_eval
 
 from docjax.errors import UserError
-from docjax.retrieval import fusion
+from docjax.retrieval import bm25, fusion
 from docjax.retrieval.measures import of_queries
 from docjax.tasks.retrieval import Retrieval, fused, of_file, scores
 
@@ -86,6 +86,15 @@ def test_vectors_are_compared_as_the_model_was_trained(data):
     assert Retrieval()(data, "test")["dense/ndcg@10"] < 1
     data.similarity = "cosine"  # b is longer than a, and not as near
     assert Retrieval()(data, "test")["dense/ndcg@10"] == 1
+
+
+def test_documents_are_indexed_by_their_words_once_a_run(data, monkeypatch):
+    search, calls = bm25.search, []
+    monkeypatch.setattr(
+        bm25, "search", lambda *a, **k: calls.append(1) or search(*a, **k)
+    )
+    task = Retrieval()
+    assert task(data, "test") == task(data, "test") and calls == [1]
 
 
 def test_documents_without_queries_are_one_line(data):
