@@ -133,42 +133,42 @@ def wikir(config: ConfigDict) -> None:
 
 def de(config: ConfigDict) -> None:
     """A dual encoder: the first tokens of query and document (Luan et al., 2021)."""
-    _first_segments(config, count=1, tokens=512, projected=False)
+    _first_segments(config, parts=1, tokens=512, projected=False)
     config.epochs = 5
 
 
 def me(config: ConfigDict) -> None:
     """Several vectors of a document (Luan et al., 2021), here of its first segments."""
-    _first_segments(config, count=8, tokens=64, projected=False)
+    _first_segments(config, parts=8, tokens=64, projected=False)
     config.epochs = 5
 
 
 def ance_firstp(config: ConfigDict) -> None:
     """ANCE (Xiong et al., 2021); `docjax mine` refreshes the negatives."""
-    _first_segments(config, count=1, tokens=512, projected=True)
+    _first_segments(config, parts=1, tokens=512, projected=True)
     config.epochs = 5
     config.optimizer.learning_rate = 5e-6
 
 
 def ance_maxp(config: ConfigDict) -> None:
-    _first_segments(config, count=4, tokens=512, projected=True)
+    _first_segments(config, parts=4, tokens=512, projected=True)
     config.epochs = 5
     config.optimizer.learning_rate = 1e-5
 
 
 def _first_segments(
-    config: ConfigDict, count: int, tokens: int, projected: bool
+    config: ConfigDict, parts: int, tokens: int, projected: bool
 ) -> None:
     config.units = dict(fn="docjax.data.units.Whole")
     config.graph = placeholder(object)
     config.encoder.document = dict(
         fn="docjax.encoders.first_segments.FirstSegments",
-        count=count,
+        parts=parts,
         projected=projected,
     )
-    config.objective.parts = count
+    config.objective.parts = parts
     config.limits.update(
-        segment_tokens=tokens, training_units=count, inference_segments=count
+        segment_tokens=tokens, training_units=parts, inference_segments=parts
     )
 
 
@@ -206,7 +206,7 @@ def nfcorpus(config: ConfigDict) -> None:
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch, compared by cosine."""
     graph_roberta = load("graph_roberta", variant="small")
-    config.encoder.update(graph_roberta.encoder)
+    _sizes(config, graph_roberta)
     config.objective.update(similarity="cosine", temperature=0.05)
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
         config[name] = graph_roberta[name]
@@ -231,5 +231,12 @@ def smoke(config: ConfigDict) -> None:
     for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
         config[name] = graph_roberta[name]
     config.checkpoint_every = graph_roberta.checkpoint_every
-    config.encoder.update(graph_roberta.encoder)
+    _sizes(config, graph_roberta)
     config.limits.segment_tokens = graph_roberta.limits.segment_tokens
+
+
+def _sizes(config: ConfigDict, like: ConfigDict) -> None:
+    """The sizes of another config's encoders; a baseline keeps its document encoder."""
+    config.encoder.segment.update(like.encoder.segment)
+    if config.encoder.document.fn == like.encoder.document.fn:
+        config.encoder.document.update(like.encoder.document)

@@ -15,20 +15,20 @@ class FirstSegments(EachViewAlone):
 
     A query has one vector, and its score is the highest similarity to one of the
     document's (ANCE MaxP; Xiong et al., 2021; with 1 segment, FirstP). The objective's
-    `parts` is the number of segments.
+    `parts` is the same number.
 
-    count: the number of segments; the first one fills up a document that has fewer,
+    parts: the number of segments; the first one fills up a document that has fewer,
       which changes no maximum.
     projected: a linear layer and layer normalisation follow each vector, also a
       query's, as in ANCE.
     """
 
-    count: int = 1
+    parts: int = 1
     projected: bool = False
 
     def setup(self) -> None:
-        if self.count < 1:
-            raise UserError(f"encoder.document.count {self.count}: give at least 1")
+        if self.parts < 1:
+            raise UserError(f"encoder.document.parts {self.parts}: give at least 1")
 
     @nn.compact
     def _each(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
@@ -45,9 +45,9 @@ class FirstSegments(EachViewAlone):
         places: Int[Array, "*s p 2"] | None = None,
         graphs: Graphs | None = None,
     ) -> Float[Array, "*s f"]:
-        """Document vectors, `count` times as wide as a segment's."""
+        """Document vectors, `parts` times as wide as a segment's."""
         del places, graphs
-        numbers = jnp.arange(self.count)
+        numbers = jnp.arange(self.parts)
         numbers = jnp.where(numbers < vectors.shape[-2], numbers, 0)
         missing = jnp.take(lengths, numbers, axis=-1) == 0
         chosen = jnp.take(vectors, numbers, axis=-2)

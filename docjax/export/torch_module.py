@@ -200,7 +200,7 @@ class FirstSegments(nn.Module):
         self.params = params
 
     def forward(self, vectors, lengths, graph):
-        count = self.facts["count"]
+        count = self.facts["parts"]
         kept = vectors[:count]
         missing = vectors[:1].expand(count - len(kept), -1)
         return self.query(torch.cat([kept, missing])).flatten()
@@ -390,7 +390,7 @@ class LongDocuments(nn.Module):
         parts = self.facts["encoder"]
         of_segments = parts["segment"]["width"] + parts["segment"].get("words", 0)
         width = parts["document"].get("width", of_segments)
-        return width * parts["document"].get("count", 1)
+        return width * parts["document"].get("parts", 1)
 
     def preprocess(self, inputs, prompt=None, task=None, **kwargs):
         """Token ids [n t] of all segments, and the number of segments per document."""

@@ -115,7 +115,7 @@ class DocumentModel:
     def parts(self) -> int:
         """How many vectors of a document stand side by side in its vector."""
         document = self.encoder.document
-        return document.count if isinstance(document, FirstSegments) else 1
+        return document.parts if isinstance(document, FirstSegments) else 1
 
     @functools.cached_property
     def width(self) -> int:

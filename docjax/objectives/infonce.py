@@ -135,7 +135,7 @@ def _check_parts(full: int, widths: Sequence[int], parts: int) -> None:
     if parts < 1 or full % parts:
         raise UserError(
             f"objective.parts {parts} does not divide vectors of {full} numbers: give "
-            "encoder.document.count"
+            "encoder.document.parts"
         )
     if widths and parts > 1:
         raise UserError(

@@ -306,20 +306,20 @@ def _check_several(
 ) -> None:
     """Raises UserError if loss or limits do not fit a document's several vectors."""
     parts, limits = config.objective.keywords.get("parts", 1), config.limits
-    if parts != document.count:
+    if parts != document.parts:
         raise UserError(
-            f"encoder.document.count is {document.count} and objective.parts is {parts}: "
+            f"encoder.document.parts is {document.parts} and objective.parts is {parts}: "
             "give the same number"
         )
-    if document.count > 1 and kinds[0] != QUERY:
+    if document.parts > 1 and kinds[0] != QUERY:
         raise UserError(
-            f"encoder.document.count {document.count}: queries are compared with "
+            f"encoder.document.parts {document.parts}: queries are compared with "
             "several vectors, so the examples need queries; give 1"
         )
-    if limits.inference_segments is None or limits.inference_segments > document.count:
+    if limits.inference_segments is None or limits.inference_segments > document.parts:
         raise UserError(
             f"limits.inference_segments is {limits.inference_segments}, but encoder."
-            f"document reads {document.count} segments: give at most that number"
+            f"document reads {document.parts} segments: give at most that number"
         )
 
 

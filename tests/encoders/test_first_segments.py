@@ -20,16 +20,16 @@ from docjax.types import Document, Section
 def test_the_first_segments_stand_side_by_side():
     vectors = jnp.arange(12.0).reshape(2, 3, 2)
     lengths = jnp.array([[5, 5, 5], [5, 0, 0]])
-    found = FirstSegments(count=2).apply({}, vectors, lengths)
+    found = FirstSegments(parts=2).apply({}, vectors, lengths)
     np.testing.assert_array_equal(found, [[0, 1, 2, 3], [6, 7, 6, 7]])
-    found = FirstSegments(count=4).apply({}, vectors, lengths)
+    found = FirstSegments(parts=4).apply({}, vectors, lengths)
     np.testing.assert_array_equal(found[0], [0, 1, 2, 3, 4, 5, 0, 1])
-    with pytest.raises(UserError, match="encoder.document.count 0: give at least 1"):
-        FirstSegments(count=0).apply({}, vectors, lengths)
+    with pytest.raises(UserError, match="encoder.document.parts 0: give at least 1"):
+        FirstSegments(parts=0).apply({}, vectors, lengths)
 
 
 def test_queries_and_segments_are_projected_alike():
-    module, vectors = FirstSegments(count=2, projected=True), jnp.ones((1, 2, 6))
+    module, vectors = FirstSegments(parts=2, projected=True), jnp.ones((1, 2, 6))
     lengths = jnp.array([[3, 3]])
     params = module.init(jax.random.key(0), vectors, lengths)
     document = module.apply(params, vectors, lengths)
@@ -42,7 +42,7 @@ def several():
     config = docjax.config.load("retriever", variant="smoke")
     config.units = dict(fn="docjax.data.units.Whole")
     config.encoder.document = dict(
-        fn="docjax.encoders.first_segments.FirstSegments", count=3, projected=True
+        fn="docjax.encoders.first_segments.FirstSegments", parts=3, projected=True
     )
     config.graph = None
     config.objective.parts = 3
@@ -88,6 +88,15 @@ def test_queries_and_documents_are_compared_in_python(model):
     assert model.encode_queries([]).shape == (0, queries.shape[1])
 
 
+def test_a_long_query_is_its_first_segment_and_said(model, caplog):
+    long = "a gradient step. " * 60
+    found = model.encode_queries_of_any_length(["the mean", long])
+    assert "1 long queries: their first segment is read" in caplog.text
+    first = model.encode([long])[:, : found.shape[1]]
+    np.testing.assert_array_equal(found[1:], first)
+    np.testing.assert_allclose(found[:1], model.encode_queries(["the mean"]), atol=1e-6)
+
+
 def test_what_is_not_read_is_counted(model):
     _, stats = model.encode(["a gradient step. " * 200], return_stats=True)
     assert stats["segments_cut"] > 0
@@ -96,11 +105,11 @@ def test_what_is_not_read_is_counted(model):
 @pytest.mark.parametrize(
     "changed, message",
     [
-        ({"objective.parts": 2}, "count is 3 and objective.parts is 2: give the same"),
+        ({"objective.parts": 2}, "parts is 3 and objective.parts is 2: give the same"),
         ({"limits.inference_segments": 9}, "inference_segments is 9, but encoder.docu"),
         (
             {"examples": {"fn": "docjax.data.examples.Documents"}},
-            "encoder.document.count 3: queries are compared",
+            "encoder.document.parts 3: queries are compared",
         ),
     ],
 )

@@ -255,7 +255,7 @@ OTHERS = {
         DocumentEncoder(BERT, Mean(normalize=True)), units=Whole()
     ),
     "several vectors": lambda: small(
-        DocumentEncoder(BERT, FirstSegments(count=3, projected=True)), units=Whole()
+        DocumentEncoder(BERT, FirstSegments(parts=3, projected=True)), units=Whole()
     ),
     "one segment": lambda: small(
         DocumentEncoder(ROBERTA, Mean()), units=Whole(), limits=ONE

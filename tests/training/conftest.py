@@ -22,6 +22,7 @@ from docjax.data.packing import Layout, pack
 from docjax.data.segments import Chunks, OneEach, segments
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.from_mean import FromMean
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.pooling import Classifier, Mean, TrainingHead
@@ -233,6 +234,11 @@ def problem(name: str) -> Problem:
             Distillation(temperature=0.5),
             Halves(),
             graphs.full,
+        ),
+        "several vectors": lambda: Problem(
+            DocumentEncoder(Words(), FirstSegments(parts=2, projected=True)),
+            functools.partial(one_sided, parts=2),
+            OneAgainstRest(),
         ),
         "two towers": lambda: Problem(
             DocumentEncoder(Towers(transformer), attention),

@@ -22,6 +22,7 @@ PROBLEMS = (
     *("halves", "one against rest", "classifier", "mean", "sparse graphs"),
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
     *("two towers", "two copies", "frozen layer", "queue", "distillation"),
+    "several vectors",
 )
 KINDS = (
     "relations",
@@ -31,6 +32,7 @@ KINDS = (
     "frozen layer",
     "queue",
     "distillation",
+    "several vectors",
 )
 
 
