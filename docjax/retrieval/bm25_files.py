@@ -26,8 +26,8 @@ from docjax.storage import json_file
 from docjax.storage.arrays import growing_array
 from docjax.types import Document
 
-DOCUMENTS, CHARACTERS = 1 << 12, 1 << 22  # a block ends at either number
-AT_ONCE = 1 << 17  # postings that are merged at once
+DOCUMENTS, CHARACTERS = 1 << 14, 1 << 24  # a block ends at either number
+AT_ONCE = 1 << 19  # postings that are merged at once
 DATA, INDICES = "data.csc.index.npy", "indices.csc.index.npy"  # as bm25s names them
 POSTING = np.dtype([(name, "i4") for name in ("word", "document", "count", "length")])
 

@@ -5,6 +5,7 @@ A collection is a folder (`docjax/retrieval/beir.py`), a name after "ir-datasets
 """
 
 import functools
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from docjax.retrieval.ir_dataset import PREFIX, IrDataset
 from docjax.types import Document, Qrels, Reader
 
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
+logger = logging.getLogger(__name__)
 TENTH = 10  # without a split for it, one of so many training queries chooses
 
 
@@ -101,11 +103,38 @@ def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels
     qrels = _some(store, split, queries)
     if fold is not None:
         chosen, _, _ = _rotation(_folds(store, qrels), qrels, fold)
-        qrels = {query: gains for query, gains in qrels.items() if query in chosen}
-    elif not _splits_to_choose(store):
-        choose = _tenth(qrels)
-        qrels = {query: qrels[query] for query in qrels if query not in choose}
-    return {name: queries[name] for name in qrels}, qrels
+        kept = {query: gains for query, gains in qrels.items() if query in chosen}
+    else:
+        kept = _not_judged_otherwise(store, qrels, queries)
+    return {name: queries[name] for name in kept}, kept
+
+
+def _not_judged_otherwise(
+    store: BeirFolder | IrDataset, train: Qrels, queries: dict[str, str]
+) -> Qrels:
+    """The training queries that neither test nor choose; logs what is left out."""
+    if tuple(store.splits()) == ("train",):
+        logger.warning(
+            "%s: the queries that train also test, so the scores say how well they are "
+            "remembered: add qrels/test.tsv, or set fold",
+            store,
+        )
+        return train
+    test = store.judgements("test", queries) if "test" in store.splits() else {}
+    choose = _to_choose(store, "test", queries)
+    kept = {q: train[q] for q in train if q not in test and q not in choose}
+    if not kept:
+        raise UserError(
+            f"{store}: all {len(train)} training queries are test queries or choose: "
+            "give qrels/train.tsv other queries"
+        )
+    given = test | (choose if _splits_to_choose(store) else {})
+    if shared := given.keys() & train.keys():
+        logger.warning(
+            "%s: %d of %d training queries also test or choose: they do not train",
+            *(store, len(shared), len(train)),
+        )
+    return kept
 
 
 def training_files(place: str | Path, fold: int | None) -> list[Path]:

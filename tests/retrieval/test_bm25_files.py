@@ -16,11 +16,14 @@ COUNT = 300
 QUERIES = {"q": "word1 word20 word20 the", "r": "word299", "s": "zebra", "t": ""}
 
 
+SMALL = {"DOCUMENTS": 32, "AT_ONCE": 64}
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Many blocks, many ranges, and words that are a range of their own."""
-    monkeypatch.setattr(bm25_files, "DOCUMENTS", 32)
-    monkeypatch.setattr(bm25_files, "AT_ONCE", 64)
+    for name, value in SMALL.items():
+        monkeypatch.setattr(bm25_files, name, value)
 
 
 def documents(count: int = COUNT):
@@ -100,4 +103,5 @@ def test_documents_of_stop_words_alone_are_refused(tmp_path):
 
 
 if __name__ == "__main__":
+    vars(bm25_files).update(SMALL)
     bm25_files.write(documents(), bm25.Settings(), Path(sys.argv[1]))

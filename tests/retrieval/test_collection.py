@@ -52,6 +52,24 @@ def test_each_tenth_training_query_chooses_without_a_split_for_it(folder):
     assert set(to_train(folder, None)[1]) == set(names)
 
 
+def test_queries_that_test_or_choose_do_not_train(folder, caplog):
+    qrels(folder, "train", "q\ta\t1\ns\ta\t1\nt\tb\t1\n")
+    qrels(folder, "dev", "t\tc\t1\n")
+    assert to_train(folder, None)[1] == {"s": {"a": 1}}
+    assert "2 of 3 training queries also test or choose" in caplog.text
+    qrels(folder, "train", "q\ta\t1\n")
+    with pytest.raises(UserError, match="all 1 training queries are test queries or"):
+        to_train(folder, None)
+
+
+def test_a_collection_of_training_queries_alone_is_told_what_its_scores_say(
+    folder, caplog
+):
+    (folder / "qrels/test.tsv").rename(folder / "qrels/train.tsv")
+    assert to_train(folder, None)[1] == read(folder).test
+    assert "the queries that train also test" in caplog.text
+
+
 def test_judgements_need_no_header(folder):
     (folder / "qrels" / "test.tsv").write_text("q\ta\t1\nr\tb\t1\n")
     assert read(folder).test == {"q": {"a": 1}, "r": {"b": 1}}
@@ -75,8 +93,7 @@ def test_a_single_split_is_the_one_that_is_judged(folder):
 
 def test_one_split_or_all_of_them_are_read_as_asked(folder):
     qrels(folder, "train", "q\tc\t1\ns\ta\t1\nt\ta\t0\n")
-    queries = {"q": "text of q", "s": "text of s"}
-    assert to_train(folder, None) == (queries, {"q": {"c": 1}, "s": {"a": 1}})
+    assert to_train(folder, None) == ({"s": "text of s"}, {"s": {"a": 1}})
     names = [file.name for file in training_files(folder, None)]
     assert names == ["queries.jsonl", "train.tsv"]
     assert read_judged(folder, 0.0).qrels["q"] == {"a": 2, "b": 0, "c": 1}
