@@ -1,0 +1,154 @@
+"""DocSplit against other ways to train on one corpus: the claim of SimLTE and DocSplit.
+
+    python -m benchmarks.docsplit --data FOLDER --workdir runs/docsplit \
+        --corpora 20news openstax --methods simcse docsplit --seeds 0 1 2 3 4
+
+An encoder of 4 layers of 256 learns masked words on the training documents first
+(`masked_lm:scratch`); every method goes on from there for the same number of epochs. The
+papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each class,
+and with all. Runs lie under --workdir; the same command resumes them. Prints accuracies,
+and DocSplit's gain over the other rows, paired over seeds, with 95 % intervals.
+
+The corpus "choose" is the training part of 20 Newsgroups, with each tenth document as
+its test: the learning rates of RATES were chosen there.
+"""
+
+import argparse
+import json
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from benchmarks.training_pays import files
+from docjax import config as configs
+from docjax import main as trainer
+from docjax.retrieval import paired
+
+START, BEST, CHOOSE = "masked_lm", "docsplit", "choose"
+METHODS = ("simcse", "contriever", "contrastive_tension", "docsplit")
+RATES = dict.fromkeys(METHODS, 3e-4)
+CHAPTERS = dict(fn="docjax.data.splits.holdout", test=0.2, by="chapter")
+SHOTS = {"openstax": (5, 10, 20), "hyperpartisan": (5, 10, 20, 50)}
+ALL = (5, 10, 20, 50)
+
+
+def source(corpus: str, flags: argparse.Namespace) -> Path:
+    """The JSON lines of a corpus."""
+    folder = flags.workdir / "corpora"
+    if corpus != CHOOSE:
+        return files(flags.data, corpus, folder)
+    path = folder / f"{CHOOSE}.jsonl"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(_tenth_as_test(flags.data)), encoding="utf-8")
+    return path
+
+
+def _tenth_as_test(data: Path) -> Iterator[str]:
+    """The training documents of 20 Newsgroups; each tenth one becomes a test."""
+    with lzma.open(data / "20news.jsonl.xz", "rt", encoding="utf-8") as stream:
+        train = [line for line in map(json.loads, stream) if line["split"] == "train"]
+    for number, line in enumerate(train):
+        split = "test" if number % 10 == 9 else "train"
+        yield json.dumps(line | {"split": split}) + "\n"
+
+
+def start(corpus: str, flags: argparse.Namespace) -> Path:
+    """The run of masked language modelling that all methods of a corpus begin with."""
+    config = configs.load(START, variant="scratch")
+    return _run(config, corpus, flags.workdir / corpus / START, flags)
+
+
+def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path:
+    """The run of a method with a seed."""
+    config = configs.load(name, variant="small")
+    config.init = str(start(corpus, flags))
+    config.seed, config.epochs = seed, flags.epochs
+    if name == "contrastive_tension":
+        config.optimizer.learning_rates = (RATES[name],)
+    else:
+        config.optimizer.learning_rate = RATES[name]
+    return _run(config, corpus, flags.workdir / corpus / f"{name}-{seed}", flags)
+
+
+def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path:
+    if (run / "report/index.html").exists():
+        return run
+    config.source.path = str(source(corpus, flags))
+    config.transductive = False
+    if corpus == "openstax":
+        config.holdout = CHAPTERS
+    shots = SHOTS.get(corpus, ALL)
+    curve = dict(fn="docjax.tasks.few_shot.ShotsCurve", shots=shots, seed=config.seed)
+    config.tasks = dict(curve=curve)
+    config.update_from_flattened_dict(dict(flags.set))
+    trainer.run(config, run, "train")
+    return run
+
+
+def accuracies(run: Path) -> dict[str, float]:
+    """Number of examples of each class -> accuracy of the test documents."""
+    line = json.loads((run / "metrics.jsonl").read_text("utf-8").splitlines()[-1])
+    head, tail = "eval/curve/", "/accuracy"
+    return {
+        metric.removeprefix(head).removesuffix(tail): value
+        for metric, value in line.items()
+        if metric.startswith(head) and metric.endswith(tail)
+    }
+
+
+def table(corpus: str, rows: dict[str, list[dict[str, float]]]) -> str:
+    """Mean accuracies in percent, and the gains of DocSplit."""
+    shots = list(rows[BEST][0] if BEST in rows else next(iter(rows.values()))[0])
+    lines = [f"| {corpus} | {' | '.join(shots)} |", "|---" * (len(shots) + 1) + "|"]
+    for name, of_seeds in rows.items():
+        cells = [_cell(name, rows, number) for number in shots]
+        lines.append(f"| {name}, {len(of_seeds)} seeds | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(name: str, rows: dict[str, list[dict[str, float]]], shots: str) -> str:
+    """Mean and deviation over seeds; DocSplit's gain over this row with its interval."""
+    values = [100 * seed[shots] for seed in rows[name]]
+    text = f"{np.mean(values):.1f} +- {np.std(values):.1f}"
+    if name == BEST or BEST not in rows or len(values) < 2:
+        return text
+    numbered = lambda of: {str(i): 100 * seed[shots] for i, seed in enumerate(of)}
+    gain = paired.gain(numbered(rows[BEST]), numbered(rows[name]))
+    low, high = gain["gain_low"], gain["gain_high"]
+    return f"{text} ({gain['gain']:+.1f}, {low:+.1f} to {high:+.1f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--corpora", nargs="+", default=["20news", "openstax"])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument(
+        "--set", nargs="*", type=_field, default=[], metavar="FIELD=VALUE"
+    )
+    flags = parser.parse_args()
+    logging.set_verbosity(logging.WARNING)
+    for corpus in flags.corpora:
+        rows = {START: [accuracies(start(corpus, flags))] * len(flags.seeds)}
+        for name in flags.methods:
+            rows[name] = [
+                accuracies(method(corpus, name, seed, flags)) for seed in flags.seeds
+            ]
+            print(table(corpus, rows), flush=True)
+
+
+def _field(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    return name, json.loads(value)
+
+
+if __name__ == "__main__":
+    main()
