@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "objectives": set(),
     "huggingface": {"encoders", "storage"},
     "retrieval": {"data", "storage"},
-    "tasks": {"data", "retrieval"},
+    "tasks": {"data", "encoders", "retrieval"},
     "model": PARTS | {"huggingface", "retrieval", "storage", "tasks"},
     "explain": {"model", "storage"},
     "run": (PARTS | MODELS | {"explain", "storage"}) - {"export"},

@@ -36,7 +36,14 @@ class Linear:
         check_classes("train", data.labels("train"))
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return linear(data.labelled("train"), data.labelled(part), **vars(self))
+        return self.score(data.labelled("train"), data.labelled(part))
+
+    def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
+        """`linear` with these keywords."""
+        return linear(train, test, **vars(self))
+
+
+LINEAR = Linear()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from jaxtyping import Int
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
@@ -20,6 +21,11 @@ from threadpoolctl import threadpool_limits
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check, check_classes, check_labels
 from docjax.types import Embeddings, TaskData
+
+# Metric -> what scikit-learn calls its normalizer.
+NORMALIZERS = {"nmi": "arithmetic"} | {
+    f"nmi_{name}": name for name in ("geometric", "min", "max")
+}
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +64,7 @@ def clustering(
     all_documents: bool = False,
     normalize: bool = False,
 ) -> dict[str, float]:
-    """`nmi` and `purity` of the test documents' clusters, both in [0, 1].
+    """`normalized_information` and `purity` of the test documents, all in [0, 1].
 
     k-means is fitted on the train vectors; a test document joins the nearest centroid.
     With `all_documents` both parts are clustered together, and both are scored (DECA).
@@ -85,8 +91,9 @@ def clustering(
     if normalize:
         fitted, scored = unit(fitted), unit(scored)
     assigned = assign(fitted, scored, clusters, restarts, seed)
-    nmi = normalized_mutual_info_score(labels, assigned)  # arithmetic mean
-    return {"nmi": float(nmi), "purity": purity(labels, assigned)}
+    return normalized_information(labels, assigned) | {
+        "purity": purity(labels, assigned)
+    }
 
 
 def _together(*parts: Any) -> Any:
@@ -119,6 +126,22 @@ def assign(
             "%d clusters wanted, %d found: some vectors are equal", clusters, distinct
         )
     return assigned
+
+
+def normalized_information(
+    labels: list[str], assigned: Int[np.ndarray, " c"]
+) -> dict[str, float]:
+    """`nmi`, `nmi_geometric`, `nmi_min` and `nmi_max`; papers rarely say which they print.
+
+    The information that labels and clusters share is divided by the arithmetic mean of
+    their entropies, the geometric mean, the smaller and the larger one.
+    """
+    return {
+        name: float(
+            normalized_mutual_info_score(labels, assigned, average_method=method)
+        )
+        for name, method in NORMALIZERS.items()
+    }
 
 
 def purity(labels: list[str], assigned: np.ndarray) -> float:

@@ -1,7 +1,7 @@
 """Checks of vectors and labels that several tasks share, and external vectors."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,7 +32,7 @@ class LabelledVectors:
         """Raises UserError: there are only vectors and labels, nothing to encode."""
         raise UserError("the task needs documents, here are only vectors and labels")
 
-    missing = vectors = queries = encode = keep = documents
+    missing = vectors = queries = encode = keep = token_attention = documents
 
 
 def check_labels(data: TaskData, *parts: str) -> None:
@@ -60,6 +60,26 @@ def check_classes(part: str, labels: list[str]) -> None:
         raise NoLabels(
             f"all {len(labels)} {part} documents have the label {labels[0]!r}: "
             "a task needs at least 2 classes; check the split or leave the task out"
+        )
+
+
+def check_dense(embeddings: Embeddings) -> None:
+    """Raises UserError for a sparse matrix, such as that of TF-IDF."""
+    if scipy.sparse.issparse(embeddings.vectors):
+        raise UserError(
+            f"{embeddings.vectors.shape[1]:,} sparse numbers: this task reads dense "
+            "vectors; reduce them first, or take classification.Linear"
+        )
+
+
+def check_known(data: TaskData, needed: Collection[str]) -> None:
+    """Raises UserError if there is no document of one of these ids."""
+    missing = data.missing(needed)
+    if missing:
+        raise UserError(
+            f"{len(missing)} of {len(needed)} documents of the pairs are missing, "
+            f"{missing[0]!r} is the first: give the source that holds them (docjax "
+            "evaluate: --documents)"
         )
 
 

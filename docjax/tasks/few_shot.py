@@ -5,18 +5,25 @@ import dataclasses
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.tasks import classification
+from docjax.tasks.classification import LINEAR, Linear
 from docjax.tasks.embeddings import NoLabels, check, check_classes, check_labels
+from docjax.tasks.probe import FEW, PROBE, Probe
 from docjax.types import Embeddings, TaskData
+
+ALL = "all"  # in the names of `ShotsCurve`: all training documents
 
 
 @dataclasses.dataclass(frozen=True)
 class FewShot:
-    """`few_shot`, drawn from the labelled training documents."""
+    """`few_shot`, drawn from the labelled training documents.
+
+    The papers' classifier is `docjax.tasks.probe.Probe(epochs=100, held_out=0.0)`.
+    """
 
     shots: int = 10
     repeats: int = 10
     seed: int = 0
+    classifier: Linear | Probe = LINEAR
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels, and for a class that is too small."""
@@ -28,6 +35,41 @@ class FewShot:
         return few_shot(data.labelled("train"), data.labelled(part), **vars(self))
 
 
+@dataclasses.dataclass(frozen=True)
+class ShotsCurve:
+    """`few_shot` for each number of `shots`, and a classifier of all training documents
+    (SimLTE and DocSplit, Fig. 2).
+
+    The metrics are those of `few_shot` after "5/", "10/", ...; "all/" has no deviation.
+    """
+
+    shots: tuple[int, ...] = (5, 10, 20, 50)
+    repeats: int = 10
+    seed: int = 0
+    few: Linear | Probe = FEW
+    full: Linear | Probe = PROBE
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing labels, and for a class that is too small."""
+        check_labels(data, "train", part)
+        check_classes("train", data.labels("train"))
+        for shots in self.shots:
+            rows_by_class(data.labels("train"), shots, self.repeats)
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        train, test = data.labelled("train"), data.labelled(part)
+        options = dict(repeats=self.repeats, seed=self.seed, classifier=self.few)
+        points = {
+            str(shots): few_shot(train, test, shots=shots, **options)
+            for shots in self.shots
+        } | {ALL: self.full.score(train, test)}
+        return {
+            f"{shots}/{metric}": value
+            for shots, scores in points.items()
+            for metric, value in scores.items()
+        }
+
+
 def few_shot(
     train: Embeddings,
     test: Embeddings,
@@ -35,8 +77,9 @@ def few_shot(
     shots: int = 10,
     repeats: int = 10,
     seed: int = 0,
+    classifier: Linear | Probe = LINEAR,
 ) -> dict[str, float]:
-    """`accuracy` and `macro_f1` of a linear probe, means over `repeats` draws.
+    """`accuracy` and `macro_f1` of a classifier, means over `repeats` draws.
 
     A draw takes `shots` train documents of each class; all test documents are judged
     (SimLTE, section 4). `accuracy_std` and `macro_f1_std` are deviations over draws.
@@ -54,7 +97,7 @@ def few_shot(
         drawn = [generator.choice(of_class, shots, replace=False) for of_class in rows]
         few = [int(row) for row in np.concatenate(drawn)]
         part = Embeddings(train.vectors[few], [train.labels[row] for row in few])
-        draws.append(classification.linear(part, test))
+        draws.append(classifier.score(part, test))
     scores = {name: [draw[name] for draw in draws] for name in draws[0]}
     means = {name: float(np.mean(values)) for name, values in scores.items()}
     return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}

@@ -13,6 +13,7 @@ from sklearn.preprocessing import normalize
 from docjax.data.pairs import Pair, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.retrieval.collection import TUNING
+from docjax.tasks.embeddings import check_known
 from docjax.types import TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
@@ -42,15 +43,9 @@ class Matching:
         """Raises UserError for missing pairs or documents."""
         parts = self._pairs(data, part)
         for name, pairs in zip(("tuning", part), parts, strict=True):
-            _check_kinds(name, np.array([pair.similar for pair in pairs], bool))
+            check_kinds(name, np.array([pair.similar for pair in pairs], bool))
         needed = {name for pairs in parts for pair in pairs for name in pair[:2]}
-        missing = data.missing(needed)
-        if missing:
-            raise UserError(
-                f"{len(missing)} of {len(needed)} documents of the pairs are missing,"
-                f" {missing[0]!r} is the first: give the source that holds them "
-                "(docjax evaluate: --documents)"
-            )
+        check_known(data, needed)
         if self.path is not None:
             _warn_of_unused(read_pairs(Path(self.path)), part)
 
@@ -121,7 +116,7 @@ def matching(
       UserError: if a part is empty or all its pairs have one label.
     """
     for name, (_, similar) in (("tuning", tuning), ("test", test)):
-        _check_kinds(name, similar)
+        check_kinds(name, similar)
     cosines, similar = tuning
     scores = [_f1(similar, cosines > threshold) for threshold in THRESHOLDS]
     best = np.flatnonzero(np.array(scores) == max(scores))
@@ -144,7 +139,8 @@ def _cosines(
     return (sources * targets).sum(1), np.array([pair.similar for pair in pairs])
 
 
-def _check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
+def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
+    """Raises UserError unless pairs of both kinds are there."""
     if similar.all() or not similar.any():
         raise UserError(
             f"{len(similar)} {name} pairs, {int(similar.sum())} of them similar: "

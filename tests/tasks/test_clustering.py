@@ -12,6 +12,8 @@ from docjax.tasks.clustering import clustering, purity
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Embeddings
 
+METRICS = {"nmi", "nmi_geometric", "nmi_min", "nmi_max", "purity"}
+
 
 def blobs(labels: str, seed: int = 0, noise: float = 0.01) -> Embeddings:
     """A vector near a corner of its own for each letter."""
@@ -23,7 +25,7 @@ def blobs(labels: str, seed: int = 0, noise: float = 0.01) -> Embeddings:
 
 def test_separate_classes_score_one():
     scores = clustering(blobs("aabbcc"), blobs("abcabc", seed=1))
-    assert scores == {"nmi": pytest.approx(1), "purity": 1}
+    assert scores == dict.fromkeys(METRICS, pytest.approx(1))
 
 
 def test_the_scores_of_a_known_clustering_are_those_computed_by_hand():
@@ -38,6 +40,10 @@ def test_the_scores_of_a_known_clustering_are_those_computed_by_hand():
     information = entropy_clusters + entropy_labels - entropy_joint
     expected = information / ((entropy_clusters + entropy_labels) / 2)
     assert scores["nmi"] == pytest.approx(expected)
+    low, high = sorted([entropy_clusters, entropy_labels])
+    assert scores["nmi_geometric"] == pytest.approx(information / math.sqrt(low * high))
+    assert scores["nmi_min"] == pytest.approx(information / low)
+    assert scores["nmi_max"] == pytest.approx(information / high)
 
 
 def test_purity_does_not_depend_on_the_numbers_of_the_clusters():
@@ -71,14 +77,14 @@ def test_equal_vectors_score_zero_and_say_so(caplog):
     same = Embeddings(np.ones((6, 4), np.float32), list("aabbcc"))
     with caplog.at_level(logging.WARNING):
         scores = clustering(same, same)
-    assert scores == {"nmi": 0, "purity": pytest.approx(1 / 3)}
+    assert scores == dict.fromkeys(METRICS, 0) | {"purity": pytest.approx(1 / 3)}
     assert "3 clusters wanted, 1 found" in caplog.text
 
 
 def test_a_config_names_it():
     task = build(dict(fn="docjax.tasks.clustering.Clustering", restarts=2, seed=1))
     data = LabelledVectors({"train": blobs("aabb"), "validation": blobs("ab")})
-    assert set(task(data, "validation")) == {"nmi", "purity"}
+    assert set(task(data, "validation")) == METRICS
 
 
 def test_a_user_is_told_what_is_wrong():
@@ -118,13 +124,13 @@ def test_normalized_documents_are_near_by_their_cosine():
     for together in (False, True):
         assert clustering(*given, all_documents=together)["nmi"] < 0.9
         found = clustering(*given, all_documents=together, normalize=True)
-        assert found == {"nmi": 1.0, "purity": 1.0}
+        assert found == dict.fromkeys(METRICS, 1.0)
 
 
 def test_classes_of_both_parts_count_where_both_are_clustered():
     train, test = blobs("aabb"), blobs("cc", seed=2)
     found = clustering(train, test, all_documents=True)
-    assert set(found) == {"nmi", "purity"}
+    assert set(found) == METRICS
     with pytest.raises(UserError, match="all 4 train and test documents"):
         clustering(blobs("aa"), blobs("aa"), all_documents=True)
 

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from docjax.errors import UserError
+from docjax.parts.named import build
 from docjax.tasks import classification, few_shot
+from docjax.tasks.classification import Linear
+from docjax.tasks.embeddings import LabelledVectors
+from docjax.tasks.probe import Probe
 from docjax.types import Embeddings
 
 
@@ -22,7 +26,7 @@ def test_a_draw_has_as_many_of_each_class_and_all_test_documents_are_judged(
     train, test = gaussians(200, 0), gaussians(50, 1)
     draws = []
 
-    def linear(part, judged):
+    def linear(part, judged, **keywords):
         draws.append(part)
         assert judged is test
         return {"accuracy": float(len(draws)), "macro_f1": 0.5}
@@ -57,3 +61,33 @@ def test_more_shots_help_and_the_seed_decides():
 def test_impossible_draws_are_refused_with_the_numbers(keywords):
     with pytest.raises(UserError, match=r"the class 'c' has \d+ train documents"):
         few_shot.few_shot(gaussians(200, 0), gaussians(50, 1), **keywords)
+
+
+def test_the_probe_is_a_classifier_too():
+    train, test = gaussians(200, 0), gaussians(100, 1)
+    small = dict(fn="docjax.tasks.probe.Probe", width=16, epochs=30, held_out=0.0)
+    task = build(dict(fn="docjax.tasks.few_shot.FewShot", repeats=2, classifier=small))
+    found = task(LabelledVectors({"train": train, "test": test}), "test")
+    probe = Probe(width=16, epochs=30, held_out=0.0)
+    assert found == few_shot.few_shot(train, test, repeats=2, classifier=probe)
+    assert found["accuracy"] > 0.6
+
+
+def test_a_curve_has_the_scores_of_each_number_of_shots():
+    train, test = gaussians(400, 0), gaussians(200, 1)
+    data = LabelledVectors({"train": train, "test": test})
+    curve = few_shot.ShotsCurve((1, 8), repeats=2, few=Linear(), full=Linear())
+    curve.check(data, "test")
+    found = curve(data, "test")
+    for shots in (1, 8):
+        scores = few_shot.few_shot(train, test, shots=shots, repeats=2)
+        for metric, value in scores.items():
+            assert found.pop(f"{shots}/{metric}") == value
+    whole = classification.linear(train, test)
+    assert found == {f"all/{metric}": value for metric, value in whole.items()}
+
+
+def test_a_class_with_too_few_documents_for_a_curve_is_named():
+    data = LabelledVectors({"train": gaussians(60, 0), "test": gaussians(50, 1)})
+    with pytest.raises(UserError, match="shots=50, .* class 'c' has 5 train documents"):
+        few_shot.ShotsCurve((1, 50)).check(data, "test")

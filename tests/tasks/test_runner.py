@@ -41,7 +41,9 @@ def test_a_task_has_the_defaults_of_its_function(kind, function):
 def test_metrics_have_the_name_of_the_part_and_of_the_task():
     data = LabelledVectors({"train": PART, "test": PART, "validation": PART})
     tasks = {"some": Clustering(restarts=1), "other": EndToEnd()}
-    expected = {"some/nmi", "some/purity", "other/accuracy", "other/macro_f1"}
+    kinds = ("nmi", "nmi_geometric", "nmi_min", "nmi_max", "purity")
+    expected = {f"some/{kind}" for kind in kinds}
+    expected |= {"other/accuracy", "other/macro_f1"}
     assert set(scores(tasks, data, "test")) == {f"eval/{x}" for x in expected}
     named = scores(tasks, data, "validation")
     assert set(named) == {f"validation/{x}" for x in expected}

@@ -1,0 +1,74 @@
+"""Can the label be read off the nearest training documents?"""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from docjax.errors import UserError
+from docjax.retrieval.nearest import Nearest
+from docjax.tasks import classification
+from docjax.tasks.embeddings import check, check_classes, check_dense, check_labels
+from docjax.types import Embeddings, TaskData
+
+
+@dataclasses.dataclass(frozen=True)
+class KNearest:
+    """`k_nearest`, among the labelled training documents."""
+
+    neighbours: int = 10
+
+    def __post_init__(self) -> None:
+        if self.neighbours < 1:
+            raise UserError(f"neighbours={self.neighbours}: give at least 1")
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing labels, and for a single training class."""
+        check_labels(data, "train", part)
+        check_classes("train", data.labels("train"))
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        train, test = data.labelled("train"), data.labelled(part)
+        cosine = data.similarity == "cosine"
+        return k_nearest(train, test, cosine=cosine, **vars(self))
+
+
+def k_nearest(
+    train: Embeddings, test: Embeddings, *, neighbours: int = 10, cosine: bool = True
+) -> dict[str, float]:
+    """`accuracy` and `macro_f1` of the most frequent label of the nearest documents.
+
+    Of equally frequent labels the one of the nearest document is taken. Fewer training
+    documents than `neighbours` all vote.
+
+    Args:
+      cosine: the nearest have the highest cosine; otherwise the highest product.
+
+    Raises:
+      UserError: for a single train class, and vectors that are sparse, not finite or of
+        different widths.
+    """
+    check(train, test)
+    check_dense(train)
+    check_classes("train", train.labels)
+    classification.log_unseen(train.labels, test.labels)
+    names, labels = np.unique(train.labels, return_inverse=True)
+    rows = _nearest(train.vectors, test.vectors, neighbours, cosine)
+    votes = labels[rows][:, :, None] == np.arange(len(names))
+    # A share of a vote, halved from one neighbour to the next, decides between equals.
+    rank = 0.5 ** np.arange(1, 1 + rows.shape[1])
+    chosen = (votes.sum(1) + (votes * rank[:, None]).sum(1)).argmax(1)
+    return classification.score(test.labels, names[chosen].tolist())
+
+
+def _nearest(
+    known: Float[np.ndarray, "c d"],
+    vectors: Float[np.ndarray, "q d"],
+    count: int,
+    cosine: bool,
+) -> np.ndarray:
+    """The rows of the nearest known vectors of each vector, nearest first: [q k]."""
+    search = Nearest(vectors[:, None], min(count, len(known)), cosine=cosine)
+    for vector in known:
+        search.add(vector[None])
+    return search.best().rows

@@ -1,0 +1,114 @@
+"""Does one document cite the other? A probe on the vectors of both (DocSplit, 4.3)."""
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.metrics import accuracy_score, f1_score
+
+from docjax.data.pairs import Pair, read_pairs
+from docjax.errors import UserError
+from docjax.retrieval.collection import TUNING
+from docjax.tasks.embeddings import check_known
+from docjax.tasks.matching import check_kinds
+from docjax.tasks.probe import PROBE, Probe
+from docjax.types import Embeddings, TaskData
+
+FEATURES = ("concat", "concat_prod_diff")
+HELD_OUT = [name for name in TUNING if name != "train"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Links:
+    """`links` of the pairs in a table.
+
+    Attributes:
+      path: a table of `split, source, target, label` (`docjax.data.pairs`) with ids of
+        documents. The pairs of the split "train" train the probe. For the part "test"
+        the pairs of the split "test" are scored; a table without them is scored on its
+        first split of dev, validation, valid and val, as for "validation".
+      features: "concat", the vectors of both documents, as in DocSplit; or
+        "concat_prod_diff", which adds their product and their difference, as the head
+        of Long Range Arena does.
+    """
+
+    path: str
+    features: str = "concat"
+    classifier: Probe = PROBE
+
+    def __post_init__(self) -> None:
+        if self.features not in FEATURES:
+            raise UserError(
+                f"features={self.features!r} is not one of {', '.join(FEATURES)}"
+            )
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError for missing pairs or documents."""
+        pairs = read_pairs(Path(self.path))
+        scored = scored_split(pairs, part)
+        if part == "test" and scored != part:
+            logger.warning("there are no test pairs: those of %r are scored", scored)
+        for name in ("train", scored):
+            check_kinds(name, np.array([pair.similar for pair in pairs[name]], bool))
+        chosen = pairs["train"] + pairs[scored]
+        check_known(data, {name for pair in chosen for name in pair[:2]})
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        pairs = read_pairs(Path(self.path))
+        scored = scored_split(pairs, part)
+        train, test = (
+            _embeddings(data, pairs[name], self.features) for name in ("train", scored)
+        )
+        return links(train, test, self.classifier)
+
+
+def scored_split(pairs: Mapping[str, list[Pair]], part: str) -> str:
+    """The split of a table that is scored; its split "train" is there too.
+
+    Raises:
+      UserError: if the table lacks either split.
+    """
+    names = ["test", *HELD_OUT] if part == "test" else HELD_OUT
+    scored = next(filter(pairs.__contains__, names), "")
+    if not scored or "train" not in pairs:
+        raise UserError(
+            f'pairs of the splits "train" and {" or ".join(names)} are needed; there '
+            f"are {', '.join(pairs) or 'none'}"
+        )
+    return scored
+
+
+def links(train: Embeddings, test: Embeddings, classifier: Probe) -> dict[str, float]:
+    """`accuracy` of the test pairs, and the `f1` of linked pairs, in [0, 1].
+
+    Args:
+      train, test: `pair_features` of pairs, and the labels "1" (linked) and "0".
+    """
+    predicted = classifier.predict(train, test.vectors)
+    f1 = f1_score(test.labels, predicted, pos_label="1", zero_division=0)
+    return {
+        "accuracy": float(accuracy_score(test.labels, predicted)),
+        "f1": float(f1),
+    }
+
+
+def pair_features(
+    sources: Float[np.ndarray, "e d"], targets: Float[np.ndarray, "e d"], features: str
+) -> Float[np.ndarray, "e f"]:
+    """The vectors of each pair's documents side by side, as `features` says."""
+    parts = [sources, targets]
+    if features == "concat_prod_diff":
+        parts += [sources * targets, sources - targets]
+    return np.concatenate(parts, axis=1)
+
+
+def _embeddings(data: TaskData, pairs: Sequence[Pair], features: str) -> Embeddings:
+    sources = data.vectors([pair.source for pair in pairs])
+    targets = data.vectors([pair.target for pair in pairs])
+    labels = [str(int(pair.similar)) for pair in pairs]
+    return Embeddings(pair_features(sources, targets, features), labels)
