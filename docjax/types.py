@@ -236,6 +236,16 @@ class Encoded(NamedTuple):
     passages: np.ndarray | None = None  # float32 [p d], to compare with queries
 
 
+class TokenAttention(NamedTuple):
+    """What the first token of a segment attends to in the last layer.
+
+    The rest of the attention goes to special tokens.
+    """
+
+    weights: np.ndarray  # float32 [t], mean over the heads, of the tokens of the text
+    spans: np.ndarray  # int64 [t 2], the characters of each token, from and to
+
+
 class Embeddings(NamedTuple):
     """The vectors of labelled documents that a task reads."""
 
@@ -447,6 +457,11 @@ class TaskData(Protocol):
         self, documents: Iterable[Document], *, passages: bool = False
     ) -> Iterator[Encoded]:
         """The vectors of new documents and `passages`, in constant memory."""
+        ...
+
+    def token_attention(self) -> Callable[[str], "TokenAttention"]:
+        """A function that gives the attention inside a text. Raises UserError for a
+        model without such attention."""
         ...
 
     def keep(self, name: str, text: str) -> None:

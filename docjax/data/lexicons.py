@@ -68,6 +68,11 @@ class WordNet:
             for antonym in lemma.antonyms()
         )
 
+    def lemma(self, word: str, part: str) -> str:
+        """The base form of a word that is a noun ("n"), a verb ("v") or an adjective
+        ("a"); the word itself if WordNet has none."""
+        return self._reader.morphy(word, part) or word
+
     def _base(self, word: str, part: str) -> str | None:
         return self._reader.morphy(word, "a" if part == "s" else part)
 
@@ -83,8 +88,11 @@ class Tagger:
 
     def is_adjective_or_verb(self, words: Sequence[str]) -> list[bool]:
         """For each word of a text, whether it is an adjective or a verb."""
-        tags = self._tagger.tag(list(words))
-        return [tag.startswith(ADJECTIVES_AND_VERBS) for _, tag in tags]
+        return [tag.startswith(ADJECTIVES_AND_VERBS) for tag in self.tags(words)]
+
+    def tags(self, words: Sequence[str]) -> list[str]:
+        """The Penn Treebank tag of each word of a text."""
+        return [tag for _, tag in self._tagger.tag(list(words))]
 
 
 def pairs(path: str) -> dict[str, set[str]]:

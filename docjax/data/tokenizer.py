@@ -51,11 +51,12 @@ class Tokenizer:
         encoded = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, np.int32) for encoding in encoded]
 
-    def encode_with_starts(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of one text, and the character where each token starts."""
+    def encode_with_spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of one text, and the characters of each token: int64 [t 2], from and
+        to."""
         encoded = self.backend.encode(text, add_special_tokens=False)
-        starts = [start for start, _ in encoded.offsets]
-        return np.array(encoded.ids, np.int32), np.array(starts, np.int64)
+        spans = np.array(encoded.offsets, np.int64).reshape(-1, 2)
+        return np.array(encoded.ids, np.int32), spans
 
     def frame(self, limit: int) -> Frame:
         """The special tokens around a segment of at most `limit` tokens.

@@ -124,7 +124,8 @@ def _tokenize_with_texts(
     room = tokenizer.frame(limit).room
     pieces, ids, words, begins = cutter(document), [], [], []
     for piece in pieces:
-        tokens, begin = tokenizer.encode_with_starts(piece.text)
+        tokens, spans = tokenizer.encode_with_spans(piece.text)
+        begin = spans[:, 0]
         ids.append(tokens)
         for first in range(0, max(len(tokens), 1), room):
             # The first piece keeps white space at the start of the text.

@@ -12,8 +12,9 @@ from jaxtyping import Float
 
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
+from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
-from docjax.types import Document, Embeddings, Encoded
+from docjax.types import Document, Embeddings, Encoded, TokenAttention
 
 Source = Callable[[], Iterator[Document]]
 
@@ -85,6 +86,11 @@ class FileData:
         counts: dict[str, Any] = {}
         yield from self.model.encode_once(documents, counts, passages=passages)
         self.model.warn(counts)
+
+    def token_attention(self) -> Callable[[str], TokenAttention]:
+        segment, params = self.model.encoder.segment, self.model.params["segment"]
+        limit = self.model.limits.segment_tokens
+        return FirstToken(segment, params, self.model.tokenizer, limit)
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:

@@ -34,8 +34,6 @@ class Probe:
       hidden_layers, width, dropout: of the `Perceptron`.
       batch: documents of a step.
       held_out: the share of the training documents that choose the epoch.
-      standardize: scales numbers by the mean and deviation of the training vectors. The
-        papers do not; vectors of length 1 hardly train without.
     """
 
     hidden_layers: int = 1
@@ -45,7 +43,6 @@ class Probe:
     batch: int = 8
     epochs: int = 10
     held_out: float = 0.1
-    standardize: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -87,15 +84,9 @@ class Probe:
     ) -> list[str]:
         """The label of each vector, after training on `train`."""
         names, labels = np.unique(train.labels, return_inverse=True)
-        known = np.asarray(train.vectors, np.float32)
-        mean, deviation = 0.0, 1.0
-        if self.standardize:
-            mean, deviation = known.mean(0), known.std(0)
-            deviation = np.where(deviation > 0, deviation, 1)
         model = Perceptron(len(names), self.hidden_layers, self.width, self.dropout)
-        scaled = (known - mean) / deviation
-        params = self._fit(model, scaled, labels.astype(np.int32))
-        found = _predicted(model, params, (vectors - mean) / deviation)
+        params = self._fit(model, train.vectors, labels.astype(np.int32))
+        found = _predicted(model, params, vectors)
         return names[np.asarray(found)].tolist()
 
     def _fit(

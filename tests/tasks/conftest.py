@@ -1,11 +1,12 @@
 """Data of tasks without a model: documents with given vectors."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pytest
 
-from docjax.types import Document, Embeddings, Encoded, Section
+from docjax.types import Document, Embeddings, Encoded, Section, TokenAttention
 
 
 class Given:
@@ -38,6 +39,16 @@ class Given:
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         return np.stack([np.array(self.words[text], np.float32) for text in texts])
+
+    def token_attention(self) -> Callable[[str], TokenAttention]:
+        """A token attends to each word of a text as much as the word is long."""
+
+        def attend(text: str) -> TokenAttention:
+            spans = [match.span() for match in re.finditer(r"\w+", text)]
+            weights = [(end - start) / 100 for start, end in spans]
+            return TokenAttention(np.array(weights), np.array(spans).reshape(-1, 2))
+
+        return attend
 
     def keep(self, name: str, text: str) -> None:
         self.files[name] = text

@@ -1,0 +1,77 @@
+"""How often do documents repeat their words? A property of the texts alone.
+
+SimLTE and DocSplit, section 5: long documents repeat themselves, so two halves of one
+document speak of the same things.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+from docjax.data.documents import full_text
+from docjax.data.parts_of_speech import Nltk, TagWords, Word
+from docjax.errors import UserError
+from docjax.tasks.sampled import sampled
+from docjax.types import TaskData
+
+BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "over_300": None}
+ALL = "all"
+
+
+@dataclasses.dataclass(frozen=True)
+class Redundancy:
+    """`redundancy` of a sample of the documents.
+
+    Attributes:
+      documents: the most documents to read; None: all.
+      lexicons: the folder of NLTK's data; None: where NLTK looks.
+      tag: another tagger, for use from Python; None: NLTK's.
+    """
+
+    documents: int | None = 1000
+    lexicons: str | None = None
+    seed: int = 0
+    tag: TagWords | None = None
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError if a lexicon or all documents are missing."""
+        self.tag or Nltk(self.lexicons)
+        sampled(data, part, self.documents, self.seed)
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        documents = sampled(data, part, self.documents, self.seed)
+        tag = self.tag or Nltk(self.lexicons)
+        return redundancy(map(full_text, documents), tag)
+
+
+def redundancy(texts: Iterable[str], tag: TagWords) -> dict[str, float]:
+    """The mean redundancy of the texts of each length in words, and of all texts.
+
+    The redundancy of a text is the number of its nouns and verbs, divided by the number
+    of their different lemmas. Texts without nouns and verbs are left out.
+
+    Raises:
+      UserError: if no text has a noun or a verb.
+    """
+    values = collections.defaultdict(list)
+    for text in texts:
+        value = of_words(tag(text))
+        if value is not None:
+            values[_bin(len(text.split()))].append(value)
+            values[ALL].append(value)
+    if not values:
+        raise UserError("no text has a noun or a verb: is it English?")
+    names = [name for name in (*BINS, ALL) if name in values]
+    return {name: float(np.mean(values[name])) for name in names}
+
+
+def of_words(words: Iterable[Word]) -> float | None:
+    """Nouns and verbs for each different lemma; None without any."""
+    lemmas = [word.lemma for word in words if word.kind in ("noun", "verb")]
+    return len(lemmas) / len(set(lemmas)) if lemmas else None
+
+
+def _bin(count: int) -> str:
+    return next(name for name, most in BINS.items() if most is None or count <= most)

@@ -1,0 +1,22 @@
+"""A sample of the documents of a part, for analyses of texts."""
+
+import numpy as np
+
+from docjax.errors import UserError
+from docjax.types import Document, TaskData
+
+
+def sampled(data: TaskData, part: str, most: int | None, seed: int) -> list[Document]:
+    """At most `most` documents of a part, in their order; None: all.
+
+    Raises:
+      UserError: if there is none.
+    """
+    count = sum(1 for _ in data.documents(part))
+    if not count:
+        raise UserError(f"there is no {part} document to analyse: check the splits")
+    if most is None or most >= count:
+        return list(data.documents(part))
+    chosen = np.random.default_rng(seed).choice(count, most, replace=False)
+    rows = set(chosen.tolist())
+    return [each for row, each in enumerate(data.documents(part)) if row in rows]

@@ -1,0 +1,85 @@
+"""Are the sentences of one document more similar than those of two?
+
+SimLTE and DocSplit, section 5: the means of the cosines of both kinds of pairs.
+"""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.preprocessing import normalize
+
+from docjax.data.documents import full_text
+from docjax.data.sentences import sentences
+from docjax.errors import UserError
+from docjax.tasks.sampled import sampled
+from docjax.types import Document, Section, TaskData
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceSimilarity:
+    """`similarities` of the sentences of a sample; a sentence is read as a document.
+
+    Attributes:
+      documents: the most documents to read; None: all.
+      pairs: of sentences of two documents, drawn at random.
+    """
+
+    documents: int | None = 1000
+    pairs: int = 10_000
+    seed: int = 0
+
+    def check(self, data: TaskData, part: str) -> None:
+        """Raises UserError if there is no document."""
+        sampled(data, part, self.documents, self.seed)
+
+    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
+        documents = sampled(data, part, self.documents, self.seed)
+        pieces: list[Document] = []
+        counts = []
+        for document in documents:
+            texts = sentences(full_text(document))
+            texts = [text for text in texts if any(map(str.isalnum, text))]
+            counts.append(len(texts))
+            for number, text in enumerate(texts):
+                name = f"{document.id}, sentence {number}"
+                pieces.append(Document(name, (Section("", text),)))
+        vectors = np.stack([each.vector for each in data.encode(pieces)])
+        counts = np.array([count for count in counts if count])
+        return similarities(vectors, counts, self.pairs, self.seed)
+
+
+def similarities(
+    vectors: Float[np.ndarray, "n d"],
+    counts: Int[np.ndarray, " c"],
+    pairs: int,
+    seed: int,
+) -> dict[str, float]:
+    """`inner`, the mean cosine of the sentences of one document, and `inter`, of two.
+
+    `inner` is the mean over documents of the mean over all pairs of their sentences.
+    For `inter` two documents are drawn, and a sentence of each.
+
+    Args:
+      vectors: of the sentences of the first document, of the second, and so on.
+      counts: the number of sentences of each document, at least 1.
+
+    Raises:
+      UserError: unless a document has two sentences, and there are two documents.
+    """
+    several = counts > 1
+    if not several.any() or len(counts) < 2:
+        raise UserError(
+            f"{several.sum()} of {len(counts)} documents have two sentences or more: "
+            "pairs within one document and between two are needed"
+        )
+    vectors, first = normalize(vectors), np.cumsum(counts) - counts
+    sums, itself = (np.add.reduceat(x, first) for x in (vectors, (vectors**2).sum(1)))
+    # The square of a sum holds each sentence with itself, and each pair twice.
+    within = ((sums**2).sum(1) - itself)[several] / (counts * (counts - 1))[several]
+    generator = np.random.default_rng(seed)
+    a = generator.integers(len(counts), size=pairs)
+    b = (a + generator.integers(1, len(counts), size=pairs)) % len(counts)
+    a, b = (first[x] + generator.integers(counts[x]) for x in (a, b))
+    between = (vectors[a] * vectors[b]).sum(1)
+    return {"inner": float(within.mean()), "inter": float(between.mean())}
