@@ -1,26 +1,63 @@
 """`docjax evaluate`: any model on your own data, one task at a time.
 
-clustering, classification and few_shot read JSON lines with "label" and "split" (train,
-test). retrieval reads a folder in BEIR's layout (corpus.jsonl, queries.jsonl,
-qrels/*.tsv) or "ir-datasets:NAME", and ranks by words, vectors and both, with
---passages also by the best passages. For retrieval MODEL may also be a TREC run
-(FILE.trec), and --compare adds how much better or worse each system is than one of them
-or than a TREC run, with a 95 % interval over the queries. matching
-reads a table of split, source, target and label, and the documents as JSON lines. The
-command prints the metrics as one line of JSON.
+clustering, classification, probe, k_nearest, few_shot and shots read JSON lines with
+"label" and "split" (train, test). redundancy, sentence_similarity and word_attention
+read the texts of JSON lines; redundancy does without the model. retrieval reads a
+folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv) or
+"ir-datasets:NAME", and ranks by words, vectors and both, with --passages also by the
+best passages. For retrieval MODEL may also be a TREC run (FILE.trec), and --compare
+adds how much better or worse each system is than one of them or than a TREC run, with a
+95 % interval over the queries. matching and links read a table of split, source, target
+and label, and the documents as JSON lines. The command prints the metrics as one line
+of JSON.
 """
 
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "the score of a model on your own data"
-TASKS = ("clustering", "classification", "few_shot", "retrieval", "matching")
+TASKS = (
+    *("clustering", "classification", "probe", "k_nearest", "few_shot", "shots"),
+    *("retrieval", "matching", "links"),
+    *("redundancy", "sentence_similarity", "word_attention"),
+)
 EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"
+PAIRS, TEXTS = ("matching", "links"), TASKS[-3:]
+RETRIEVAL = ("retrieval",)
+OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
+    "shots": (
+        ("few_shot", "shots"),
+        dict(type=int, nargs="+", help="documents per class; shots: several numbers"),
+    ),
+    "classifier": (
+        ("few_shot",),
+        dict(choices=("linear", "probe"), help="what reads the labels (linear)"),
+    ),
+    "hidden-layers": (("probe", "links"), dict(type=int, help="0, 1 or 2 (1)")),
+    "features": (("links",), dict(help="concat or concat_prod_diff (concat)")),
+    "compare": (RETRIEVAL, dict(metavar="SYSTEM", help="bm25, dense, ... or RUN.trec")),
+    "passages": (
+        RETRIEVAL,
+        dict(action="store_true", default=None, help="also rank by the best passages"),
+    ),
+    "words": (RETRIEVAL, dict(help="settings of BM25: docjax, anserini or rank_bm25")),
+    "documents": (PAIRS, dict(help="the file of the documents")),
+    "sample": (TEXTS, dict(type=int, help="documents to read (1000)")),
+    "lexicons": (
+        ("redundancy", "word_attention"),
+        dict(metavar="DIR", help="the folder of NLTK's data"),
+    ),
+    "output": (
+        RETRIEVAL,
+        dict(metavar="DIR", help="a folder for the TREC runs of all systems"),
+    ),
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,44 +68,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, metavar="PATH")
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
-    parser.add_argument("--shots", type=int, help="few_shot: documents per class")
-    parser.add_argument(
-        "--compare", metavar="SYSTEM", help="retrieval: bm25, dense, ... or RUN.trec"
-    )
-    parser.add_argument(
-        "--passages",
-        action="store_true",
-        default=None,
-        help="retrieval: also rank by the best passages",
-    )
-    parser.add_argument(
-        "--words", help="retrieval: settings of BM25: docjax, anserini or rank_bm25"
-    )
-    parser.add_argument("--documents", help="matching: the file of the documents")
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        help="retrieval: a folder for the TREC runs of all systems",
-    )
+    for name, (tasks, keywords) in OPTIONS.items():
+        text = f"{' and '.join(tasks)}: {keywords['help']}"
+        parser.add_argument(f"--{name}", **keywords | {"help": text})
 
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.evaluate import evaluate_model
     from docjax.tasks import retrieval
 
-    options = {"shots": "few_shot", "documents": "matching"}
-    options |= dict.fromkeys(("compare", "passages", "words", "output"), "retrieval")
-    for name, task in options.items():
-        if getattr(flags, name) is not None and flags.task != task:
+    for name, (tasks, _) in OPTIONS.items():
+        given = getattr(flags, name.replace("-", "_")) is not None
+        if given and flags.task not in tasks:
             raise UserError(
-                f"--{name} is an option of {task}; leave it out for {flags.task}"
+                f"--{name} is an option of {' and '.join(tasks)}; leave it out for "
+                f"{flags.task}"
             )
     if flags.task == "retrieval" and Path(flags.model).is_file():
         found = retrieval.of_file(Path(flags.data), Path(flags.model), flags.compare)
         print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
         return
-    names = ("shots", "compare", "passages", "words")
-    given = {name: getattr(flags, name) for name in names}
     metrics = evaluate_model(
         docjax.load(flags.model, truncate_dim=flags.truncate_dim),
         flags.task,
@@ -76,6 +95,25 @@ def run(flags: argparse.Namespace) -> None:
         max_bad_fraction=flags.max_bad_fraction,
         documents=flags.documents,
         output=flags.output and Path(flags.output),
-        **{name: value for name, value in given.items() if value is not None},
+        **_keywords(flags),
     )
     print(json.dumps(metrics))
+
+
+def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
+    """The keywords of the task, from the options that were given."""
+    from docjax.tasks.classification import LINEAR
+    from docjax.tasks.probe import FEW, Probe
+
+    names = "compare passages words features lexicons hidden_layers shots".split()
+    given = {name: getattr(flags, name) for name in names} | {"most": flags.sample}
+    if flags.shots and flags.task == "few_shot":
+        if len(flags.shots) > 1:
+            raise UserError("--shots: few_shot has one number; the task shots several")
+        [given["shots"]] = flags.shots
+    if flags.classifier:
+        given["classifier"] = {"linear": LINEAR, "probe": FEW}[flags.classifier]
+    given = {name: value for name, value in given.items() if value is not None}
+    if flags.task == "links" and "hidden_layers" in given:
+        given["classifier"] = Probe(hidden_layers=given.pop("hidden_layers"))
+    return given

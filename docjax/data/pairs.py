@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 from docjax.errors import UserError
 from docjax.types import Document
@@ -48,6 +49,15 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
         pair = Pair(fields[1], fields[2], fields[3] == "1")
         pairs.setdefault(fields[0], []).append(pair)
     return pairs
+
+
+def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
+    """Raises UserError unless pairs of both kinds are there."""
+    if similar.all() or not similar.any():
+        raise UserError(
+            f"{len(similar)} {name} pairs, {int(similar.sum())} of them similar: "
+            "both kinds are needed"
+        )
 
 
 def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:

@@ -3,6 +3,7 @@
 `docjax.run.scoring` has the tasks of a run on the run's own documents.
 """
 
+import dataclasses
 import functools
 from collections import Counter
 from pathlib import Path
@@ -18,13 +19,32 @@ from docjax.model.document_model import DocumentModel
 from docjax.model.task_data import FileData, Source
 from docjax.tasks.classification import Linear
 from docjax.tasks.clustering import Clustering
-from docjax.tasks.few_shot import FewShot
+from docjax.tasks.few_shot import FewShot, ShotsCurve
+from docjax.tasks.knn import KNearest
+from docjax.tasks.links import Links
 from docjax.tasks.matching import Matching
+from docjax.tasks.probe import Probe
+from docjax.tasks.redundancy import Redundancy
 from docjax.tasks.retrieval import Retrieval
 from docjax.tasks.runner import scores
+from docjax.tasks.sentence_similarity import SentenceSimilarity
+from docjax.tasks.word_attention import WordAttention
 
-LABELLED = {"clustering": Clustering, "classification": Linear, "few_shot": FewShot}
-TASKS = (*LABELLED, "retrieval", "matching")
+LABELLED = {
+    "clustering": Clustering,
+    "classification": Linear,
+    "probe": Probe,
+    "k_nearest": KNearest,
+    "few_shot": FewShot,
+    "shots": ShotsCurve,
+}
+PAIRS = {"matching": Matching, "links": Links}
+TEXTS = {
+    "redundancy": Redundancy,
+    "sentence_similarity": SentenceSimilarity,
+    "word_attention": WordAttention,
+}
+TASKS = (*LABELLED, "retrieval", *PAIRS, *TEXTS)
 PARTS = ("train", "test")
 
 
@@ -41,8 +61,8 @@ def evaluate_model(
     """Metrics named `eval/<task>/<metric>`.
 
     Args:
-      data: JSON lines with labels; a folder with a retrieval collection; or a table of
-        pairs.
+      data: JSON lines, with labels for the tasks in LABELLED; a folder with a
+        retrieval collection; or a table of pairs.
       documents: the JSON lines with the documents of the pairs; None takes the only
         file of JSON lines beside the table.
       output: the folder of what the task keeps, such as TREC runs; None: nothing.
@@ -52,21 +72,27 @@ def evaluate_model(
       UserError: for bad data, and for data that does not fit the task.
     """
     source: Source = lambda: iter(())
-    if task in LABELLED:
+    if task in LABELLED | TEXTS:
         check_again(data)
-        source = _with_splits(functools.partial(jsonl, data, max_bad_fraction))
-        scorer = LABELLED[task](**keywords)
+        source = functools.partial(jsonl, data, max_bad_fraction)
+        source = _with_splits(source) if task in LABELLED else _as_test(source)
+        scorer = (LABELLED | TEXTS)[task](**keywords)
     elif task == "retrieval":
         scorer = Retrieval(data, max_bad_fraction, **keywords)
     else:
         read_pairs(Path(data))  # reports a mistake in the table first
-        scorer = Matching(data, **keywords)
+        scorer = PAIRS[task](data, **keywords)
         path = documents or _beside(Path(data))
         check_again(path)
         source = functools.partial(jsonl, path, max_bad_fraction)
     files = FileData(model, source, folder=output)
     scorer.check(files, "test")
     return scores({task: scorer}, files, "test")
+
+
+def _as_test(source: Source) -> Source:
+    """All documents as test documents: an analysis of texts reads every split."""
+    return lambda: (dataclasses.replace(each, split="test") for each in source())
 
 
 def _with_splits(source: Source) -> Source:

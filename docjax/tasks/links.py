@@ -9,11 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.metrics import accuracy_score, f1_score
 
-from docjax.data.pairs import Pair, read_pairs
+from docjax.data.pairs import Pair, check_kinds, read_pairs
 from docjax.errors import UserError
 from docjax.retrieval.collection import TUNING
 from docjax.tasks.embeddings import check_known
-from docjax.tasks.matching import check_kinds
 from docjax.tasks.probe import PROBE, Probe
 from docjax.types import Embeddings, TaskData
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.preprocessing import normalize
 
-from docjax.data.pairs import Pair, linked_pairs, read_pairs
+from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.retrieval.collection import TUNING
 from docjax.tasks.embeddings import check_known
@@ -137,15 +137,6 @@ def _cosines(
     sources = normalize(data.vectors([pair.source for pair in pairs]))
     targets = normalize(data.vectors([pair.target for pair in pairs]))
     return (sources * targets).sum(1), np.array([pair.similar for pair in pairs])
-
-
-def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
-    """Raises UserError unless pairs of both kinds are there."""
-    if similar.all() or not similar.any():
-        raise UserError(
-            f"{len(similar)} {name} pairs, {int(similar.sum())} of them similar: "
-            "both kinds are needed"
-        )
 
 
 def _f1(similar: Bool[np.ndarray, " e"], predicted: Bool[np.ndarray, " e"]) -> float:

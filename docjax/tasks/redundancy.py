@@ -25,12 +25,12 @@ class Redundancy:
     """`redundancy` of a sample of the documents.
 
     Attributes:
-      documents: the most documents to read; None: all.
+      most: documents to read; None: all.
       lexicons: the folder of NLTK's data; None: where NLTK looks.
       tag: another tagger, for use from Python; None: NLTK's.
     """
 
-    documents: int | None = 1000
+    most: int | None = 1000
     lexicons: str | None = None
     seed: int = 0
     tag: TagWords | None = None
@@ -38,10 +38,10 @@ class Redundancy:
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if a lexicon or all documents are missing."""
         self.tag or Nltk(self.lexicons)
-        sampled(data, part, self.documents, self.seed)
+        sampled(data, part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        documents = sampled(data, part, self.documents, self.seed)
+        documents = sampled(data, part, self.most, self.seed)
         tag = self.tag or Nltk(self.lexicons)
         return redundancy(map(full_text, documents), tag)
 

@@ -21,20 +21,20 @@ class SentenceSimilarity:
     """`similarities` of the sentences of a sample; a sentence is read as a document.
 
     Attributes:
-      documents: the most documents to read; None: all.
+      most: documents to read; None: all.
       pairs: of sentences of two documents, drawn at random.
     """
 
-    documents: int | None = 1000
+    most: int | None = 1000
     pairs: int = 10_000
     seed: int = 0
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if there is no document."""
-        sampled(data, part, self.documents, self.seed)
+        sampled(data, part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        documents = sampled(data, part, self.documents, self.seed)
+        documents = sampled(data, part, self.most, self.seed)
         pieces: list[Document] = []
         counts = []
         for document in documents:

