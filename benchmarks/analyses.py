@@ -17,8 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import docjax
+from docjax.data.documents import full_text
+from docjax.data.parts_of_speech import Nltk
+from docjax.data.sources.jsonl import jsonl
 from docjax.explain.docsplit_tables import REDUNDANCY, SENTENCE_SIMILARITY
 from docjax.model.evaluate import evaluate_model
+from docjax.tasks.redundancy import redundancy as of_texts
 
 
 def table(rows: Mapping[str, Mapping[str, float]], digits: int) -> list[str]:
@@ -33,10 +37,10 @@ def table(rows: Mapping[str, Mapping[str, float]], digits: int) -> list[str]:
 
 def redundancy(files: Sequence[str], lexicons: str | None) -> list[str]:
     """The table of redundancy by length in words."""
-    rows = {}
+    rows, tag = {}, Nltk(lexicons)
     for file in files:
-        found = evaluate_model(None, "redundancy", file, lexicons=lexicons, most=None)
-        rows[Path(file).name.partition(".")[0]] = _short(found)
+        texts = map(full_text, jsonl(file))
+        rows[Path(file).name.partition(".")[0]] = of_texts(texts, tag)
     return table(rows | _published(REDUNDANCY), digits=2)
 
 

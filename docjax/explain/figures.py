@@ -123,6 +123,66 @@ def tsne_panels(
     return style.save(figure, path, ("panel", "id", "x", "y", "label"), rows)
 
 
+def shots(path: Path, curves: Mapping[str, Mapping[str, tuple[float, float]]]) -> Path:
+    """Accuracy against the documents of a class; a line each, bars are deviations.
+
+    Args:
+      curves: name -> documents of a class, as text -> accuracy and its deviation.
+    """
+    figure, [axes] = style.grid(1, columns=1, width=6.4, height=3.4)
+    names = list(dict.fromkeys(name for points in curves.values() for name in points))
+    handles = {}
+    for number, (name, points) in enumerate(curves.items()):
+        means, deviations = zip(*points.values(), strict=True)
+        handles[name] = axes.errorbar(
+            list(map(names.index, points)),
+            means,
+            deviations,
+            color=style.COLOURS[number % len(style.COLOURS)],
+            marker=style.MARKERS[number % len(style.MARKERS)],
+            markersize=4,
+            linewidth=1.4,
+            capsize=2,
+        )
+    style.plain(axes, "few documents with labels", "documents of a class", "accuracy")
+    axes.set_xticks(range(len(names)), names)
+    if len(handles) > 1:
+        style.legend(figure, handles)
+    rows = [
+        (name, count, mean, deviation)
+        for name, points in curves.items()
+        for count, (mean, deviation) in points.items()
+    ]
+    return style.save(figure, path, ("vectors", "documents", "accuracy", "std"), rows)
+
+
+def kinds(path: Path, attention: Mapping[str, Mapping[str, float]]) -> Path:
+    """Bars of the mean attention to a word of each part of speech, a colour per model."""
+    figure, [axes] = style.grid(1, columns=1, width=6.4, height=3.0)
+    names = list(dict.fromkeys(kind for row in attention.values() for kind in row))
+    width = 0.8 / len(attention)
+    handles = {}
+    for number, (model, row) in enumerate(attention.items()):
+        left = 0.5 * width - 0.4 + number * width
+        handles[model] = axes.bar(
+            [names.index(kind) + left for kind in row],
+            row.values(),
+            width,
+            color=style.COLOURS[number % len(style.COLOURS)],
+        )
+    style.plain(axes, "attention of the first token to a word", y="mean weight")
+    axes.set_xticks(range(len(names)), names)
+    axes.grid(False, axis="x")
+    if len(handles) > 1:
+        style.legend(figure, handles)
+    rows = [
+        (model, kind, weight)
+        for model, row in attention.items()
+        for kind, weight in row.items()
+    ]
+    return style.save(figure, path, ("model", "part of speech", "weight"), rows)
+
+
 def document_attention(
     path: Path, panels: Mapping[str, Float[np.ndarray, " _"]]
 ) -> Path:

@@ -35,6 +35,7 @@ SECTIONS = {
     "attention": "Attention",
     "words": "Words",
     "retrieval": "Retrieval",
+    "analyses": "Analyses",
     "export": "Export",
     "configuration": "Configuration",
     "reproduce": "Reproduce",
@@ -99,6 +100,21 @@ class Retrieval:
 
 
 @dataclasses.dataclass(frozen=True)
+class Analyses:
+    """The analyses of SimLTE and DocSplit: tables, column -> row -> value.
+
+    An empty table is not shown.
+    """
+
+    shots: Mapping[str, Mapping[str, Number]]  # documents per class -> accuracy
+    curve: Path | None  # PNG of figures.shots
+    attention: Mapping[str, Mapping[str, Number]]  # part of speech -> mean weight
+    bars: Path | None  # PNG of figures.kinds
+    redundancy: Mapping[str, Mapping[str, Number]]  # length in words -> redundancy
+    similarity: Mapping[str, Mapping[str, Number]]  # inner and inter -> cosine
+
+
+@dataclasses.dataclass(frozen=True)
 class Export:
     """A folder for other libraries, and how far its vectors are from the model's."""
 
@@ -127,6 +143,7 @@ class Report:
     attention: Attention | None = None
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     retrieval: Retrieval | None = None
+    analyses: Analyses | None = None
     export: Export | None = None
     commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
@@ -144,7 +161,9 @@ def write(run_dir: Path, report: Report) -> Path:
 def html(report: Report, folder: Path) -> str:
     """The page; links to figures are relative to `folder`."""
     absent = {"attention" if report.words else "words"}  # a mean of words has no graph
-    absent |= set() if report.retrieval else {"retrieval"}
+    absent |= {
+        part for part in ("retrieval", "analyses") if getattr(report, part) is None
+    }
     config, scores = report.config, _scores(report.scores)
     return TEMPLATE.render(
         title=report.name,
@@ -159,6 +178,8 @@ def html(report: Report, folder: Path) -> str:
         map=page.picture(report.tsne, folder),
         attention=_attention(report.attention, folder),
         weights=page.picture(report.retrieval and report.retrieval.curves, folder),
+        shots=page.picture(report.analyses and report.analyses.curve, folder),
+        kinds=page.picture(report.analyses and report.analyses.bars, folder),
         config=json.dumps(plain(config), indent=2, ensure_ascii=False),
     )
 

@@ -24,7 +24,7 @@ from docjax.explain import run_page as report
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
-from docjax.run import baselines, metrics
+from docjax.run import analysis_report, baselines, metrics
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.storage import json_file
@@ -61,25 +61,24 @@ def write(
       retrieval: what `docjax.run.retrieval_report` has gathered.
     """
     figures_dir = prepared.run / "figures"
-    figures_dir.mkdir(exist_ok=True)
     lines, sample = metrics.read(prepared.run), _sample(prepared)
     texts, shown = _texts(prepared, sample)
     scores = _scores(prepared, lines, texts, plain)
+    alone = analysis_report.scores_alone(prepared.tasks, scores)
     return report.write(
         prepared.run,
         report.Report(
             name=prepared.run.name,
             config=prepared.config.to_json(),
-            scores=scores,
-            helped=_helped(prepared, scores),
+            scores=alone,
+            helped=_helped(prepared, alone),
             data=_data(prepared, lines),
             curves=_or_none(_curves, prepared, figures_dir / "curves", lines),
-            tsne=_or_none(
-                _map, prepared, data, figures_dir / "map", params, sample, texts
-            ),
+            tsne=_or_none(_map, prepared, data, figures_dir, params, sample, texts),
             attention=_or_none(_attention, prepared, figures_dir, params, shown),
             words=_words(prepared, params),
             retrieval=retrieval,
+            analyses=analysis_report.gathered(prepared.tasks, scores, figures_dir),
             export=_or_none(_export, prepared.run),
             commands={"This run was made with": made_with} if made_with else {},
         ),
@@ -151,7 +150,8 @@ def _baselines(
         labels = [prepared.corpus.labels[row] for row in rows]
         parts[part] = [texts[row] for row in rows], labels
     path = prepared.run / "baselines.json"
-    return baselines.baselines(path, prepared.tasks, parts, plain)
+    tasks = analysis_report.of_vectors(prepared.tasks)
+    return baselines.baselines(path, tasks, parts, plain)
 
 
 def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:
@@ -226,7 +226,7 @@ def _curves(prepared: Prepared, path: Path, lines) -> Path:
     return figures.curves(path, runs, CURVES)
 
 
-def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> Path:
+def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) -> Path:
     """Draws t-SNE before and after training; only after if `init` is missing."""
     if not len(sample):
         raise UserError("no labelled documents to draw a map of")
@@ -241,7 +241,7 @@ def _map(prepared: Prepared, data: Data, path: Path, params, sample, texts) -> P
     train = [texts[row] for row in prepared.rows("train").tolist() if row in texts]
     panels["TF-IDF"] = baselines.reduced(train, [texts[row] for row in sample.tolist()])
     labels = [prepared.corpus.labels[row] for row in sample]
-    return figures.tsne_panels(path, panels, labels, ids=ids)
+    return figures.tsne_panels(folder / "map", panels, labels, ids=ids)
 
 
 def _export(run: Path) -> report.Export | None:

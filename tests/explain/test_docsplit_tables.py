@@ -33,9 +33,9 @@ def test_the_claim_over_instructor_leaves_20_newsgroups_out():
 
 def test_different_datasets_are_refused():
     with pytest.raises(ValueError, match="scores of a and of b without none"):
-        average_improvement({"a": 1}, {"b": 1})
+        average_improvement({"a": 1.0}, {"b": 1.0})
     with pytest.raises(ValueError, match="without a"):
-        average_improvement({"a": 1}, {"a": 1}, ["a"])
+        average_improvement({"a": 1.0}, {"a": 1.0}, ["a"])
 
 
 def test_published_bins_are_those_of_the_task():

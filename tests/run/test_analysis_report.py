@@ -1,0 +1,100 @@
+"""What a report shows of the analyses, from a small run to the page."""
+
+import csv
+import json
+
+import pytest
+
+import docjax
+from docjax.run.analysis_report import scores_alone
+from docjax.tasks.clustering import Clustering
+from docjax.tasks.redundancy import Redundancy
+
+SHOTS = ["2", "3", "all"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, nltk_data, one_device):
+    folder = tmp_path_factory.mktemp("runs") / "docsplit"
+    config = docjax.config.load("docsplit", variant="smoke")
+    probe = dict(fn="docjax.tasks.probe.Probe", epochs=2, width=8)
+    config.tasks = dict(
+        shots=dict(
+            fn="docjax.tasks.few_shot.ShotsCurve",
+            shots=(2, 3),
+            repeats=2,
+            few=probe,
+            full=dict(fn="docjax.tasks.classification.Linear"),
+        ),
+        repeated=dict(
+            fn="docjax.tasks.redundancy.Redundancy", most=20, lexicons=nltk_data
+        ),
+        alike=dict(
+            fn="docjax.tasks.sentence_similarity.SentenceSimilarity", most=20, pairs=50
+        ),
+        attention=dict(
+            fn="docjax.tasks.word_attention.WordAttention", most=20, lexicons=nltk_data
+        ),
+    )
+    docjax.train(config, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lines(run) -> list[dict]:
+    text = (run / "metrics.jsonl").read_text().splitlines()
+    return [line for line in map(json.loads, text) if "eval/shots/2/accuracy" in line]
+
+
+def test_every_analysis_is_a_metric_before_and_after_training(lines):
+    names = {name for name in lines[-1] if name.startswith("eval/")}
+    assert {f"eval/shots/{k}/accuracy" for k in SHOTS} <= names
+    assert {"eval/alike/inner", "eval/alike/inter", "eval/attention/noun"} <= names
+    assert lines[0]["step"] == 0 < lines[-1]["step"]
+    assert lines[0]["eval/repeated/all"] == lines[-1]["eval/repeated/all"] >= 1
+    assert lines[0]["eval/attention/noun"] != lines[-1]["eval/attention/noun"]
+
+
+def test_the_page_has_the_tables_beside_what_was_published(run, lines):
+    page = (run / "report/index.html").read_text("utf-8")
+    for words in (
+        "<h3>Few documents with labels</h3>",
+        "<h3>Attention by part of speech</h3>",
+        "nouns, times before training",
+        "<h3>Redundancy</h3>",
+        "20News (published)",
+        "SimCSE_long (published)",
+        f"{lines[-1]['eval/alike/inner']:.4g}",
+        f"{lines[-1]['eval/attention/verb']:.4g}",
+    ):
+        assert words in page, words
+    assert page.count("before training</th>") >= 3
+    scores = page[page.index('<section id="scores">') : page.index('id="training"')]
+    assert "repeated" not in scores and "shots" not in scores
+
+
+def test_figures_have_their_numbers_beside_them(run, lines):
+    with (run / "figures/shots.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    after = [row for row in rows if row["vectors"] == "after training"]
+    assert [row["documents"] for row in after] == SHOTS
+    for row in after:
+        expected = lines[-1][f"eval/shots/{row['documents']}/accuracy"]
+        assert float(row["accuracy"]) == pytest.approx(expected)
+    assert (run / "figures/shots.png").exists()
+    with (run / "figures/word_attention.csv").open() as file:
+        kinds = {(row["model"], row["part of speech"]) for row in csv.DictReader(file)}
+    assert {("before training", "noun"), ("after training", "verb")} <= kinds
+
+
+def test_baselines_are_scored_with_few_shots_but_not_analysed(run):
+    known = json.loads((run / "baselines.json").read_text())
+    [reduced] = [row for name, row in known.items() if "dimensions" in name]
+    assert set(reduced) >= {f"eval/shots/{k}/accuracy" for k in SHOTS}
+    assert not any("repeated" in name for row in known.values() for name in row)
+
+
+def test_scores_are_what_no_analysis_shows():
+    tasks = {"a": Redundancy(), "ab": Clustering()}
+    scores = {"after": {"eval/a/all": 1.5, "eval/ab/nmi": 0.5}}
+    assert scores_alone(tasks, scores) == {"after": {"eval/ab/nmi": 0.5}}
