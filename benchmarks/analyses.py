@@ -18,7 +18,7 @@ from pathlib import Path
 
 import docjax
 from docjax.data.documents import full_text
-from docjax.data.parts_of_speech import Nltk
+from docjax.data.parts_of_speech import nltk
 from docjax.data.sources.jsonl import jsonl
 from docjax.explain.docsplit_tables import REDUNDANCY, SENTENCE_SIMILARITY
 from docjax.model.evaluate import evaluate_model
@@ -37,7 +37,7 @@ def table(rows: Mapping[str, Mapping[str, float]], digits: int) -> list[str]:
 
 def redundancy(files: Sequence[str], lexicons: str | None) -> list[str]:
     """The table of redundancy by length in words."""
-    rows, tag = {}, Nltk(lexicons)
+    rows, tag = {}, nltk(lexicons)
     for file in files:
         texts = map(full_text, jsonl(file))
         rows[Path(file).name.partition(".")[0]] = of_texts(texts, tag)

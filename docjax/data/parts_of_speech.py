@@ -79,6 +79,12 @@ class Nltk:
         return words
 
 
+@functools.cache
+def nltk(folder: str | None) -> Nltk:
+    """`Nltk`, read once for each folder: that takes seconds."""
+    return Nltk(folder)
+
+
 def _is_auxiliary(lemma: str, following: Sequence[str]) -> bool:
     """Whether a form of be, have or do helps another verb."""
     if lemma not in AUXILIARY:

@@ -53,7 +53,7 @@ NEWS_ACCURACY = {
     "SimCSE_long": {"5": 0.4865, "all": 0.7351},
     "DocSplit": {"5": 0.5579, "all": 0.7689},
 }
-_BINS = ("1-50", "51-100", "101-200", "201-300", "over_300", "all")
+_BINS = ("1-50", "51-100", "101-200", "201-300", "301-", "all")
 REDUNDANCY = {
     name: dict(zip(_BINS, values, strict=True))
     for name, values in {

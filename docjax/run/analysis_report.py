@@ -3,21 +3,23 @@
 Their metrics stand in tables of their own, not among the scores: most are no scores.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from docjax.data.parts_of_speech import KINDS
 from docjax.explain import docsplit_tables as published
 from docjax.explain import figures
 from docjax.explain.run_page import Analyses
-from docjax.tasks.few_shot import ShotsCurve
-from docjax.tasks.redundancy import Redundancy
+from docjax.tasks import redundancy
+from docjax.tasks.few_shot import ALL, ShotsCurve
+from docjax.tasks.redundancy import BINS, Redundancy
 from docjax.tasks.sentence_similarity import SentenceSimilarity
 from docjax.tasks.word_attention import WordAttention
 from docjax.types import Task
 
 TEXTS = (Redundancy, SentenceSimilarity, WordAttention)
 BEFORE = "before training"
+RATIO = f"nouns, times {BEFORE}"
 Rows = Mapping[str, Mapping[str, float]]  # what was measured -> name -> value
 
 
@@ -51,20 +53,21 @@ def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses 
         return None
     shots, attention = _accuracies(found[ShotsCurve]), found[WordAttention]
     # Redundancy is a property of the texts: training does not change it.
-    repeated = {"this run": row for _, row in list(found[Redundancy].items())[:1]}
+    repeated = dict(zip(["this run"], found[Redundancy].values()))
+    counts = {count for row in shots.values() for count in row} | {"5", ALL}
+    counts = sorted(counts, key=lambda count: (count == ALL, len(count), count))
+    means = {name: {k: mean for k, (mean, _) in x.items()} for name, x in shots.items()}
     return Analyses(
-        shots=_beside(
-            {
-                name: {k: mean for k, (mean, _) in x.items()}
-                for name, x in shots.items()
-            },
-            published.NEWS_ACCURACY,
-        ),
+        shots=_table(counts, means, published.NEWS_ACCURACY),
         curve=figures.shots(folder / "shots", shots) if shots else None,
-        attention=_beside(_with_ratio(attention), {}),
+        attention=_table((*KINDS, RATIO), _with_ratio(attention), {}),
         bars=figures.kinds(folder / "word_attention", attention) if attention else None,
-        redundancy=_beside(repeated, published.REDUNDANCY),
-        similarity=_beside(found[SentenceSimilarity], published.SENTENCE_SIMILARITY),
+        redundancy=_table((*BINS, redundancy.ALL), repeated, published.REDUNDANCY),
+        similarity=_table(
+            ("inner", "inter"),
+            found[SentenceSimilarity],
+            published.SENTENCE_SIMILARITY,
+        ),
     )
 
 
@@ -98,19 +101,20 @@ def _with_ratio(rows: Rows) -> dict[str, dict[str, float]]:
     """The rows with the attention to nouns as a multiple of that before training."""
     before = rows.get(BEFORE, {}).get("noun")
     return {
-        name: {kind: row[kind] for kind in KINDS if kind in row}
-        | ({f"nouns, times {BEFORE}": row["noun"] / before} if before else {})
+        name: {**row, RATIO: row["noun"] / before} if before and "noun" in row else row
         for name, row in rows.items()
     }
 
 
-def _beside(rows: Rows, printed: Rows) -> dict[str, dict[str, float]]:
+def _table(
+    names: Sequence[str], rows: Rows, printed: Rows
+) -> dict[str, dict[str, float]]:
     """Columns of rows, and below them of what was printed; none without rows."""
     if not rows:
         return {}
     rows = {**rows, **{f"{name} (published)": row for name, row in printed.items()}}
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    return {
+    columns = {
         name: {row: values[name] for row, values in rows.items() if name in values}
         for name in names
     }
+    return {name: cells for name, cells in columns.items() if cells}

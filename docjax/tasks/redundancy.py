@@ -11,12 +11,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from docjax.data.documents import full_text
-from docjax.data.parts_of_speech import Nltk, TagWords, Word
+from docjax.data.parts_of_speech import TagWords, Word, nltk
 from docjax.errors import UserError
 from docjax.tasks.sampled import sampled
 from docjax.types import TaskData
 
-BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "over_300": None}
+BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": None}
 ALL = "all"
 
 
@@ -37,12 +37,12 @@ class Redundancy:
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if a lexicon or all documents are missing."""
-        self.tag or Nltk(self.lexicons)
+        self.tag or nltk(self.lexicons)
         sampled(data, part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         documents = sampled(data, part, self.most, self.seed)
-        tag = self.tag or Nltk(self.lexicons)
+        tag = self.tag or nltk(self.lexicons)
         return redundancy(map(full_text, documents), tag)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from docjax.data.documents import full_text
-from docjax.data.parts_of_speech import KINDS, Nltk, TagWords, Word
+from docjax.data.parts_of_speech import KINDS, TagWords, Word, nltk
 from docjax.errors import UserError
 from docjax.tasks.sampled import sampled
 from docjax.types import TaskData, TokenAttention
@@ -37,11 +37,11 @@ class WordAttention:
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if attention, a lexicon or all documents are missing."""
         data.token_attention()
-        self.tag or Nltk(self.lexicons)
+        self.tag or nltk(self.lexicons)
         sampled(data, part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        attend, tag = data.token_attention(), self.tag or Nltk(self.lexicons)
+        attend, tag = data.token_attention(), self.tag or nltk(self.lexicons)
         weights = collections.defaultdict(list)
         for document in sampled(data, part, self.most, self.seed):
             text = full_text(document)

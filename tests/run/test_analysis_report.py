@@ -64,7 +64,7 @@ def test_the_page_has_the_tables_beside_what_was_published(run, lines):
         "<h3>Redundancy</h3>",
         "20News (published)",
         "SimCSE_long (published)",
-        f"{lines[-1]['eval/alike/inner']:.4g}",
+        f"{lines[-1]['eval/alike/inner']:.2f}</td>",
         f"{lines[-1]['eval/attention/verb']:.4g}",
     ):
         assert words in page, words
