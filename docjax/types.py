@@ -396,6 +396,11 @@ class Objective(Protocol):
 class ObjectiveWithMemory(Protocol):
     """A loss that remembers earlier batches; `State.memory` holds what it remembers."""
 
+    @property
+    def momentum(self) -> float | None:
+        """How slowly a second encoder follows the trained one; None: there is none."""
+        ...
+
     def begin(self, examples: int, width: int) -> Any:
         """The memory before the first batch: `examples` vectors of `width` numbers."""
         ...
@@ -462,6 +467,13 @@ class TaskData(Protocol):
     def token_attention(self) -> Callable[[str], "TokenAttention"]:
         """A function that gives the attention inside a text. Raises UserError for a
         model without such attention."""
+        ...
+
+    def masked_tokens(
+        self, part: str, rate: float, seed: int
+    ) -> tuple[float, float, int]:
+        """The summed cross-entropy of masked tokens of a part, the number of right
+        predictions, and the number of masked tokens: a share `rate` of all tokens."""
         ...
 
     def keep(self, name: str, text: str) -> None:

@@ -9,9 +9,11 @@ import importlib
 import json
 import re
 import sys
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +33,14 @@ from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
 from docjax.run import fields
 from docjax.training.rows import Adagrad, Adam
-from docjax.types import DOCUMENT, Batch, Frame, Targets, Units
+from docjax.types import (
+    DOCUMENT,
+    Batch,
+    Frame,
+    ObjectiveWithMemory,
+    Targets,
+    Units,
+)
 from docjax.views.replaced import Dropped, WordViews
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,8 +66,9 @@ def encoder(config: dict) -> DocumentEncoder:
     node = copy.deepcopy(config["encoder"])
     if "classes" in (node.get("head") or {}):
         node["head"]["classes"] = CLASSES
-    if node["segment"]["vocabulary"] == 0:
-        node["segment"]["vocabulary"] = WORDS
+    segment = node["segment"].get("encoder", node["segment"])
+    if segment["vocabulary"] == 0:
+        segment["vocabulary"] = WORDS
     return named.build(node)
 
 
@@ -137,7 +147,7 @@ def step(config: dict) -> tuple:
     built, params = encoder(config), parameters(config)
     objective = named.build(config["objective"])
     masked = objective if isinstance(objective, MaskedLM) else None
-    contrastive = masked.contrastive if masked else objective
+    of_vectors = loss_of_vectors(masked.contrastive if masked else objective)
     batch, kinds = batch_of(config, built, masked)
 
     def encode(params, tokens, lengths, keys):
@@ -149,7 +159,7 @@ def step(config: dict) -> tuple:
         given = vectors, batch.lengths, batch.places, batch.graphs, kinds
         documents = apply(*given, method="views")
         outputs = apply(documents, key, method="outputs")
-        total, metrics = contrastive(outputs, batch.targets)
+        total, metrics = of_vectors(outputs, batch.targets)
         for group in batch.masked:
             read = *group.microbatch, group.positions, group.answers
             total = total + apply(*read, method="token_loss")[0]
@@ -163,6 +173,21 @@ def step(config: dict) -> tuple:
     batch = batch._replace(microbatches=(), towers=(), answers=0.0)
     assert bool(batch.masked) == bool(masked)
     return vectors, *jax.eval_shape(loss, params, gathered, batch, key)
+
+
+def loss_of_vectors(objective: Any) -> Callable:
+    """The loss and the metrics of vectors, also for an objective without them, or with
+    a memory."""
+    if objective is None:
+        return lambda vectors, targets: (jnp.zeros(()), {"loss": jnp.zeros(())})
+    if not isinstance(objective, ObjectiveWithMemory):
+        return objective
+
+    def loss(vectors: jax.Array, targets: Targets) -> tuple[jax.Array, dict]:
+        memory = objective.begin(*vectors.shape[1:])
+        return objective(vectors, targets, memory)[:2]
+
+    return loss
 
 
 def batch_of(

@@ -12,8 +12,11 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from docjax.data.microbatches import Group, filled, microbatch, split
+from docjax.data.tokenizer import Tokenizer
+from docjax.errors import UserError
 from docjax.types import Frame, Masked, Segments
 
+MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
 SHOWN, CHANGED = 0.8, 0.9  # a draw below 0.8: mask token; below 0.9: another
 
 
@@ -30,6 +33,23 @@ class Masking:
     mask: int
     vocabulary: int
     frame: Frame
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, rate: float, limit: int) -> "Masking":
+        """The masking with a tokenizer's mask token, in segments of `limit` tokens.
+
+        Raises:
+          UserError: for a tokenizer without mask token.
+        """
+        ids = tokenizer.backend.get_vocab(with_added_tokens=True)
+        mask = next((ids[name] for name in MASK_TOKENS if name in ids), None)
+        if mask is None:
+            raise UserError(
+                f"objective masked_lm needs a mask token: the tokenizer has none of "
+                f"{', '.join(MASK_TOKENS)}; train another tokenizer, or leave out "
+                "masked_lm"
+            )
+        return cls(rate, mask, tokenizer.vocabulary, tokenizer.frame(limit))
 
     def __call__(
         self,

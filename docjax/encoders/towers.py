@@ -1,5 +1,7 @@
 """Two copies of a segment encoder, each with its own parameters."""
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 from jaxtyping import Array, Float, Int
@@ -62,3 +64,15 @@ class Towers(nn.Module):
             for encoder in encoders:
                 encoder(tokens, lengths, places, keys)
         return encoders[tower](tokens, lengths, places, keys)
+
+
+def read_by_inference(encoder: Any, params: Any) -> tuple[Any, Any]:
+    """A document encoder and its parameters without the copy that only training reads.
+
+    Of two copies by view, inference reads the second one; two towers by kind stay.
+    """
+    segment = encoder.segment
+    if not (segment.has_towers and segment.by == "view"):
+        return encoder, params
+    single = params["segment"][segment.names[1]]
+    return encoder.clone(segment=segment.encoder), params | {"segment": single}

@@ -109,7 +109,7 @@ class Inference:
     def _read(
         self, params: Any, documents: Sequence[Segments], kind: str
     ) -> list[Float[np.ndarray, "p d"]]:
-        micro, rows = microbatches(documents, self._height, self.widths)
+        micro, rows = microbatches(documents, self.height, self.widths)
         # Sent to all devices once: otherwise every call sends the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
         tower = self.encoder.tower(kind)
@@ -155,7 +155,7 @@ class Inference:
         # The last width is the limit: a position table may not have a longer width.
         return [*range(step, self.limit, step), self.limit]
 
-    def _height(self, number: int, width: int, remaining: int) -> int:
+    def height(self, number: int, width: int, remaining: int) -> int:
         """The rows of a micro-batch, a multiple of the devices; few for a small rest.
 
         After MANY micro-batches a few unused rows cost less than a further shape, which

@@ -18,6 +18,7 @@ from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import check_sizes, shapes
+from docjax.encoders.towers import read_by_inference
 from docjax.encoders.transformer import DTYPES
 from docjax.errors import UserError
 from docjax.huggingface import docjax_json, exported, files
@@ -107,12 +108,13 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         )
     parts = _built(config, allow, source)
     docjax_json.check_limits(config.get("limits"), source)
-    expected = shapes(parts["encoder"], source)
+    params = restore_params(run, shapes(parts["encoder"], source))
+    parts["encoder"], params = read_by_inference(parts["encoder"], params)
     tokenizer = load_tokenizer(run / "tokenizer.json")
     check_fits(tokenizer, parts["encoder"].segment.vocabulary)
     return DocumentModel(
         **parts,
-        params=restore_params(run, expected),
+        params=params,
         tokenizer=tokenizer,
         limits=ReadLimits.of(config["limits"]),
         labels=config.get("labels", ()),

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
+from docjax.model.masked_loss import token_loss
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
 from docjax.types import Document, Embeddings, Encoded, TokenAttention
@@ -91,6 +92,11 @@ class FileData:
         segment, params = self.model.encoder.segment, self.model.params["segment"]
         limit = self.model.limits.segment_tokens
         return FirstToken(segment, params, self.model.tokenizer, limit)
+
+    def masked_tokens(
+        self, part: str, rate: float, seed: int
+    ) -> tuple[float, float, int]:
+        return token_loss(self.model, self.documents(part), rate, seed)
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:

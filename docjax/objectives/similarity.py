@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 # Objectives whose `similarity` is "dot" unless the config says otherwise.
-DOT = ("docjax.objectives.infonce.infonce", "docjax.objectives.queue.Queue")
+DOT = (
+    "docjax.objectives.contrastive_tension.contrastive_tension",
+    "docjax.objectives.infonce.infonce",
+    "docjax.objectives.queue.Queue",
+)
 
 
 def similarity_of(objective: Any) -> str:

@@ -32,7 +32,8 @@ class LabelledVectors:
         """Raises UserError: there are only vectors and labels, nothing to encode."""
         raise UserError("the task needs documents, here are only vectors and labels")
 
-    missing = vectors = queries = encode = keep = token_attention = documents
+    missing = vectors = queries = encode = keep = documents
+    token_attention = masked_tokens = documents
 
 
 def check_labels(data: TaskData, *parts: str) -> None:

@@ -6,6 +6,9 @@ activations. The second runs the document encoder and the objective, and gives t
 and its gradient with respect to the segment vectors. The third encodes each micro-batch
 again, pulls that gradient back, and adds the gradient of the masked tokens' loss.
 
+An objective with `momentum` has a second encoder, which reads all views but the first
+and gets no gradient (`momentum.py`). It counts as tower 1, the trained encoder as 0.
+
 Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the batch,
 or, with several towers, among the rows of its tower. Both encodings, every micro-batch
 size and every device layout see the same masks.
@@ -26,8 +29,10 @@ from jax.sharding import PartitionSpec as P
 from docjax.data.microbatches import round_up
 from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder
-from docjax.types import Batch, Masked, Microbatch
+from docjax.training.momentum import Following, followed
+from docjax.types import DOCUMENT, Batch, Masked, Microbatch
 
+FIRST_OTHERS = slice(0, 1), slice(1, None)  # the first view, and the other views
 BLOCK = 64  # the light pass reads at least BLOCK examples per device at once
 Params = Any
 Metrics = dict[str, jax.Array]
@@ -64,6 +69,25 @@ class GradientCache:
     kinds: tuple[str, ...]
     token_weight: float = 0.0
 
+    @property
+    def momentum(self) -> float | None:
+        """The momentum of the second encoder; None without a second encoder."""
+        return getattr(self.objective, "momentum", None)
+
+    @property
+    def towers(self) -> tuple[int, ...]:
+        """The tower that reads each view; () for a single encoder."""
+        if self.momentum is not None:
+            return tuple(min(view, 1) for view in range(len(self.kinds)))
+        return self.encoder.towers(self.kinds)
+
+    @property
+    def tower(self) -> int | None:
+        """The trained tower that reads documents; None for a single encoder."""
+        if self.momentum is not None:
+            return 0
+        return self.encoder.tower(DOCUMENT)
+
     def gradient(
         self, params: Params, batch: Batch, key: jax.Array | None, memory: Any = ()
     ) -> tuple[Params, Metrics, Any]:
@@ -74,6 +98,9 @@ class GradientCache:
           key: None turns dropout off.
           memory: the objective's memory of earlier batches; () without a memory.
         """
+        average, own = None, memory
+        if self.momentum is not None:
+            average, own = followed(memory, params, self.momentum)
         trained, frozen = freezing.divided(params, self.encoder.frozen)
         keys = Keys.of(key)
         segment = trained.pop("segment", {}), frozen.get("segment", {})
@@ -81,28 +108,38 @@ class GradientCache:
             gradients = jax.tree.map(jnp.zeros_like, trained)
             cotangents, metrics = None, {"loss": jnp.zeros(())}
         else:
-            rest = trained, {k: v for k, v in frozen.items() if k != "segment"}
+            rest = trained, _without_segment(frozen)
             vectors = batch.vectors
             if vectors is None:
-                vectors = self._vectors(segment, batch, keys.segments)
+                vectors = self._vectors(segment, average, batch, keys.segments)
             light = batch._replace(
                 microbatches=(), towers=(), masked=(), vectors=None, cut=None
             )
             light_pass = self._both if segment[0] else self._documents
-            gradients, cotangents, metrics, memory = light_pass(
-                rest, vectors, light, keys.documents, memory
+            light = (
+                *rest,
+                vectors,
+                light,
+                keys.documents,
+                own,
+                _without_segment(average),
             )
+            gradients, cotangents, metrics, own = light_pass(*light)
         if segment[0]:
             of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
             gradients = gradients | {"segment": of_segment}
             metrics = self._with_tokens(metrics, of_tokens)
+        memory = own if average is None else Following(average, own)
         return gradients, metrics, memory
 
-    def _vectors(self, segment, batch: Batch, key):
+    def _vectors(self, segment, average, batch: Batch, key):
         """All segment vectors, [micro-batches n d]."""
         buffer = None
         for i, (microbatch, number, tower) in enumerate(self._read(batch)):
             params = (self._of_tower(part, tower) for part in segment)
+            if average is not None and tower:
+                parts = freezing.divided(average, self.encoder.frozen)
+                params = (part.get("segment", {}) for part in parts)
             vectors = self._encode(*params, microbatch, jnp.int32(number), key, tower)
             if buffer is None:
                 shape = (round_up(len(batch.microbatches)), *vectors.shape)
@@ -113,7 +150,7 @@ class GradientCache:
     def _read(self, batch: Batch) -> Iterator[tuple[Microbatch, int, int | None]]:
         """Each micro-batch, its number among its tower's micro-batches, and the tower
         (None without towers)."""
-        towers = batch.towers if self.encoder.towers(self.kinds) else ()
+        towers = batch.towers if self.towers else ()
         numbers: collections.Counter = collections.Counter()
         for microbatch, tower in itertools.zip_longest(batch.microbatches, towers):
             yield microbatch, numbers[tower], tower
@@ -121,7 +158,7 @@ class GradientCache:
 
     def _of_tower(self, segment: Params, tower: int | None) -> Params:
         """The parameters of one tower, under its name."""
-        if tower is None:
+        if tower is None or self.momentum is not None:
             return segment
         name = self.encoder.segment.names[tower]
         return {name: segment[name]} if name in segment else {}
@@ -132,6 +169,8 @@ class GradientCache:
         total = self._zeros(trained)
         if cotangents is not None:
             for i, (microbatch, number, tower) in enumerate(self._read(batch)):
+                if self.momentum is not None and tower:
+                    continue
                 trees = (self._of_tower(part, tower) for part in (total, *segment))
                 inputs = _take(cotangents, i), microbatch, jnp.int32(number)
                 total = total | self._pull_back(*trees, *inputs, keys.segments, tower)
@@ -186,17 +225,19 @@ class GradientCache:
         return encode(trained, frozen, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _documents(self, rest, vectors, batch, key, memory):
+    def _documents(self, trained, frozen, vectors, batch, key, memory, average):
         """The second pass for a segment encoder that is not trained."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
-        (_, aux), gradients = gradient(*rest, vectors, batch, key, memory)
+        inputs = trained, frozen, vectors, batch, key, memory, average
+        (_, aux), gradients = gradient(*inputs)
         return gradients, None, *self._on_every_device(aux)
 
-    @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-    def _both(self, rest, vectors, batch, key, memory):
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=3)
+    def _both(self, trained, frozen, vectors, batch, key, memory, average):
         """The second pass: gradients of its parameters and of the segment vectors."""
         gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
-        (_, aux), (gradients, cotangents) = gradient(*rest, vectors, batch, key, memory)
+        inputs = trained, frozen, vectors, batch, key, memory, average
+        (_, aux), (gradients, cotangents) = gradient(*inputs)
         cotangents = jax.lax.with_sharding_constraint(
             cotangents, NamedSharding(self.mesh, P(None, "data"))
         )
@@ -209,10 +250,13 @@ class GradientCache:
         put = lambda array: jax.lax.with_sharding_constraint(array, whole)
         return metrics, jax.tree.map(put, memory)
 
-    def loss(self, trained, frozen, vectors, batch: Batch, key, memory=()):
+    def loss(
+        self, trained, frozen, vectors, batch: Batch, key, memory=(), average=None
+    ):
         """The objective's loss for segment vectors [micro-batches n d].
 
-        Also returns the metrics, and the memory for the next batch.
+        Also returns the metrics, and the memory for the next batch. `average` has the
+        parameters that follow the trained ones, if the objective has a momentum.
         """
         params = freezing.joined(trained, frozen)
         examples = batch.rows.shape[1]
@@ -228,20 +272,40 @@ class GradientCache:
         light = jax.tree.map(to_blocks, light)
         # Keep the activations of one block at a time, in the backward pass too.
         views = jax.checkpoint(
-            functools.partial(self._views, params), prevent_cse=False
+            functools.partial(self._views, params, average), prevent_cse=False
         )
         documents = jax.lax.map(lambda block: views(*block), (gathered, *light))
-        return self._loss(params, _from_blocks(documents), batch.targets, key, memory)
+        documents = _from_blocks(documents)
+        return self._loss(params, average, documents, batch.targets, key, memory)
 
-    def _views(self, params, vectors, lengths, places, graphs, keys):
-        inputs = vectors, lengths, places, graphs, self.kinds
+    def _views(self, params, average, vectors, lengths, places, graphs, keys):
         keys = None if keys is None else keys[0]
-        return self.encoder.apply({"params": params}, *inputs, keys, method="views")
 
-    def _loss(self, params, documents, targets, key, memory):
-        outputs = self.encoder.apply(
+        def read(params, inputs, kinds):
+            inputs = *inputs, kinds, keys
+            return self.encoder.apply({"params": params}, *inputs, method="views")
+
+        inputs = vectors, lengths, places, graphs
+        if average is None:
+            return read(params, inputs, self.kinds)
+        first, others = (jax.tree.map(lambda a: a[at], inputs) for at in FIRST_OTHERS)
+        by_average = read(average, others, self.kinds[1:])
+        first = read(params, first, self.kinds[:1])
+        return jnp.concatenate([first, jax.lax.stop_gradient(by_average)])
+
+    def _outputs(self, params, average, documents, key):
+        """What the objective reads, after the head."""
+        read = lambda params, documents: self.encoder.apply(
             {"params": params}, documents, key, method="outputs"
         )
+        if average is None:
+            return read(params, documents)
+        first, others = (documents[at] for at in FIRST_OTHERS)
+        by_average = jax.lax.stop_gradient(read(average, others))
+        return jnp.concatenate([read(params, first), by_average])
+
+    def _loss(self, params, average, documents, targets, key, memory):
+        outputs = self._outputs(params, average, documents, key)
         if memory:
             loss, metrics, memory = self.objective(outputs, targets, memory)
         else:
@@ -321,14 +385,17 @@ def plain_gradient(
     memory: Any = (),
 ) -> tuple[Params, Metrics]:
     """The reference: the gradient of one pass that keeps all activations."""
-    keys = Keys.of(key)
+    keys, average, own = Keys.of(key), None, memory
+    if cache.momentum is not None:
+        average, own = followed(memory, params, cache.momentum)
     trained, frozen = freezing.divided(params, cache.encoder.frozen)
 
     def loss(trained):
         params = freezing.joined(trained, frozen)
         total, metrics = jnp.zeros(()), {}
         if cache.objective is not None:
-            total, (metrics, _) = _plain_loss(cache, params, batch, keys, memory)
+            inputs = params, average, batch, keys, own
+            total, (metrics, _) = _plain_loss(cache, *inputs)
         sums, row = jnp.zeros(3), 0
         for masked in batch.masked:
             _, added = cache._tokens(params["segment"], masked, row, keys.tokens)
@@ -341,17 +408,28 @@ def plain_gradient(
     return gradient, metrics
 
 
-def _plain_loss(cache: GradientCache, params: Params, batch: Batch, keys: Keys, memory):
+def _plain_loss(
+    cache: GradientCache, params: Params, average: Params, batch: Batch, keys, memory
+):
     vectors = []
     for microbatch, number, tower in cache._read(batch):
         row = number * len(microbatch.lengths)
         inputs = microbatch, row, keys.segments, tower
-        vectors.append(cache._segments(params["segment"], *inputs))
+        reader = params if average is None or not tower else average
+        vectors.append(cache._segments(reader["segment"], *inputs))
     gathered = jnp.concatenate(vectors)[batch.rows]
     per_example = _example_keys(keys.documents, batch.rows.shape[1])
     light = batch.lengths, batch.places, batch.graphs, per_example
-    documents = cache._views(params, gathered, *light)
-    return cache._loss(params, documents, batch.targets, keys.documents, memory)
+    documents = cache._views(params, average, gathered, *light)
+    inputs = documents, batch.targets, keys.documents, memory
+    return cache._loss(params, average, *inputs)
+
+
+def _without_segment(params: Params) -> Params:
+    """The parameters of all but the segment encoder; None of None."""
+    if params is None:
+        return None
+    return {name: part for name, part in params.items() if name != "segment"}
 
 
 def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):

@@ -1,8 +1,10 @@
-"""AdamW with linear warm-up and decay."""
+"""AdamW with linear warm-up and decay, and RMSprop whose rate falls in steps."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from docjax.errors import UserError
@@ -50,6 +52,28 @@ def adamw(
             mask=_decays,
         ),
     )
+
+
+def rmsprop(
+    steps: int,
+    *,
+    learning_rates: Sequence[float] = (1e-5, 8e-6, 6e-6, 4e-6, 2e-6),
+    every: int = 500,
+) -> optax.GradientTransformation:
+    """RMSprop with the next of `learning_rates` after each `every` steps.
+
+    The last learning rate stays. Contrastive Tension's values, which do not depend on
+    the length of training; the mean square decays by 0.9 a step, as Keras has it.
+    """
+    del steps
+    if not learning_rates or min(learning_rates) <= 0 or every < 1:
+        raise UserError(
+            f"rmsprop has learning_rates {list(learning_rates)} (give at least one, all "
+            f"> 0) and every {every} (must be >= 1): mend --config.optimizer"
+        )
+    rates = jnp.array(learning_rates, jnp.float32)
+    schedule = lambda count: rates[jnp.minimum(count // every, len(rates) - 1)]
+    return optax.rmsprop(schedule, decay=0.9, eps=1e-7, eps_in_sqrt=False)
 
 
 def _decays(params: Any) -> Any:

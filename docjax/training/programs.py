@@ -14,7 +14,7 @@ from jax.stages import Traced
 from docjax.encoders import freezing
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.sharding import abstract
-from docjax.types import DOCUMENT, Batch, Masked, Microbatch
+from docjax.types import Batch, Masked, Microbatch
 
 Shapes = Any  # a tree of arrays or of shapes
 INDEX = jax.ShapeDtypeStruct((), jnp.int32)
@@ -28,7 +28,7 @@ def microbatch_shape(rows: int, width: int) -> Microbatch:
 
 def vector_shape(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Shapes:
     """The vectors of a micro-batch, [n d]."""
-    tower = cache.encoder.tower(DOCUMENT)
+    tower = cache.tower
     encode = lambda params, microbatch: cache.encoder.apply(
         {"params": params}, *microbatch, None, tower, method="segments"
     )
@@ -41,7 +41,7 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
     size = *batch.rows.shape, segment.shape[-1]
 
     def outputs(params: Any, *light: Any) -> jax.Array:
-        documents = cache._views(params, *light, None)
+        documents = cache._views(params, None, *light, None)
         apply = cache.encoder.apply
         return apply({"params": params}, documents, None, method="outputs")
 
@@ -61,7 +61,7 @@ def encode(
         jax.tree.map(rows, microbatch),
         INDEX,
         _key(cache, dropout),
-        cache.encoder.tower(DOCUMENT),
+        cache.tower,
     )
 
 
@@ -83,11 +83,12 @@ def objective(
     light = jax.tree.map(columns, batch._replace(targets=None, answers=None, cut=None))
     return GradientCache._both.trace(
         cache,
-        jax.tree.map(whole, rest),
+        *jax.tree.map(whole, rest),
         jax.tree.map(columns, vectors),
         light._replace(targets=rows),
         _key(cache, dropout),
         (),
+        None,
     )
 
 
@@ -105,7 +106,7 @@ def pull_back(
         jax.tree.map(rows, microbatch),
         INDEX,
         _key(cache, dropout),
-        cache.encoder.tower(DOCUMENT),
+        cache.tower,
     )
 
 
@@ -141,7 +142,7 @@ def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes
     Of two towers, the parameters are those of the document tower.
     """
     parts = freezing.divided(params, cache.encoder.frozen)
-    tower = cache.encoder.tower(DOCUMENT)
+    tower = cache.tower
     trained, frozen = (
         cache._of_tower(part.get("segment", {}), tower) for part in parts
     )

@@ -26,6 +26,7 @@ from docjax.run.teacher import teacher_vectors
 from docjax.storage.processes import wait
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
+from docjax.training.momentum import Following
 from docjax.training.step import initial_state, make_step
 from docjax.types import (
     DOCUMENT,
@@ -35,8 +36,6 @@ from docjax.types import (
     ObjectiveWithTeacher,
     State,
 )
-
-MASK_TOKENS = ("[MASK]", "<mask>")  # of BERT and of RoBERTa
 
 
 class VectorTrainer:
@@ -58,6 +57,10 @@ class VectorTrainer:
             kinds=self.batches.reader.kinds(self.batches.examples.kinds),
             token_weight=masked.weight if masked else 0.0,
         )
+        if self.cache.momentum is not None:
+            _check_momentum(prepared)
+            layout = self.batches.layout._replace(towers=self.cache.towers)
+            self.batches = dataclasses.replace(self.batches, layout=layout)
         self.steps = config.steps or config.epochs * self.epoch_steps
         self.optimizer = _optimizer(config, self.steps)
         self.step = make_step(self.cache, self.optimizer)
@@ -71,12 +74,14 @@ class VectorTrainer:
     def begin(self, params: Any) -> State:
         """The state before the first step."""
         memory: Any = ()
+        frozen = self.prepared.encoder.frozen
+        params = from_mean.with_words(self.prepared.encoder.document, params)
         if isinstance(self.cache.objective, ObjectiveWithMemory):
             batch, _ = self.dataset[0]
             _, examples, width = programs.output_shape(self.cache, params, batch).shape
             memory = self.cache.objective.begin(examples, width)
-        frozen = self.prepared.encoder.frozen
-        params = from_mean.with_words(self.prepared.encoder.document, params)
+        if self.cache.momentum is not None:
+            memory = Following(params, memory)
         return initial_state(params, self.optimizer, frozen, memory)
 
     def put(self, batch: Batch) -> Batch:
@@ -109,6 +114,17 @@ class VectorTrainer:
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
             memory.check(self.cache, state, *size, answers)
+
+
+def _check_momentum(prepared: Prepared) -> None:
+    """Raises UserError for an encoder that no second encoder can follow."""
+    encoder = prepared.encoder
+    if encoder.segment.has_towers or encoder.document.joins_views:
+        raise UserError(
+            "objective.momentum makes a second encoder that reads view 1 by itself: "
+            "encoder.segment may have no towers, and encoder.document may not read "
+            "several views together; set objective.momentum to None"
+        )
 
 
 def _teacher(
@@ -192,7 +208,7 @@ def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
       UserError: for a tokenizer without mask token, or a segment encoder that is frozen
         or cannot predict tokens.
     """
-    segment, tokenizer = prepared.encoder.segment, prepared.tokenizer
+    segment = prepared.encoder.segment
     if segment_is_frozen(prepared.encoder):
         raise UserError(
             f"objective masked_lm trains the segment encoder, but encoder.frozen "
@@ -205,15 +221,8 @@ def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
             "docjax.encoders.transformer.Transformer, and set "
             "--config.encoder.segment.masked_lm to True"
         )
-    ids = tokenizer.backend.get_vocab(with_added_tokens=True)
-    mask = next((ids[name] for name in MASK_TOKENS if name in ids), None)
-    if mask is None:
-        raise UserError(
-            f"objective masked_lm needs a mask token: the tokenizer has none of "
-            f"{', '.join(MASK_TOKENS)}; train another tokenizer, or leave out masked_lm"
-        )
-    frame = tokenizer.frame(prepared.config.limits.segment_tokens)
-    return Masking(masked.rate, mask, tokenizer.vocabulary, frame)
+    limit = prepared.config.limits.segment_tokens
+    return Masking.of(prepared.tokenizer, masked.rate, limit)
 
 
 def _optimizer(config: RunConfig, steps: int) -> Any:

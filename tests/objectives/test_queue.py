@@ -66,3 +66,37 @@ def test_no_gradient_flows_to_what_is_remembered():
 def test_a_queue_without_batches_is_a_mistake():
     with pytest.raises(UserError, match="queue has batches 0: give at least 1"):
         Queue(batches=0)
+
+
+def test_without_negatives_of_the_batch_only_the_queue_is_left():
+    """He et al., 2020, Eq. 1, by hand; Contriever's loss."""
+    objective = Queue(2, temperature=0.5, symmetric=False, in_batch=False)
+    now, old = vectors(0), vectors(1, 1)
+    memory = Memory(jnp.concatenate([old, vectors(2, 1)]), jnp.int32(1))
+    loss, metrics, _ = objective(now, Targets(LABELS), memory)
+    positive = np.asarray((now[0] * now[1]).sum(-1)) / 0.5
+    others = np.asarray(now[0] @ old[0].T) / 0.5
+    scores = np.concatenate([positive[:, None], others], axis=1)
+    expected = (logsumexp(scores, axis=1) - positive).mean()
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    assert metrics["negatives"] == B
+
+
+def test_an_empty_queue_alone_gives_no_loss_and_no_gradient():
+    objective = Queue(2, symmetric=False, in_batch=False)
+    loss = lambda now: objective(now, Targets(LABELS), objective.begin(B, D))[0]
+    value, gradient = jax.value_and_grad(loss)(vectors(0))
+    assert value == 0 and not np.asarray(gradient).any()
+
+
+@pytest.mark.parametrize(
+    "keywords, words",
+    [
+        (dict(symmetric=False, momentum=1.0), "momentum 1.0: give a number from 0 to"),
+        (dict(momentum=0.9), "set objective.symmetric to False"),
+        (dict(in_batch=False), "set objective.symmetric to False"),
+    ],
+)
+def test_a_queue_that_cannot_work_is_a_mistake(keywords, words):
+    with pytest.raises(UserError, match=words):
+        Queue(**keywords)

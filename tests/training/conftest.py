@@ -35,6 +35,7 @@ from docjax.objectives.queue import Queue
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient
+from docjax.training.momentum import Following
 from docjax.types import (
     Batch,
     Frame,
@@ -83,7 +84,7 @@ class Problem(NamedTuple):
         ]
 
     def layout(self, microbatch: int, widths=WIDTHS) -> Layout:
-        towers = self.encoder.towers(self.views.kinds)
+        towers = self.cache(mesh(1)).towers
         return Layout(microbatch, widths, 16, self.graph, self.encoder.sparse, towers)
 
     def targets(self, count: int = DOCUMENTS) -> Targets:
@@ -113,9 +114,13 @@ class Problem(NamedTuple):
         """What the objective remembers: one earlier batch of the two it has room for."""
         if not isinstance(self.objective, Queue):
             return ()
-        empty = self.objective.begin(DOCUMENTS, 32)
+        width = 16 if isinstance(self.encoder.document, GraphAttention) else 32
+        empty = self.objective.begin(DOCUMENTS, width)
         drawn = np.random.default_rng(2).normal(size=empty.vectors.shape)
-        return empty._replace(vectors=drawn.astype(np.float32), filled=np.int32(1))
+        memory = empty._replace(vectors=drawn.astype(np.float32), filled=np.int32(1))
+        if self.objective.momentum is None:
+            return memory
+        return Following(jax.tree.map(lambda leaf: 0.7 * leaf, self.params()), memory)
 
     def cache(self, mesh: Mesh) -> GradientCache:
         kinds = self.views.kinds
@@ -226,6 +231,12 @@ def problem(name: str) -> Problem:
         ),
         "queue": lambda: Problem(
             DocumentEncoder(Words(), Mean()), Queue(2, temperature=2.0), Halves()
+        ),
+        "momentum": lambda: Problem(
+            DocumentEncoder(transformer, attention, TrainingHead()),
+            Queue(2, temperature=2.0, symmetric=False, momentum=0.9, in_batch=False),
+            Halves(),
+            graphs.full,
         ),
         "distillation": lambda: Problem(
             DocumentEncoder(

@@ -23,6 +23,7 @@ PROBLEMS = (
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
     *("two towers", "two copies", "frozen layer", "queue", "distillation"),
     "several vectors",
+    "momentum",
 )
 KINDS = (
     "relations",
@@ -33,6 +34,7 @@ KINDS = (
     "queue",
     "distillation",
     "several vectors",
+    "momentum",
 )
 
 

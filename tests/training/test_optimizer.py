@@ -1,4 +1,4 @@
-"""AdamW: the schedule at given steps, what decays, what is clipped."""
+"""AdamW: the schedule at given steps, what decays, what is clipped. RMSprop."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.training.optimizer import adamw
+from docjax.training.optimizer import adamw, rmsprop
 
 PARAMS = {
     "layer": {"kernel": jnp.full((2, 2), 3.0), "bias": jnp.full(2, 3.0)},
@@ -90,3 +90,21 @@ def test_an_update_is_that_of_adam_with_a_clipped_gradient():
 def test_an_impossible_value_is_said_with_its_bounds(keywords, message):
     with pytest.raises(UserError, match=f"{message} .*mend --config.optimizer"):
         adamw(10, **keywords)
+
+
+def test_rmsprop_takes_the_next_learning_rate_after_some_steps():
+    """By hand: each step is -rate * gradient / (root of the mean square + 1e-7)."""
+    optimizer = rmsprop(6, learning_rates=(0.1, 0.02), every=2)
+    found = updates(optimizer, ones(), 6)
+    square = 0.0
+    for number, update in enumerate(found):
+        square = 0.9 * square + 0.1
+        rate = 0.1 if number < 2 else 0.02
+        expected = -rate / (square**0.5 + 1e-7)
+        np.testing.assert_allclose(update["norm"]["bias"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("keywords", [dict(learning_rates=()), dict(every=0)])
+def test_rmsprop_without_rates_or_steps_is_refused(keywords):
+    with pytest.raises(UserError, match="mend --config.optimizer"):
+        rmsprop(6, **keywords)

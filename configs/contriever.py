@@ -1,0 +1,85 @@
+"""Contriever: two crops of a document, a momentum encoder and a queue of negatives.
+
+Izacard et al., 2022, sections 3.1 and 3.2: the mean of BERT's tokens, two independent
+crops of 5 to 50 % of a span of 256 tokens without 10 % of their tokens; dot products with
+temperature 0.05 against a queue of 131,072 documents; momentum 0.9995; AdamW 5e-5 with
+weight decay 0.01, 20,000 steps of warm-up, 500,000 steps in batches of 2,048, Wikipedia
+and CCNet. The row of Contriever in the DocSplit paper is empty: there is no published
+number for its tasks.
+
+Departures from the paper: the queue begins empty; the encoder reads whole documents at
+evaluation, cut at 512 tokens.
+
+  python -m docjax.main --config=configs/contriever.py --workdir=runs/contriever \
+      --config.source.path='wikipedia/*.jsonl.zst'
+
+Variants: `five`: five examples of each class in the few-shot task. `small`: a small
+encoder and its own tokenizer from scratch, cosines, and a short queue whose encoder
+follows faster. `demo`: `small` on the docstrings of the installed Python packages.
+`smoke`: everything in seconds.
+"""
+
+from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
+
+from docjax.config import load, vary
+
+VARIANTS = ("", "five", "small", "demo", "smoke")
+
+
+def get_config(variant: str = "") -> ConfigDict:
+    config = load("simcse")
+    config.views = dict(
+        fn="docjax.views.crops.Crops",
+        span=256,
+        shortest=0.05,
+        longest=0.5,
+        deletion=0.1,
+    )
+    config.encoder.segment.pooling = "mean"
+    config.encoder.head = placeholder(object)
+    config.objective = dict(
+        fn="docjax.objectives.queue.Queue",
+        batches=64,
+        similarity="dot",
+        temperature=0.05,
+        symmetric=False,
+        momentum=0.9995,
+        in_batch=False,
+    )
+    config.optimizer.update(learning_rate=5e-5, warmup=0.04)
+    config.batch = 2048
+    config.microbatch = 256
+    config.epochs = None
+    config.steps = 500_000
+    config.checkpoint_every = config.evaluate_every = 10_000
+    return vary(config, variant, five, small, demo, smoke)
+
+
+def five(config: ConfigDict) -> None:
+    config.tasks.few_shot.shots = 5
+
+
+def small(config: ConfigDict) -> None:
+    _as_simcse(config, "small")
+
+
+def demo(config: ConfigDict) -> None:
+    """The built-in corpus."""
+    _as_simcse(config, "demo")
+
+
+def smoke(config: ConfigDict) -> None:
+    """A few documents of the built-in corpus."""
+    _as_simcse(config, "smoke")
+
+
+def _as_simcse(config: ConfigDict, variant: str) -> None:
+    """The sizes of SimCSE's variant; the queue holds a few batches of a small corpus."""
+    simcse = load("simcse", variant)
+    config.objective.update(batches=4, similarity="cosine", momentum=0.99)
+    views, objective = config.views, config.objective
+    for name in simcse:
+        config[name] = simcse[name]
+    config.views, config.objective = views, objective
+    config.encoder.head = placeholder(object)
