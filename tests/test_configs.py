@@ -46,6 +46,7 @@ from docjax.views.replaced import Dropped, WordViews
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"
 NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+FEW = 8  # examples of a step
 CLASSES = 20  # that a head is built for: the data says how many
 WORDS = 1000  # of a vocabulary that the data makes
 
@@ -90,8 +91,9 @@ def listing(name: str) -> str:
         found: dict[tuple, list[int]] = {}
         for path, leaf in jax.tree_util.tree_leaves_with_path(parameters(config)):
             path = jax.tree_util.keystr(path, simple=True, separator="/")
-            number = re.search(r"\d+", path)
-            key = (re.sub(r"\d+", "#", path), leaf.shape, str(leaf.dtype))
+            number = re.search(r"(?<=layer_)\d+", path)
+            path = re.sub(r"(?<=layer_)\d+", "#", path)
+            key = (path, leaf.shape, str(leaf.dtype))
             found.setdefault(key, []).append(int(number[0]) if number else 0)
         count = sum(prod(shape) * len(some) for (_, shape, _), some in found.items())
         lines = [f"[{variant}] {count:,} parameters"]
@@ -193,7 +195,7 @@ def loss_of_vectors(objective: Any) -> Callable:
 def batch_of(
     config: dict, built: DocumentEncoder, masked: MaskedLM | None
 ) -> tuple[Batch, tuple[str, ...]]:
-    """Four examples as a step reads them, and the kinds of their views."""
+    """A few examples as a step reads them, and the kinds of their views."""
     views, cutter, graph, examples = (
         named.build(config[part]) for part in ("views", "segments", "graph", "examples")
     )
@@ -213,12 +215,12 @@ def batch_of(
         most = config["limits"]["training_segments"]
         return [segments(view, cutter, frame).first(most) for view in made]
 
-    read_ = [[s for slot in examples.kinds for s in read(i, slot)] for i in range(4)]
+    read_ = [[s for slot in examples.kinds for s in read(i, slot)] for i in range(FEW)]
     layout = Layout(8, (4,), 8, graph, built.sparse, built.towers(kinds))
-    documents = 4 * max(1, len(examples.kinds) - 1)
-    teacher = np.eye(4, dtype=np.float32)
-    related = np.eye(4, documents, dtype=bool)
-    targets = Targets(np.zeros(4, np.int32), related, teacher)
+    documents = FEW * max(1, len(examples.kinds) - 1)
+    teacher = np.eye(FEW, dtype=np.float32)
+    related = np.eye(FEW, documents, dtype=bool)
+    targets = Targets(np.zeros(FEW, np.int32), related, teacher)
     masking = Masking(masked.rate, 3, 30, frame) if masked else None
     batch = pack(read_, layout, targets, masking, np.random.default_rng(0))
     return batch, kinds

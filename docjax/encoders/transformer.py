@@ -323,16 +323,27 @@ class Transformer(nn.Module):
 
         positions: where each row's masked tokens are; answers: their ids, -1 if unused.
         """
-        states = self.hidden_states(tokens, lengths, places, keys)
-        masked = jnp.take_along_axis(states, positions[..., None], axis=1)
-        words = self.variables["params"]["embeddings"]["tokens"]["embedding"]
-        scores = self.predict(masked.reshape(-1, self.width), jnp.asarray(words))
+        scores = self.token_scores(tokens, lengths, places, positions, keys)
         answers = answers.reshape(-1)
         real, target = answers >= 0, jnp.maximum(answers, 0)
         picked = jnp.take_along_axis(scores, target[:, None], axis=1)[:, 0]
         losses = jax.nn.logsumexp(scores, axis=-1) - picked
         right = (scores.argmax(-1) == target) & real
         return jnp.where(real, losses, 0).sum(), right.sum().astype(jnp.float32)
+
+    def token_scores(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None,
+        positions: Int[Array, "n a"],
+        keys: Key[Array, " n"] | None = None,
+    ) -> Float[Array, "m r"]:
+        """The scores of the vocabulary at `positions`, row after row: m = n * a."""
+        states = self.hidden_states(tokens, lengths, places, keys)
+        masked = jnp.take_along_axis(states, positions[..., None], axis=1)
+        words = self.variables["params"]["embeddings"]["tokens"]["embedding"]
+        return self.predict(masked.reshape(-1, self.width), jnp.asarray(words))
 
     def _states(self, tokens, lengths, places, keys, first=False):
         t = tokens.shape[1]

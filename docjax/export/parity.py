@@ -23,6 +23,7 @@ from docjax.parts import named
 from docjax.types import Document
 
 ROWS = 32  # segments or documents in one call
+PLACES = 16  # of a segment, at which masked tokens are compared
 QUERIES = (1, 4, 8)  # numbers of first words that make a query
 
 
@@ -65,6 +66,9 @@ def differences(
         tables = has_tables(named.node(segment))
         if family_of(segment).in_transformers and not tables:
             arrays["transformers"] = _transformers(folder, model, documents)
+            if segment.masked_lm:
+                scores = _masked_tokens(folder, model, documents)
+                arrays["transformers, masked tokens"] = scores
         vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)
         arrays["sentence-transformers"] = vectors - expected
         if queries:
@@ -132,6 +136,31 @@ def _transformers(
         vectors.append(_pooled(states, batch["attention_mask"].numpy(), model))
     expected = np.concatenate(inference.segments(model.params, cut))
     return np.concatenate(vectors) - expected
+
+
+def _masked_tokens(
+    folder: Path, model: DocumentModel, documents: Sequence[Document]
+) -> Float[np.ndarray, "m r"]:
+    """The differences between the scores that both give to the words of the vocabulary,
+    at a few places of a few segments."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    with _quiet():
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        predict = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True)
+    predict = predict.requires_grad_(False)
+    cut = [document.first(1) for document in model.cut.documents(documents[:ROWS])]
+    params = {"params": model.params["segment"]}
+    arrays = []
+    for tokens in (document.tokens[None] for document in cut if len(document.tokens)):
+        at = np.unique(np.linspace(0, tokens.shape[1] - 1, PLACES).astype(np.int32))
+        given = tokens, np.array([tokens.shape[1]], np.int32), None, at[None]
+        given = jax.tree.map(jax.numpy.asarray, given)
+        expected = model.encoder.segment.apply(params, *given, method="token_scores")
+        batch = tokenizer.pad({"input_ids": tokens.tolist()}, return_tensors="pt")
+        scores = predict(**batch).logits[0].numpy()
+        arrays.append(scores[at] - np.asarray(expected))
+    return np.concatenate(arrays)
 
 
 def _pooled(states: np.ndarray, mask: np.ndarray, model: DocumentModel) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Writes and reads the parameters of an exported folder.
 
-    model.safetensors     the segment encoder, under the names of its family
+    model.safetensors     the segment encoder, under the names of its family, with the
+                          head that predicts masked tokens if the encoder has one
     document.safetensors  all other parameters that inference reads, by our own paths
 
 `docjax_json.py` reads the other files; `families.py` has the names of tensors.
@@ -88,17 +89,23 @@ def _read(
 
 
 def _read_by_inference(encoder: DocumentEncoder, params: Any) -> dict[str, Any]:
-    """The parameters that inference reads, by path; a head only if it classifies."""
-    training_only = family_of(encoder.segment).training_only
-    left_out = tuple(f"segment/{path}" for path in training_only)
+    """The parameters that inference reads, by path; a head only if it classifies or
+    predicts masked tokens."""
+    family, segment = family_of(encoder.segment), encoder.segment
+    left_out = tuple(f"segment/{path}" for path in family.training_only)
     if not encoder.classifies:
         left_out += ("head/",)
+    kept = {f"segment/{path}" for path in family.exported(segment)}
     flat = flatten_dict(params, sep="/").items()
-    return {path: array for path, array in flat if not path.startswith(left_out)}
+    return {
+        path: array
+        for path, array in flat
+        if path in kept or not path.startswith(left_out)
+    }
 
 
 def _table(encoder: DocumentEncoder) -> dict[str, str]:
-    table = family_of(encoder.segment).table(encoder.segment)
+    table = family_of(encoder.segment).exported(encoder.segment)
     return {f"segment/{path}": name for path, name in table.items()}
 
 

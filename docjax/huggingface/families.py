@@ -28,7 +28,8 @@ class Family:
       names: the names of the tensors.
       sentence_module: the module of sentence-transformers that gives the same vectors.
       training_only: beginnings of parameter paths that only training reads; exports
-        leave them out.
+        leave them out. A head that predicts masked tokens (`names.masked_lm`) is
+        exported if the segment encoder has one.
       dtypes: the values of the keyword `dtype`. A class with a single dtype has no such
         keyword.
       fixed: keywords that tell this family from later families of the same class.
@@ -64,9 +65,19 @@ class Family:
         """Parameter path of a segment encoder of this family -> name of the tensor."""
         return self.names.table(segment.layers if self.names.layer else 0)
 
+    def exported(self, segment: nn.Module) -> dict[str, str]:
+        """As `table`, in an exported file: with the head for masked tokens, if any."""
+        table = self.table(segment)
+        if not segment.masked_lm:
+            return table
+        encoder = {path: self.names.prefix + name for path, name in table.items()}
+        return encoder | self.names.masked_lm
+
     def config(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
         """The config.json of a transformers model with these keywords."""
         kind, architecture = next(iter(self.architectures.items()))
+        if keywords.get("masked_lm"):
+            architecture = f"{architecture.removesuffix('Model')}ForMaskedLM"
         header = {"model_type": kind, "architectures": [architecture]}
         return header | self.to_config(keywords)
 

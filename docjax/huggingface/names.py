@@ -24,6 +24,8 @@ class Names:
       layer: the tensors of each layer; "{i}" stands for the number of the layer.
       masked_lm: the tensors of the head that predicts masked tokens, as a file has
         them, without a prefix. A file may lack the head.
+      prefix: what exports put before the names in `once` and `layer` in a file with a
+        head; transformers asks for it.
       decoder: the weight of that head's last layer. We do not read this tensor: the
         layer takes the embeddings of the tokens.
       buffers: beginnings of names inside the encoder that are no parameters.
@@ -32,6 +34,7 @@ class Names:
     once: Mapping[str, str]
     layer: Mapping[str, str] = dataclasses.field(default_factory=dict)
     masked_lm: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    prefix: str = ""
     decoder: str = ""
     buffers: tuple[str, ...] = ()
 
@@ -121,6 +124,7 @@ BERT = Names(
         "masked_lm/norm/bias": "cls.predictions.transform.LayerNorm.bias",
         "masked_lm/bias": "cls.predictions.bias",
     },
+    prefix="bert.",
     decoder="cls.predictions.decoder.weight",
     buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
 )
@@ -133,6 +137,7 @@ ROBERTA = dataclasses.replace(
         "masked_lm/norm/bias": "lm_head.layer_norm.bias",
         "masked_lm/bias": "lm_head.bias",
     },
+    prefix="roberta.",
     decoder="lm_head.decoder.weight",
 )
 STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})

@@ -10,8 +10,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from docjax.data.masking import Masking
 from docjax.errors import UserError
-from docjax.model.document_model import DocumentModel
+from docjax.model.document_model import COUNTS, DocumentModel
 from docjax.model.masked_loss import token_loss
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
@@ -96,7 +97,10 @@ class FileData:
     def masked_tokens(
         self, part: str, rate: float, seed: int
     ) -> tuple[float, float, int]:
-        return token_loss(self.model, self.documents(part), rate, seed)
+        model, counts = self.model, dict.fromkeys(COUNTS, 0)
+        masking = Masking.of(model.tokenizer, rate, model.limits.segment_tokens)
+        documents = model.read(self.documents(part), counts)
+        return token_loss(model.inference(), model.params, documents, masking, seed)
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:

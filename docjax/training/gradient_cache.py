@@ -18,6 +18,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -108,23 +109,14 @@ class GradientCache:
             gradients = jax.tree.map(jnp.zeros_like, trained)
             cotangents, metrics = None, {"loss": jnp.zeros(())}
         else:
-            rest = trained, _without_segment(frozen)
             vectors = batch.vectors
             if vectors is None:
                 vectors = self._vectors(segment, average, batch, keys.segments)
-            light = batch._replace(
-                microbatches=(), towers=(), masked=(), vectors=None, cut=None
-            )
             light_pass = self._both if segment[0] else self._documents
-            light = (
-                *rest,
-                vectors,
-                light,
-                keys.documents,
-                own,
-                _without_segment(average),
+            inputs = vectors, _light(batch), keys.documents, own
+            gradients, cotangents, metrics, own = light_pass(
+                trained, _without_segment(frozen), *inputs, _without_segment(average)
             )
-            gradients, cotangents, metrics, own = light_pass(*light)
         if segment[0]:
             of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
             gradients = gradients | {"segment": of_segment}
@@ -288,7 +280,9 @@ class GradientCache:
         inputs = vectors, lengths, places, graphs
         if average is None:
             return read(params, inputs, self.kinds)
-        first, others = (jax.tree.map(lambda a: a[at], inputs) for at in FIRST_OTHERS)
+        first, others = (
+            jax.tree.map(operator.itemgetter(at), inputs) for at in FIRST_OTHERS
+        )
         by_average = read(average, others, self.kinds[1:])
         first = read(params, first, self.kinds[:1])
         return jnp.concatenate([first, jax.lax.stop_gradient(by_average)])
@@ -423,6 +417,12 @@ def _plain_loss(
     documents = cache._views(params, average, gathered, *light)
     inputs = documents, batch.targets, keys.documents, memory
     return cache._loss(params, average, *inputs)
+
+
+def _light(batch: Batch) -> Batch:
+    """The batch without its segments: what the second pass reads beside vectors."""
+    none = dict.fromkeys(("microbatches", "towers", "masked"), ())
+    return batch._replace(**none, vectors=None, cut=None)
 
 
 def _without_segment(params: Params) -> Params:

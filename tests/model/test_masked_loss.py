@@ -3,15 +3,18 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
 from scipy.special import log_softmax
 
 from docjax.data.masking import Masking
+from docjax.data.microbatches import Group
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Whole
+from docjax.data.word_tokenizer import train_words
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import MaskedTokens, Transformer
@@ -19,8 +22,8 @@ from docjax.errors import UserError
 from docjax.model.document_model import COUNTS, DocumentModel
 from docjax.model.inference import Inference
 from docjax.model.inputs import as_document
-from docjax.model.masked_loss import token_loss
-from docjax.types import ReadLimits
+from docjax.model.task_data import FileData
+from docjax.types import Document, ReadLimits
 
 TEXTS = [f"The {word} river floods the valley. " * 7 for word in ("old", "wide", "red")]
 TEXTS += ["A planet."]
@@ -51,8 +54,15 @@ def make(devices: int = 1, masked_lm: bool = True) -> DocumentModel:
     )
 
 
-def documents():
-    return [as_document(text, number) for number, text in enumerate(TEXTS)]
+def documents() -> list[Document]:
+    read = (as_document(text, number) for number, text in enumerate(TEXTS))
+    return [dataclasses.replace(document, split="test") for document in read]
+
+
+def token_loss(model: DocumentModel, seed: int = 5) -> tuple[float, float, int]:
+    """As a task asks for it."""
+    source = lambda: iter(documents())
+    return FileData(model, source).masked_tokens("test", 0.3, seed)
 
 
 def test_the_loss_is_the_sum_over_the_masked_tokens_one_by_one():
@@ -61,56 +71,46 @@ def test_the_loss_is_the_sum_over_the_masked_tokens_one_by_one():
     masking = Masking.of(model.tokenizer, 0.3, 32)
     read = list(model.read(documents(), dict.fromkeys(COUNTS, 0)))
     lengths = np.concatenate([each.lengths for each in read])
-    groups = [g for g in _one_each(lengths)]
+    groups = [Group(np.array([i]), 1, int(size)) for i, size in enumerate(lengths)]
     params, loss, right, count = model.params["segment"], 0.0, 0, 0
     table = np.asarray(params["embeddings"]["tokens"]["embedding"])
     for masked in masking(read, groups, np.random.default_rng((5, 0))):
-        tokens, real, places = masked.microbatch
+        tokens, real, places = map(jnp.asarray, masked.microbatch)
         inputs = {"params": params}, tokens, real, places
         states = segment.apply(*inputs, method="hidden_states")[0]
         head = MaskedTokens(segment.vocabulary, segment.epsilon)
         for at, answer in zip(masked.positions[0], masked.answers[0]):
             if answer < 0:
                 continue
-            given = {"params": params["masked_lm"]}, states[at][None], table
+            given = (
+                {"params": params["masked_lm"]},
+                states[at][None],
+                jnp.asarray(table),
+            )
             scores = np.asarray(head.apply(*given))[0]
             loss -= log_softmax(scores.astype(np.float64))[answer]
             right += int(scores.argmax() == answer)
             count += 1
-    found = token_loss(model, documents(), 0.3, 5)
+    found = token_loss(model)
     np.testing.assert_allclose(found[0], loss, rtol=1e-5)
     assert found[1:] == (right, count) and count > 30
 
 
-def _one_each(lengths):
-    """A group for each segment."""
-    from docjax.data.microbatches import Group
-
-    for number, length in enumerate(lengths):
-        yield Group(np.array([number]), 1, int(length))
-
-
 def test_devices_and_rows_of_a_call_do_not_matter(monkeypatch):
-    expected = token_loss(make(), documents(), 0.3, 5)
-    np.testing.assert_allclose(
-        token_loss(make(8), documents(), 0.3, 5), expected, rtol=1e-5
-    )
+    expected = token_loss(make())
+    np.testing.assert_allclose(token_loss(make(8)), expected, rtol=1e-5)
     monkeypatch.setattr(Inference, "height", lambda *_: 2)
-    np.testing.assert_allclose(
-        token_loss(make(), documents(), 0.3, 5), expected, rtol=1e-5
-    )
-    assert token_loss(make(), documents(), 0.3, 6) != expected
+    np.testing.assert_allclose(token_loss(make()), expected, rtol=1e-5)
+    assert token_loss(make(), 6) != expected
 
 
 def test_a_model_that_cannot_predict_is_refused():
     with pytest.raises(UserError, match="this model predicts no tokens: train it with"):
-        token_loss(make(masked_lm=False), documents(), 0.15, 0)
+        token_loss(make(masked_lm=False))
 
 
-def test_a_tokenizer_without_a_mask_token_is_refused(minilm, tmp_path):
-    from docjax.data.word_tokenizer import train_words
-
+def test_a_tokenizer_without_a_mask_token_is_refused():
     words = train_words(TEXTS, least_count=1, stop_words=False)
     model = dataclasses.replace(make(), tokenizer=words)
     with pytest.raises(UserError, match=r"the tokenizer has none of \[MASK\], <mask>"):
-        token_loss(model, documents(), 0.15, 0)
+        token_loss(model)

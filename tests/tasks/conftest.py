@@ -50,6 +50,11 @@ class Given:
 
         return attend
 
+    def masked_tokens(
+        self, part: str, rate: float, seed: int
+    ) -> tuple[float, float, int]:
+        raise NotImplementedError
+
     def keep(self, name: str, text: str) -> None:
         self.files[name] = text
 

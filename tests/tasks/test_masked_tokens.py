@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import NoLabels
+from docjax.tasks.embeddings import LabelledVectors, NoLabels
 from docjax.tasks.masked_tokens import MaskedTokens
 
 
-class Data:
+class Data(LabelledVectors):
     """Eight masked tokens with a loss of 4 together, in the test part alone."""
 
-    count = 8
+    def __init__(self, count=8):
+        super().__init__({})
+        object.__setattr__(self, "count", count)
 
     def documents(self, part):
         return iter(["a document"] if part == "test" else [])
@@ -35,12 +37,10 @@ def test_a_part_without_documents_leaves_the_task_out():
 
 
 def test_documents_without_tokens_are_one_line():
-    data = Data()
-    data.count = 0
     with pytest.raises(
         UserError, match="have no token to predict: give documents with"
     ):
-        MaskedTokens(rate=0.2, seed=3)(data, "test")
+        MaskedTokens(rate=0.2, seed=3)(Data(0), "test")
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, np.nan])
