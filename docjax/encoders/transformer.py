@@ -216,7 +216,8 @@ class Transformer(nn.Module):
     `sections` and `chunks` are the rows of two tables that embed a segment's place in
     its document: a place beyond a table takes the last row, 0 leaves the table out.
     `masked_lm` adds the layers that predict masked tokens. `words` is the width of
-    `WordVectors`, which follow the transformer's vector; 0 leaves them out.
+    `WordVectors`, which follow the transformer's vector; 0 leaves them out. `left_out`
+    first tokens of a segment are left out of the mean: those of a prompt.
     """
 
     has_towers = False
@@ -239,6 +240,7 @@ class Transformer(nn.Module):
     chunks: int = 0
     masked_lm: bool = False
     words: int = 0
+    left_out: int = 0
 
     def setup(self) -> None:
         self._check()
@@ -292,7 +294,8 @@ class Transformer(nn.Module):
             x = jnp.where(lengths[:, None] > 0, x.astype(jnp.float32), 0)
         else:
             x = self.hidden_states(tokens, lengths, places, keys)
-            x = x.sum(1) / jnp.maximum(lengths, 1)[:, None]
+            x = x[:, self.left_out :].sum(1)
+            x = x / jnp.maximum(lengths - self.left_out, 1)[:, None]
         x = unit(x) if self.normalize else x
         if self.words:
             x = jnp.concatenate([x, self.of_words(tokens, lengths)], axis=-1)

@@ -73,6 +73,9 @@ def write_modules(
         "model_type": "SentenceTransformer",
         "similarity_fn_name": facts["similarity"],
     }
+    if facts["prompts"]:
+        names = "prompts", "default_prompt_name"
+        config |= {name: facts[name] for name in names}
     _write(folder / "config_sentence_transformers.json", config)
 
 
@@ -128,6 +131,8 @@ def _stock(
     if cut != (WHOLE, EACH) or document["fn"] != MEAN:
         return None
     modules = STOCK[family.sentence_module](segment, facts["limits"], special)
+    if modules and "Pooling" in modules:
+        modules["Pooling"]["include_prompt"] = facts["include_prompt"]
     if modules and (segment.get("normalize") or document.get("normalize")):
         modules["Normalize"] = {}
     return modules

@@ -18,7 +18,6 @@ from docjax.export.libraries import has_tables, is_stock
 from docjax.huggingface.families import family_of
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
-from docjax.model.inference import Inference, local_mesh
 from docjax.parts import named
 from docjax.types import Document
 
@@ -69,10 +68,17 @@ def differences(
             if segment.masked_lm:
                 scores = _masked_tokens(folder, model, documents)
                 arrays["transformers, masked tokens"] = scores
-        vectors = peer.encode(items, batch_size=ROWS, show_progress_bar=False)
+        vectors = peer.encode(
+            items,
+            prompt=model.document_prompt,
+            batch_size=ROWS,
+            show_progress_bar=False,
+        )
         arrays["sentence-transformers"] = vectors - expected
         if queries:
-            vectors = peer.encode_query(queries, show_progress_bar=False)
+            vectors = peer.encode_query(
+                queries, prompt=model.query_prompt, show_progress_bar=False
+            )
             name = "sentence-transformers, queries"
             arrays[name] = vectors - model.encode_queries(queries)
     return {name: float(np.abs(array).max()) for name, array in arrays.items()}
@@ -126,14 +132,15 @@ def _transformers(
     limits = model.limits
     cut = model.cut.documents(documents)
     cut = [document.first(limits.inference_segments) for document in cut]
-    inference = Inference(model.encoder, None, local_mesh(), limits.segment_tokens)
+    inference = model.inference()
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
     for start in range(0, len(rows), ROWS):
         ids = [row.tolist() for row in rows[start : start + ROWS]]
         batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
         states = encoder(**batch).last_hidden_state.numpy()
-        vectors.append(_pooled(states, batch["attention_mask"].numpy(), model))
+        mask = batch["attention_mask"].numpy()
+        vectors.append(_pooled(states, mask, inference.encoder.segment))
     expected = np.concatenate(inference.segments(model.params, cut))
     return np.concatenate(vectors) - expected
 
@@ -163,13 +170,14 @@ def _masked_tokens(
     return np.concatenate(arrays)
 
 
-def _pooled(states: np.ndarray, mask: np.ndarray, model: DocumentModel) -> np.ndarray:
+def _pooled(states: np.ndarray, mask: np.ndarray, segment: Any) -> np.ndarray:
     """Segment vectors as the segment encoder makes them from the states of tokens."""
-    segment = model.encoder.segment
     if segment.pooling == "first":
         vectors = states[:, 0]
     else:
-        vectors = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        mask = mask * (np.arange(mask.shape[1]) >= segment.left_out)
+        count = np.maximum(mask.sum(1, keepdims=True), 1)
+        vectors = (states * mask[..., None]).sum(1) / count
     if segment.normalize:
         return comparison.unit(vectors)
     return vectors

@@ -128,7 +128,7 @@ class Transformer(nn.Module):
         )
         self.params = params  # by docjax's path: the parameters that AutoModel lacks
 
-    def forward(self, tokens, lengths, places):
+    def forward(self, tokens, lengths, places, left_out=0):
         order = torch.arange(tokens.shape[1], device=tokens.device)
         real = order < lengths[:, None]
         seen = real.clone()
@@ -148,7 +148,8 @@ class Transformer(nn.Module):
         if self.first:
             vectors = states[:, 0]
         else:
-            vectors = states.sum(1) / lengths.clamp(min=1)[:, None]
+            counts = (lengths - left_out).clamp(min=1)
+            vectors = states[:, left_out:].sum(1) / counts[:, None]
         vectors = F.normalize(vectors, dim=-1) if self.normalize else vectors
         table = self.params.get("segment/words/table")
         if table is not None:
@@ -393,16 +394,16 @@ class LongDocuments(nn.Module):
         return width * parts["document"].get("parts", 1)
 
     def preprocess(self, inputs, prompt=None, task=None, **kwargs):
-        """Token ids [n t] of all segments, and the number of segments per document."""
-        if prompt:
-            raise ValueError(
-                f"prompt {prompt!r} is given, but the model has none; leave prompt out"
-            )
+        """Token ids [n t] of all segments, and the number of segments per document.
+
+        A prompt stands before each segment.
+        """
         documents, graphs = [read_document(item) for item in inputs], None
         if task == "query":
-            segments = [self._query(document) for document in documents]
+            segments = [self._query(document, prompt) for document in documents]
         else:
-            segments = [self._segments(d, self.units, self.cut) for d in documents]
+            cut = self.units, self.cut, prompt
+            segments = [self._segments(document, *cut) for document in documents]
             segments = self._capped(segments)
             if self.graph:
                 pairs = zip(segments, documents)
@@ -420,11 +421,12 @@ class LongDocuments(nn.Module):
             "counts": [len(cut) for cut in segments],
             "graphs": graphs,
             "query": task == "query",
+            "left_out": self._left_out(prompt),
         }
 
     def forward(self, features):
         inputs = (features[name] for name in ("input_ids", "lengths", "places"))
-        vectors = self._vectors(*inputs)
+        vectors = self._vectors(*inputs, features["left_out"])
         if features["query"]:
             embeddings = self.document.query(vectors)
         else:
@@ -438,29 +440,54 @@ class LongDocuments(nn.Module):
         graphs = graphs or [None] * len(counts)
         return [self.document(*inputs) for inputs in zip(*parts, graphs)]
 
-    def _segments(self, document, units, cut):
+    def _encode(self, texts):
+        encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [list(text.ids) for text in encoded]
+
+    def _behind(self, texts, prompt):
+        """Token ids of a prompt, and of each text as it is behind the prompt."""
+        if not prompt:
+            return [], self._encode(texts)
+        [words] = self._encode([prompt.rstrip()])
+        alone = self._encode(texts)
+        behind = self._encode([prompt + text for text in texts])
+        size = len(words)
+        pairs = zip(behind, alone)
+        return words, [ids[size:] if ids[:size] == words else a for ids, a in pairs]
+
+    def _left_out(self, prompt):
+        """The first tokens of a segment that the mean leaves out."""
+        if not prompt or self.facts.get("include_prompt", True):
+            return 0
+        return len(self.prefix) + len(self._encode([prompt])[0])
+
+    def _segments(self, document, units, cut, prompt=None):
         """Token ids of each segment, and its place: section, and number inside it."""
         pieces = list(units(document))
-        texts = [text for text, _ in pieces]
-        encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids = [token for unit in encoded for token in unit.ids]
-        room = self.limits["segment_tokens"] - len(self.prefix) - len(self.suffix)
+        words, encoded = self._behind([text for text, _ in pieces], prompt)
+        prefix, ids = self.prefix + words, [token for unit in encoded for token in unit]
+        room = self.limits["segment_tokens"] - len(prefix) - len(self.suffix)
+        if room < 1:
+            raise ValueError(
+                f"the prompt {prompt[:40]!r} leaves no room for text in segments of "
+                f"{self.limits['segment_tokens']} tokens: give a shorter prompt"
+            )
         # A unit that does not fit into a segment becomes several units.
         parts = [
-            (min(room, len(unit.ids) - start), section)
+            (min(room, len(unit) - start), section)
             for unit, (_, section) in zip(encoded, pieces)
-            for start in range(0, max(len(unit.ids), 1), room)
+            for start in range(0, max(len(unit), 1), room)
         ]
         segments, number = [], 0
         for start, end, section in cut(*zip(*parts), room):
             number = number + 1 if segments and segments[-1][1][0] == section else 0
-            piece = self.prefix + ids[start:end] + self.suffix
+            piece = prefix + ids[start:end] + self.suffix
             segments.append((piece, (section, number)))
         return segments
 
-    def _query(self, document):
+    def _query(self, document, prompt=None):
         most = min(self.limits["query_tokens"], self.limits["segment_tokens"])
-        segments = self._segments(document, whole, one_each)
+        segments = self._segments(document, whole, one_each, prompt)
         tokens = sum(len(ids) for ids, _ in segments)
         if len(segments) > 1 or tokens > most:
             raise ValueError(
@@ -483,14 +510,15 @@ class LongDocuments(nn.Module):
             )
         return [document[:most] for document in segments]
 
-    def _vectors(self, tokens, lengths, places):
+    def _vectors(self, tokens, lengths, places, left_out=0):
         """Segment vectors, read in order of length so that little is padding."""
         order = lengths.argsort(descending=True)
         vectors = []
         for rows in order.split(ROWS):
             longest = max(int(lengths[rows].max()), 1)
             inputs = tokens[rows, :longest], lengths[rows], places[rows]
-            vectors.append(self.segment(*inputs))
+            options = {"left_out": left_out} if left_out else {}
+            vectors.append(self.segment(*inputs, **options))
         return torch.cat(vectors)[order.argsort()]
 
 

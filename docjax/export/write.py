@@ -152,6 +152,9 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         "limits": model.limits._asdict(),
         "labels": list(model.labels),
         "similarity": model.similarity_fn_name,
+        "prompts": dict(model.prompts),
+        "default_prompt_name": model.default_prompt_name,
+        "include_prompt": model.include_prompt,
         "fingerprint": model.fingerprint(),
     }
     docjax_json.write(folder, facts)

@@ -115,6 +115,24 @@ def pooling(config: Mapping[str, Any], source: str) -> str:
     return POOLINGS[modes[0]]
 
 
+def include_prompt(config: Mapping[str, Any], source: str) -> bool:
+    """Whether the mean of a Pooling module includes the tokens of a prompt.
+
+    Raises:
+      UserError: for another value than true and false, and for a pooling other than the
+        mean that leaves the prompt out.
+    """
+    included = config.get("include_prompt", True)
+    if not isinstance(included, bool):
+        raise UserError(f"{source}: include_prompt {included!r} is not true or false")
+    if not included and pooling(config, source) != "mean":
+        raise UserError(
+            f"{source}: include_prompt false is supported for the pooling 'mean' only; "
+            "set it to true"
+        )
+    return included
+
+
 def similarity(config: Mapping[str, Any], source: str) -> str:
     """ "cosine" or "dot", as a config_sentence_transformers.json says.
 
@@ -130,19 +148,30 @@ def similarity(config: Mapping[str, Any], source: str) -> str:
     return name
 
 
-def prompts(config: Mapping[str, Any], source: str) -> dict[str, str]:
-    """Name of each prompt in a config_sentence_transformers.json -> its words.
+def prompts(
+    config: Mapping[str, Any], source: str
+) -> tuple[dict[str, str], str | None]:
+    """Name of each prompt in a config_sentence_transformers.json -> its words, and the
+    name of the prompt for texts of no other kind.
 
     Raises:
-      UserError: if the prompts are not an object.
+      UserError: if the prompts are not an object of words, or lack that name.
     """
-    by_name = config.get("prompts") or {}
-    if not isinstance(by_name, Mapping):
+    by_name, default = config.get("prompts") or {}, config.get("default_prompt_name")
+    valid = isinstance(by_name, Mapping) and all(
+        isinstance(words, str | None) for words in by_name.values()
+    )
+    if not valid:
         raise UserError(
-            f"{source}: prompts {by_name!r} is not an object; write names and words, "
-            'as in {"query": "query: "}'
+            f"{source}: prompts {by_name!r} is not an object of words; write names and "
+            'words, as in {"query": "query: "}'
         )
-    return {name: str(words) for name, words in by_name.items() if words}
+    if default is not None and default not in by_name:
+        raise UserError(
+            f"{source}: default_prompt_name {default!r} is not a name in prompts: "
+            f"{', '.join(by_name) or 'there is none'}"
+        )
+    return {name: words for name, words in by_name.items() if words}, default
 
 
 def _transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:

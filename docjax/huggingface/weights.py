@@ -41,6 +41,8 @@ class Facts:
     lowercase: bool  # texts become lowercase, whatever the tokenizer does
     similarity: str  # "cosine" or "dot": how vectors are compared
     prompts: dict[str, str]  # by name: words to put before texts
+    default_prompt_name: str | None  # of texts that are neither query nor document
+    include_prompt: bool  # the mean of a segment's tokens includes its prompt
     folder: Path  # the folder of the transformer, which also holds the tokenizer
 
 
@@ -85,10 +87,11 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
     files.refuse_code(folder)
     if (folder / docjax_json.FACTS).exists():
         inner, (pooling, normalize) = folder, docjax_json.pooling(folder)
+        include_prompt = True
     else:
-        inner, pooling, normalize = _modules(folder)
+        inner, pooling, normalize, include_prompt = _modules(folder)
     files.refuse_code(inner)
-    similarity, prompts = _comparing(folder)
+    similarity, prompts, default = _comparing(folder)
     family, keywords = _family(inner / "config.json")
     limits = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
     return Facts(
@@ -100,22 +103,10 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         lowercase=limits.get("do_lower_case") is True,
         similarity=similarity,
         prompts=prompts,
+        default_prompt_name=default,
+        include_prompt=include_prompt,
         folder=inner,
     )
-
-
-def refuse_prompts(checkpoint: Checkpoint, source: str | Path) -> None:
-    """Raises UserError for a model that expects prompts before its texts.
-
-    Without the prompts, the model's vectors would be wrong. Training may start from
-    the weights all the same.
-    """
-    if checkpoint.prompts:
-        raise UserError(
-            f"{source}: the model was trained with prompts before its texts "
-            f"({checkpoint.prompts}), but docjax adds no prompts; empty `prompts` in "
-            f"{COMPARING} of a copy of the folder, and put them before your texts"
-        )
 
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:
@@ -125,25 +116,30 @@ def _family(path: Path) -> tuple[Family, dict[str, Any]]:
     return family, family.to_keywords(config, str(path))
 
 
-def _modules(folder: Path) -> tuple[Path, str, bool]:
-    """Folder of the transformer, pooling, and whether vectors have length 1."""
+def _modules(folder: Path) -> tuple[Path, str, bool, bool]:
+    """Folder of the transformer, pooling, whether vectors have length 1, and whether
+    the mean includes a prompt."""
     path = folder / "modules.json"
     if not path.exists():
-        return folder, "mean", False
+        return folder, "mean", False, True
     folders = configs.modules(json_file.read(path, list), str(path))
     inner = folder / folders.get("Transformer", "")
-    pooling = "mean"
+    pooling, include_prompt = "mean", True
     if "Pooling" in folders:
         path = folder / folders["Pooling"] / "config.json"
-        pooling = configs.pooling(json_file.read(path), str(path))
-    return inner, pooling, "Normalize" in folders
+        config = json_file.read(path)
+        pooling = configs.pooling(config, str(path))
+        include_prompt = configs.include_prompt(config, str(path))
+    return inner, pooling, "Normalize" in folders, include_prompt
 
 
-def _comparing(folder: Path) -> tuple[str, dict[str, str]]:
-    """Similarity and prompts in the config of sentence-transformers."""
+def _comparing(folder: Path) -> tuple[str, dict[str, str], str | None]:
+    """Similarity, prompts and the default prompt's name, as sentence-transformers has
+    them."""
     path = folder / COMPARING
     config = _optional(path)
-    return configs.similarity(config, str(path)), configs.prompts(config, str(path))
+    similarity = configs.similarity(config, str(path))
+    return similarity, *configs.prompts(config, str(path))
 
 
 def _max_tokens(

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from docjax.data import corpus
 from docjax.data import documents as documents_lib
+from docjax.data.prompts import Prompted
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
@@ -40,6 +41,7 @@ from docjax.types import (
     UnitCutter,
 )
 
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as in sentence-transformers
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
 Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
 COUNTS = (
@@ -76,6 +78,11 @@ class DocumentModel:
       truncate_dim: the numbers of a vector that are kept; None: all. Vectors trained
         with `widths` of InfoNCE lose little.
       mesh: the devices that encode; None: all devices of this process.
+      prompts: words to put before texts, by name. They stand before every segment
+        (`docjax.data.prompts`). Queries have the prompt "query", documents the first
+        of DOCUMENT_PROMPTS that there is, else that of `default_prompt_name`.
+      include_prompt: False leaves the prompt and the tokens before it out of the mean
+        of a segment's tokens, as INSTRUCTOR does.
     """
 
     encoder: DocumentEncoder
@@ -89,6 +96,9 @@ class DocumentModel:
     similarity_fn_name: str = "cosine"
     truncate_dim: int | None = None
     mesh: jax.sharding.Mesh | None = None
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt_name: str | None = None
+    include_prompt: bool = True
 
     def __post_init__(self) -> None:
         if self.similarity_fn_name not in SIMILARITIES:
@@ -117,6 +127,32 @@ class DocumentModel:
         document = self.encoder.document
         return document.parts if isinstance(document, FirstSegments) else 1
 
+    @property
+    def document_prompt(self) -> str:
+        """The words before each segment of a document; "" without a prompt."""
+        names = *DOCUMENT_PROMPTS, self.default_prompt_name
+        return next((self.prompts[name] for name in names if name in self.prompts), "")
+
+    @property
+    def query_prompt(self) -> str:
+        """The words before a query; "" without a prompt."""
+        return self.prompts.get("query", "")
+
+    def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
+        """`prompt`, else the prompt called `name`, else `otherwise`.
+
+        Raises:
+          UserError: for an unknown name.
+        """
+        if prompt is None and name is not None and name not in self.prompts:
+            raise UserError(
+                f"prompt_name {name!r} is not one of the model's prompts: "
+                f"{', '.join(self.prompts) or 'it has none'}; give prompt='...'"
+            )
+        if prompt is None:
+            return otherwise if name is None else self.prompts[name]
+        return prompt
+
     @functools.cached_property
     def width(self) -> int:
         """The length of a document vector."""
@@ -127,6 +163,8 @@ class DocumentModel:
         self,
         documents: Item | Sequence[Item],
         *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
         normalize_embeddings: bool = False,
@@ -138,6 +176,8 @@ class DocumentModel:
         self,
         documents: Item | Sequence[Item],
         *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
         normalize_embeddings: bool = False,
@@ -148,6 +188,8 @@ class DocumentModel:
         self,
         documents: Item | Sequence[Item],
         *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
         normalize_embeddings: bool = False,
@@ -160,6 +202,8 @@ class DocumentModel:
         Args:
           documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; or
             a single document.
+          prompt_name, prompt: another prompt than the model's for documents, by its name
+            or its words; "" for none.
           batch_size: segments in one call; None chooses by the number of tokens.
           normalize_embeddings: scales vectors to length 1.
           return_stats: also returns COUNTS: what was read, what the model's cap left
@@ -172,7 +216,9 @@ class DocumentModel:
         items, alone = as_list(documents)
         stats: dict[str, int] = {}
         bar = tqdm(items, disable=not show_progress_bar)
-        rows = list(self.encode_stream(iter(bar), batch_size=batch_size, stats=stats))
+        prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)
+        options = dict(batch_size=batch_size, stats=stats, prompt=prompt)
+        rows = list(self.encode_stream(iter(bar), **options))
         if not return_stats:
             self.warn(stats)
         vectors = np.stack(rows) if rows else self._no_vectors()
@@ -189,6 +235,7 @@ class DocumentModel:
         *,
         batch_size: int | None = None,
         stats: dict[str, int] | None = None,
+        prompt: str | None = None,
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The vectors of any number of documents, one by one, in their order.
 
@@ -196,16 +243,16 @@ class DocumentModel:
 
         Args:
           stats: a dict that receives the counts of `encode` while documents are read.
+          prompt: as in `encode`.
 
         Raises:
           UserError: when the stream reaches a document without text.
         """
         stats = {} if stats is None else stats
         stats.update({name: 0 for name in COUNTS if name not in stats})
-        tokens = self.read(documents, stats)
-        return map(
-            self._truncated, self.inference(batch_size).encode(self.params, tokens)
-        )
+        tokens = self.read(documents, stats, prompt)
+        inference = self.inference(batch_size, prompt)
+        return map(self._truncated, inference.encode(self.params, tokens))
 
     def encode_with_passages(
         self, documents: Iterable[Item], stats: dict[str, int]
@@ -252,11 +299,17 @@ class DocumentModel:
             yield Encoded(ids.popleft(), vector, parts)
 
     def encode_queries(
-        self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
+        self,
+        texts: str | Sequence[str],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        normalize_embeddings: bool = False,
     ) -> Vectors:
         """Query vectors, float32 [queries, width]; [width] for a single text.
 
-        A query is one segment of at most `limits.query_tokens` tokens.
+        A query is one segment of at most `limits.query_tokens` tokens. `prompt_name`
+        and `prompt` are as in `encode`.
 
         Raises:
           UserError: for a longer query, because a part of the query would be lost.
@@ -264,8 +317,10 @@ class DocumentModel:
         items, alone = as_list(texts)
         if not items:
             return self._no_vectors()[:, : self.width // self.parts]
-        read = self.read_queries(items)
-        vectors = self._truncated(self.inference().queries(self.params, read))
+        prompt = self.prompt_of(prompt, prompt_name, self.query_prompt)
+        read = self.read_queries(items, prompt)
+        inference = self.inference(prompt=prompt)
+        vectors = self._truncated(inference.queries(self.params, read))
         vectors = comparison.unit(vectors) if normalize_embeddings else vectors
         return vectors[0] if alone else vectors
 
@@ -274,17 +329,20 @@ class DocumentModel:
     def encode_queries_of_any_length(
         self, texts: Sequence[str]
     ) -> Float[np.ndarray, "q d"]:
-        """Query vectors; a text that is too long for a query is read as a document.
+        """Query vectors; a text that is too long for a query is read as a document, with
+        the prompt of a query.
 
         Of a document's several vectors the first one is taken.
         """
         if not len(texts):
             return self._no_vectors()[:, : self.width // self.parts]
-        special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
+        tokenizer = self._prompted(self.query_prompt).tokenizer
+        special = len(tokenizer.prefix) + len(tokenizer.suffix)
         room = min(self.limits.query_tokens, self.limits.segment_tokens) - special
-        long = np.array([len(ids) > room for ids in self.tokenizer.encode(texts)])
+        long = np.array([len(ids) > room for ids in tokenizer.encode(texts)])
         vectors: list[Any] = [None] * len(texts)
-        for chosen, encode in ((~long, self.encode_queries), (long, self.encode)):
+        as_document = functools.partial(self.encode, prompt=self.query_prompt)
+        for chosen, encode in ((~long, self.encode_queries), (long, as_document)):
             rows = np.flatnonzero(chosen)
             encoded = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
             for row, vector in zip(rows, encoded, strict=True):
@@ -384,16 +442,22 @@ class DocumentModel:
         return Attention(weights, pieces[:count], headings[:count], len(whole) - count)
 
     def read(
-        self, documents: Iterable[Item], stats: dict[str, int]
+        self,
+        documents: Iterable[Item],
+        stats: dict[str, int],
+        prompt: str | None = None,
     ) -> Iterator[Segments]:
         """The tokens of each document that `encode` reads; adds COUNTS to `stats`."""
-        cut = self._read(documents, self.cut)
+        cut = self._read(documents, self._prompted(prompt))
         return (self._capped(document, stats) for document in cut)
 
-    def read_queries(self, texts: Sequence[str]) -> list[Segments]:
+    def read_queries(
+        self, texts: Sequence[str], prompt: str | None = None
+    ) -> list[Segments]:
         """Each query's tokens. Raises UserError for a query that is too long."""
         most = min(self.limits.query_tokens, self.limits.segment_tokens)
-        whole = dataclasses.replace(self.cut, units=Whole(), segments=OneEach())
+        cut = self._prompted(self.query_prompt if prompt is None else prompt)
+        whole = dataclasses.replace(cut, units=Whole(), segments=OneEach())
         queries = list(self._read(texts, whole))
         for text, query in zip(texts, queries, strict=True):
             if len(query) > 1 or len(query.tokens) > most:
@@ -424,16 +488,22 @@ class DocumentModel:
         """A sha256 of everything that a document's vector depends on."""
         limit = self.limits.segment_tokens
         parts = [self.graph, self.units, self.segments]
-        cut = corpus.fingerprint(None, parts, self.tokenizer, limit)
-        facts = f"{self.encoder!r} {cut} {sorted(self.limits._asdict().items())}"
+        cut = corpus.fingerprint(None, parts, self.cut.tokenizer, limit)
+        facts = f"{self.inference().encoder!r} {cut} {sorted(self.limits._asdict().items())}"
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         return digest(facts, self.params)
 
     @property
     def cut(self) -> Cut:
         """How the model cuts documents into segments."""
+        return self._prompted(None)
+
+    def _prompted(self, prompt: str | None) -> Cut:
+        """The cut into segments with a prompt; None: with the prompt of documents."""
+        prompt = self.document_prompt if prompt is None else prompt
+        tokenizer = Prompted(self.tokenizer, prompt) if prompt else self.tokenizer
         limit = self.limits.segment_tokens
-        return Cut(self.units, self.segments, self.tokenizer, limit)
+        return Cut(self.units, self.segments, tokenizer, limit)
 
     def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
         """The segments of each item; a few hundred items are tokenised together."""
@@ -495,9 +565,16 @@ class DocumentModel:
     def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
         return np.zeros((0, self.width), np.float32)
 
-    def inference(self, batch_size: int | None = None) -> Inference:
+    def inference(
+        self, batch_size: int | None = None, prompt: str | None = None
+    ) -> Inference:
+        """What encodes segments with a prompt; None: with the prompt of documents."""
+        encoder, tokenizer = self.encoder, self._prompted(prompt).tokenizer
+        if not self.include_prompt and isinstance(tokenizer, Prompted):
+            segment = encoder.segment.clone(left_out=tokenizer.length)
+            encoder = encoder.clone(segment=segment)
         return Inference(
-            encoder=self.encoder,
+            encoder=encoder,
             graph=self.graph,
             mesh=self.mesh or local_mesh(),
             limit=self.limits.segment_tokens,

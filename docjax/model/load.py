@@ -21,7 +21,7 @@ from docjax.encoders.shapes import check_sizes, shapes
 from docjax.encoders.towers import read_by_inference
 from docjax.encoders.transformer import DTYPES
 from docjax.errors import UserError
-from docjax.huggingface import docjax_json, exported, files
+from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
@@ -51,7 +51,8 @@ def load(
 
     A plain transformer reads a document in consecutive pieces of at most the model's
     length. The folder says how tokens are pooled; the document's vector is the mean of
-    the pieces' vectors, weighted by tokens.
+    the pieces' vectors, weighted by tokens. The folder's prompts stand before each piece
+    (`DocumentModel.prompts`).
 
     Args:
       revision: the revision of a hub name.
@@ -124,6 +125,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 
 def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     facts = docjax_json.read(folder)
+    prompts, default = configs.prompts(facts, str(folder / docjax_json.FACTS))
     parts = _built(facts, allow, folder / docjax_json.FACTS)
     params = exported.read_params(folder, parts["encoder"])
     tokenizer = load_tokenizer(folder / "tokenizer.json")
@@ -135,6 +137,9 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         limits=ReadLimits.of(facts["limits"]),
         labels=facts["labels"],
         similarity_fn_name=facts["similarity"],
+        prompts=prompts,
+        default_prompt_name=default,
+        include_prompt=facts.get("include_prompt") is not False,
     )
 
 
@@ -168,7 +173,6 @@ def _try(parts: Mapping[str, Any]) -> None:
 
 def _load_huggingface(folder: Path) -> DocumentModel:
     weights = huggingface.load(folder)
-    huggingface.refuse_prompts(weights, folder)
     segment = weights.family.module(**weights.keywords, pooling=weights.pooling)
     tokenizer = load_tokenizer(weights.folder, weights.lowercase)
     check_fits(tokenizer, segment.vocabulary)
@@ -182,4 +186,7 @@ def _load_huggingface(folder: Path) -> DocumentModel:
         graph=None,
         limits=limits,
         similarity_fn_name=weights.similarity,
+        prompts=weights.prompts,
+        default_prompt_name=weights.default_prompt_name,
+        include_prompt=weights.include_prompt,
     )

@@ -42,6 +42,12 @@ class Service:
         self.model = model
         self.rows = 8 if jax.default_backend() == "cpu" else ROWS
         self.inference = model.inference(self.rows)
+        if model.inference(self.rows, model.query_prompt) != self.inference:
+            raise UserError(
+                "this model leaves prompts out of the mean, and those of queries and "
+                "documents differ in length: docjax serve reads both together and "
+                "cannot serve it; use docjax encode"
+            )
 
     def documents(self, items: Sequence[Item]) -> tuple[list[Job], int]:
         """A job for each document, and the number of tokens that the cap leaves out.

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import huggingface_hub
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
+import torch
 import transformers
 from ml_collections import ConfigDict
 from sentence_transformers import SentenceTransformer
@@ -38,7 +40,7 @@ from docjax.errors import UserError
 from docjax.export import card, libraries
 from docjax.export import write as export_lib
 from docjax.export.write import MOST, export, export_run
-from docjax.huggingface import docjax_json
+from docjax.huggingface import docjax_json, weights
 from docjax.model.document_model import DocumentModel
 from docjax.run import report as run_report
 from docjax.run.parameters import initial_params
@@ -308,10 +310,59 @@ def test_every_encoder_there_is_has_the_same_vectors(case, tmp_path):
         assert (words in card) == case.startswith("one segment")
     params = docjax.load(folder).params
     assert ("head" in params) == (case == "a section graph")
-    assert "masked_lm" not in params["segment"]
+    predicts = case == "joined sentences"
+    assert ("masked_lm" in params["segment"]) == predicts
+    assert ("transformers, masked tokens" in differences) == predicts
     if "place" in case:  # transformers has no tables of places
         assert set(params["segment"]["embeddings"]) > {"sections", "chunks"}
         assert "AutoModel" not in card and "transformers" not in differences
+
+
+@pytest.mark.parametrize(
+    "kind, keywords", [("Bert", dict(position_offset=0, types=2)), ("Roberta", {})]
+)
+def test_transformers_predicts_masked_tokens_and_a_run_begins_with_the_head(
+    kind, keywords, tmp_path
+):
+    """The logits at every token, and the parameters that `init` would give."""
+    segment = Transformer(**TINY, **keywords, masked_lm=True)
+    model = small(DocumentEncoder(segment, Mean()), units=Whole())
+    documents = [parse({"id": "x", "text": "Some words of a text. " * 5}, "x")]
+    folder = export(model, tmp_path / "out", documents)
+    predict, report = transformers.AutoModelForMaskedLM.from_pretrained(
+        folder, output_loading_info=True
+    )
+    assert type(predict).__name__ == f"{kind}ForMaskedLM"
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    [cut] = model.cut.documents(documents)
+    for row in np.split(cut.tokens, cut.offsets[1:-1]):
+        tokens, length = jnp.asarray(row[None]), jnp.array([len(row)], jnp.int32)
+        given = tokens, length, None, jnp.arange(len(row))[None]
+        params = {"params": model.params["segment"]}
+        expected = segment.apply(params, *given, method="token_scores")
+        with torch.no_grad():
+            found = predict(torch.tensor(row[None].astype(int))).logits[0].numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        assert np.asarray(expected).std() > 0.1
+    read = weights.load(folder, masked_lm=True).params
+    same = jax.tree.map(np.array_equal, model.params["segment"], read)
+    assert jax.tree.all(same)
+
+
+def test_scores_of_masked_tokens_that_differ_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(Transformer, "token_scores", _shifted(Transformer.token_scores))
+    segment = Transformer(**TINY, masked_lm=True)
+    model = small(DocumentEncoder(segment, Mean()), units=Whole())
+    documents = [parse({"id": "x", "text": "Some words of a text."}, "x")]
+    with pytest.raises(
+        UserError, match="masked tokens': .* but at most 0.0001 is allow"
+    ):
+        export(model, tmp_path / "out", documents)
+    assert not list(tmp_path.iterdir())
+
+
+def _shifted(scores):
+    return lambda *given, **keywords: scores(*given, **keywords) + 1e-3
 
 
 def test_real_weights_go_out_and_come_in_again(minilm, tmp_path):

@@ -465,23 +465,46 @@ def test_another_similarity_is_refused(tmp_path, similarity):
         load(folder)
 
 
-def test_a_model_that_reads_texts_behind_prompts_is_trained_from_but_not_used(
-    tiny, tmp_path
-):
+def test_prompts_are_read_with_the_name_of_the_default(tiny, tmp_path):
     folder = tmp_path / "prompts"
-    prompts = {"query": "query: ", "document": "passage: "}
-    peer = SentenceTransformer(str(tiny), device="cpu", prompts=prompts)
-    text = ["a cat sat"]
-    others = peer.encode_query(text) - peer.encode(text)
-    assert np.abs(others).max() > 1e-3  # what would differ
-    peer.save(str(folder))
-    assert load(folder).prompts == prompts
-    with pytest.raises(UserError, match="trained with prompts.*'query: '") as error:
-        docjax.load(folder)
-    assert "\n" not in str(error.value)
-    (folder / "config_sentence_transformers.json").write_text('{"prompts": ["a"]}')
-    with pytest.raises(UserError, match="prompts .* is not an object"):
+    prompts = {"query": "query: ", "topic": "topic: ", "empty": ""}
+    options = dict(device="cpu", prompts=prompts, default_prompt_name="topic")
+    SentenceTransformer(str(tiny), **options).save(str(folder))
+    found = load(folder)
+    assert found.prompts == {"query": "query: ", "topic": "topic: "}
+    assert found.default_prompt_name == "topic" and found.include_prompt
+
+
+@pytest.mark.parametrize(
+    "config, words",
+    [
+        ({"prompts": ["a"]}, "prompts .* is not an object of words"),
+        ({"prompts": {"a": 5}}, "prompts .* is not an object of words"),
+        (
+            {"prompts": {"a": "b: "}, "default_prompt_name": "c"},
+            "default_prompt_name 'c' is not a name in prompts: a",
+        ),
+    ],
+)
+def test_prompts_that_are_none_are_one_line(tmp_path, config, words):
+    folder = sentence_folder(tmp_path, dict(pooling_mode="cls"))
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps(config))
+    with pytest.raises(UserError, match=words) as error:
         load(folder)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "pooling, words",
+    [
+        (dict(pooling_mode="mean", include_prompt="no"), "'no' is not true or false"),
+        (dict(pooling_mode="cls", include_prompt=False), "for the pooling 'mean' only"),
+    ],
+)
+def test_a_prompt_is_left_out_of_means_alone(tmp_path, pooling, words):
+    with pytest.raises(UserError, match=words):
+        load(sentence_folder(tmp_path, pooling))
 
 
 def test_small_letters_are_asked_for(tmp_path):

@@ -1,11 +1,18 @@
-"""Models that cannot be loaded from a run: one line says why."""
+"""Folders with prompts give the vectors of sentence-transformers; what is no model."""
 
+import dataclasses
 import json
+import shutil
+from pathlib import Path
 
+import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
 import docjax
 from docjax.errors import UserError
+from docjax.export.write import export
+from docjax.model.inputs import as_document
 
 
 @pytest.mark.parametrize("missing", ["units", "segments", "graph", "limits", "encoder"])
@@ -19,3 +26,115 @@ def test_a_run_of_an_earlier_docjax_is_told_so(missing, tmp_path):
     ) as e:
         docjax.load(tmp_path)
     assert "\n" not in str(e.value)
+
+
+PROMPTS = {
+    "query": "query: ",
+    "document": "Represent the document: ",
+    "topic": "classify: ",
+}
+TEXTS = ["A cat sat on the mat.", "The U.S. economy grew by 2.5 % (again).", "x"]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["with", "without"])
+def prompted(request, minilm, tmp_path_factory) -> Path:
+    """MiniLM with prompts, which its mean includes or leaves out."""
+    folder = tmp_path_factory.mktemp("prompts") / "minilm"
+    shutil.copytree(minilm, folder)
+    path = folder / "config_sentence_transformers.json"
+    config = json.loads(path.read_text()) | {"prompts": PROMPTS}
+    path.write_text(json.dumps(config))
+    path = folder / "1_Pooling/config.json"
+    config = json.loads(path.read_text()) | {"include_prompt": request.param}
+    path.write_text(json.dumps(config))
+    return folder
+
+
+def test_prompts_give_the_vectors_of_sentence_transformers(prompted):
+    model = docjax.load(prompted)
+    peer = SentenceTransformer(str(prompted), device="cpu")
+    for ours, theirs in (
+        (model.encode(TEXTS), peer.encode_document(TEXTS)),
+        (model.encode_document(TEXTS[0]), peer.encode_document(TEXTS[0])),
+        (model.encode_queries(TEXTS), peer.encode_query(TEXTS)),
+        (model.encode_queries_of_any_length(TEXTS), peer.encode_query(TEXTS)),
+        (
+            model.encode(TEXTS, prompt_name="topic"),
+            peer.encode(TEXTS, prompt_name="topic"),
+        ),
+        (model.encode(TEXTS, prompt="about: "), peer.encode(TEXTS, prompt="about: ")),
+        (model.encode(TEXTS, prompt=""), peer.encode(TEXTS, prompt="")),
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    apart = model.encode(TEXTS) - model.encode(TEXTS, prompt="")
+    assert np.abs(apart).max() > 1e-2  # the test can tell
+
+
+def test_the_default_prompt_is_that_of_documents_without_their_own(prompted, tmp_path):
+    folder = tmp_path / "default"
+    shutil.copytree(prompted, folder)
+    path = folder / "config_sentence_transformers.json"
+    kept = {name: PROMPTS[name] for name in ("query", "topic")}
+    more = {"prompts": kept, "default_prompt_name": "topic"}
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    model = docjax.load(folder)
+    peer = SentenceTransformer(str(folder), device="cpu")
+    np.testing.assert_allclose(model.encode(TEXTS), peer.encode(TEXTS), atol=1e-4)
+    queries = model.encode_queries(TEXTS), peer.encode_query(TEXTS)
+    np.testing.assert_allclose(*queries, atol=1e-4)
+
+
+def test_every_segment_of_a_long_document_has_the_prompt(prompted):
+    """Each segment by itself is a text with the prompt."""
+    model = docjax.load(prompted)
+    text = "The old river floods the wide valley in spring. " * 60
+    parts = model.segment_vectors([text])[0]
+    assert len(parts.texts) > 2
+    alone = model.segment_vectors([part.strip() for part in parts.texts])
+    for vector, other in zip(parts.vectors, alone):
+        np.testing.assert_allclose(other.vectors[0], vector, atol=1e-5)
+
+
+def test_an_export_keeps_the_prompts(prompted, tmp_path):
+    """Long documents included: `export` compares with sentence-transformers."""
+    text = "The old river floods the wide valley in spring. " * 60
+    documents = [as_document(text, 0), as_document(TEXTS[0], 1)]
+    model = docjax.load(prompted)
+    again = docjax.load(export(model, tmp_path / "out", documents))
+    assert again.prompts == PROMPTS and again.include_prompt == model.include_prompt
+    np.testing.assert_allclose(again.encode(documents), model.encode(documents))
+    peer = SentenceTransformer(
+        str(tmp_path / "out"), device="cpu", trust_remote_code=True
+    )
+    for ours, theirs in (
+        (model.encode(documents), peer.encode_document([text, TEXTS[0]])),
+        (model.encode_queries(TEXTS), peer.encode_query(TEXTS)),
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    limits = model.limits._replace(inference_segments=1)
+    one = dataclasses.replace(model, limits=limits)
+    stock = export(one, tmp_path / "stock", documents)
+    peer = SentenceTransformer(str(stock), device="cpu")
+    np.testing.assert_allclose(
+        peer.encode_query(TEXTS), one.encode_queries(TEXTS), atol=1e-4
+    )
+
+
+def test_a_fingerprint_depends_on_the_prompts(prompted):
+    model = docjax.load(prompted)
+    other = dict(PROMPTS, document="passage: ")
+    changed = [
+        dataclasses.replace(model, prompts=other),
+        dataclasses.replace(model, prompts={}),
+        dataclasses.replace(model, include_prompt=not model.include_prompt),
+    ]
+    hashes = {each.fingerprint() for each in (model, *changed)}
+    assert len(hashes) == 4
+
+
+def test_a_prompt_of_an_unknown_name_is_one_line(prompted):
+    model = docjax.load(prompted)
+    with pytest.raises(
+        UserError, match="prompt_name 'no' is not one of the model's pro"
+    ):
+        model.encode(TEXTS, prompt_name="no")

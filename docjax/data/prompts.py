@@ -1,0 +1,73 @@
+"""Words that a model expects before its texts: "query: ", or an instruction.
+
+A prompt stands before the text of every segment, after the special tokens: each segment
+is a text of its own for the encoder. So a long document has the prompt as often as it
+has segments, and a segment has less room for text.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from docjax.data.tokenizer import Tokenizer
+from docjax.errors import UserError
+from docjax.types import Frame
+
+
+class Prompted(Tokenizer):
+    """A tokenizer that puts a prompt before every segment.
+
+    A text gets the tokens that it has behind the prompt. White space at the end of the
+    prompt belongs to the text: RoBERTa joins it to the next word.
+
+    Attributes:
+      prompt: the words, with the white space behind them.
+      length: the special tokens and those of the prompt, as sentence-transformers
+        counts them, at the beginning of a segment.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, prompt: str):
+        self.backend, self.vocabulary = tokenizer.backend, tokenizer.vocabulary
+        self.prompt, self.suffix = prompt, tokenizer.suffix
+        self._words, whole = tokenizer.encode([prompt.rstrip(), prompt])
+        self.prefix = np.concatenate([tokenizer.prefix, self._words])
+        self.length = len(tokenizer.prefix) + len(whole)
+        facts = f"{tokenizer.sha256} {prompt}"
+        self.sha256 = hashlib.sha256(facts.encode()).hexdigest()
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The ids of each text behind the prompt, without special tokens and prompt."""
+        behind = super().encode([self.prompt + text for text in texts])
+        joined = [row for row, ids in enumerate(behind) if not self._begins(ids)]
+        found = [ids[len(self._words) :] for ids in behind]
+        for row, ids in zip(joined, super().encode([texts[row] for row in joined])):
+            found[row] = ids
+        return found
+
+    def encode_with_starts(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of a text, as `encode` gives them, and the character of each."""
+        ids, starts = super().encode_with_starts(self.prompt + text)
+        if not self._begins(ids):
+            return super().encode_with_starts(text)
+        first = len(self._words)
+        return ids[first:], np.maximum(starts[first:] - len(self.prompt), 0)
+
+    def frame(self, limit: int) -> Frame:
+        """The special tokens and the prompt around a segment of `limit` tokens.
+
+        Raises:
+          UserError: if the limit leaves no room for a token of text.
+        """
+        frame = Frame(self.prefix, self.suffix, limit)
+        if frame.room < 1:
+            raise UserError(
+                f"the prompt {self.prompt[:40]!r} has {len(self._words)} tokens, so that "
+                f"a segment of {limit} tokens has no room for text: give a shorter prompt"
+            )
+        return frame
+
+    def _begins(self, ids: np.ndarray) -> bool:
+        """Whether ids begin with those of the prompt; else text and prompt are joined
+        into one token, and the text is encoded alone."""
+        return np.array_equal(ids[: len(self._words)], self._words)
