@@ -66,19 +66,13 @@ def differences(
         if family_of(segment).in_transformers and not tables:
             arrays["transformers"] = _transformers(folder, model, documents)
             if segment.masked_lm:
-                scores = _masked_tokens(folder, model, documents)
-                arrays["transformers, masked tokens"] = scores
-        vectors = peer.encode(
-            items,
-            prompt=model.document_prompt,
-            batch_size=ROWS,
-            show_progress_bar=False,
-        )
+                name = "transformers, masked tokens"
+                arrays[name] = _masked_tokens(folder, model, documents)
+        options = dict(batch_size=ROWS, show_progress_bar=False)
+        vectors = peer.encode(items, prompt=model.document_prompt, **options)
         arrays["sentence-transformers"] = vectors - expected
         if queries:
-            vectors = peer.encode_query(
-                queries, prompt=model.query_prompt, show_progress_bar=False
-            )
+            vectors = peer.encode_query(queries, prompt=model.query_prompt, **options)
             name = "sentence-transformers, queries"
             arrays[name] = vectors - model.encode_queries(queries)
     return {name: float(np.abs(array).max()) for name, array in arrays.items()}

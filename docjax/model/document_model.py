@@ -202,8 +202,7 @@ class DocumentModel:
         Args:
           documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; or
             a single document.
-          prompt_name, prompt: another prompt than the model's for documents, by its name
-            or its words; "" for none.
+          prompt_name, prompt: the name or the words of another prompt; "": no prompt.
           batch_size: segments in one call; None chooses by the number of tokens.
           normalize_embeddings: scales vectors to length 1.
           return_stats: also returns COUNTS: what was read, what the model's cap left
@@ -215,15 +214,14 @@ class DocumentModel:
         """
         items, alone = as_list(documents)
         stats: dict[str, int] = {}
-        bar = tqdm(items, disable=not show_progress_bar)
+        bar = iter(tqdm(items, disable=not show_progress_bar))
         prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)
-        options = dict(batch_size=batch_size, stats=stats, prompt=prompt)
-        rows = list(self.encode_stream(iter(bar), **options))
+        options: Any = dict(batch_size=batch_size, stats=stats, prompt=prompt)
+        rows = list(self.encode_stream(bar, **options))
         if not return_stats:
             self.warn(stats)
         vectors = np.stack(rows) if rows else self._no_vectors()
-        if normalize_embeddings:
-            vectors = comparison.unit(vectors)
+        vectors = comparison.unit(vectors) if normalize_embeddings else vectors
         vectors = vectors[0] if alone else vectors
         return (vectors, stats) if return_stats else vectors
 

@@ -3,13 +3,13 @@
 import importlib
 import inspect
 import sys
-import types
 
 import numpy as np
 import pytest
 
 from docjax.data import graphs, segments, units
 from docjax.data.documents import BadDocument, parse
+from docjax.data.prompts import Prompted
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Cut
 from docjax.export.libraries import CODE, write_code
@@ -88,13 +88,17 @@ def tokenizer():
 @pytest.mark.parametrize("limit", [5, 24])
 @pytest.mark.parametrize("cutter", CUTTERS, ids=repr)
 @pytest.mark.parametrize("unit", UNITS[2:], ids=repr)
+@pytest.mark.parametrize("prompt", [None, "a: "])
 def test_segments_have_the_same_tokens_and_places(
-    module, tokenizer, item, limit, cutter, unit
+    module, tokenizer, item, limit, cutter, unit, prompt
 ):
-    """Also with units that are longer than a segment."""
+    """Also with units that are longer than a segment, and with a prompt."""
     document = parse({"id": "d"} | item, "here")
-    (expected,) = Cut(unit, cutter, tokenizer, limit).documents([document])
-    model = types.SimpleNamespace(
+    limit += 4 if prompt else 0
+    prompted = Prompted(tokenizer, prompt) if prompt else tokenizer
+    (expected,) = Cut(unit, cutter, prompted, limit).documents([document])
+    model = module.LongDocuments.__new__(module.LongDocuments)
+    vars(model).update(
         tokenizer=tokenizer.backend,
         prefix=tokenizer.prefix.tolist(),
         suffix=tokenizer.suffix.tolist(),
@@ -103,7 +107,7 @@ def test_segments_have_the_same_tokens_and_places(
     cut = module.built(named.node(cutter), module.SEGMENTS)
     into_units = module.built(named.node(unit), module.UNITS)
     found = module.LongDocuments._segments(
-        model, module.read_document(item), into_units, cut
+        model, module.read_document(item), into_units, cut, prompt
     )
     rows = np.split(expected.tokens, expected.offsets[1:-1])
     assert [ids for ids, _ in found] == [row.tolist() for row in rows]
