@@ -130,7 +130,7 @@ class DocumentModel:
     @property
     def document_prompt(self) -> str:
         """The words before each segment of a document; "" without a prompt."""
-        names = *DOCUMENT_PROMPTS, self.default_prompt_name
+        names = *DOCUMENT_PROMPTS, self.default_prompt_name or ""
         return next((self.prompts[name] for name in names if name in self.prompts), "")
 
     @property

@@ -1,6 +1,7 @@
 """What training by vectors and tokens refuses before its first step."""
 
 import json
+import logging
 import shutil
 
 import jax
@@ -111,6 +112,8 @@ def linked_documents(path, count=24):
     "name, select",
     [
         ("docsplit", "few_shot/accuracy"),
+        ("contrastive_tension", "few_shot/accuracy"),
+        ("masked_lm", "tokens/accuracy"),
         ("colde", "matching/f1"),
         ("retriever", "retrieval/dense/ndcg@10"),
     ],
@@ -125,8 +128,10 @@ def test_a_system_is_trained_resumed_selected_exported_and_loaded(
     config.splits.validation = "validation"
     config.batch = config.microbatch = 4
     config.update(select=select, evaluate_every=0, steps=4, checkpoint_every=2)
-    if name == "docsplit":
+    if "few_shot" in config.tasks:
         config.tasks.few_shot.shots = 2
+    if name == "contrastive_tension":
+        config.objective.negatives = 3
     run, again = tmp_path / "run", tmp_path / "again"
     metrics = main.run(config, run, "train")
     assert f"eval/{select}" in metrics and (run / "report/index.html").exists()
@@ -143,16 +148,27 @@ def test_a_system_is_trained_resumed_selected_exported_and_loaded(
     np.testing.assert_allclose(exported, model.encode(texts), atol=1e-6)
 
 
-def test_a_run_goes_on_with_what_it_remembered(masked, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "keywords, negatives",
+    [
+        ({}, 4 - 1 + 3 * 4),
+        (dict(momentum=0.9, in_batch=False, symmetric=False), 3 * 4),
+    ],
+    ids=["queue", "momentum"],
+)
+def test_a_run_goes_on_with_what_it_remembered(
+    masked, tmp_path, monkeypatch, keywords, negatives
+):
     """The last checkpoint is lost: the steps since the one before are taken again."""
     prepared = masked()
     config = ConfigDict(prepared.config.to_json())
-    config.objective = dict(fn="docjax.objectives.queue.Queue", batches=3)
+    queue = "docjax.objectives.queue.Queue"
+    config.objective = dict(fn=queue, batches=3, **keywords)
     config.update(steps=4, epochs=None, checkpoint_every=2)
     run, again = tmp_path / "queue", tmp_path / "again"
     monkeypatch.setattr(report, "write", lambda *_: "")  # takes seconds
     metrics = main.run(config, run, "train")
-    assert metrics["train/negatives"] == 4 - 1 + 3 * 4
+    assert metrics["train/negatives"] == negatives
     shutil.copytree(run, again)
     shutil.rmtree(again / "checkpoints/4")
     lines = (run / "metrics.jsonl").read_text().splitlines()
@@ -161,3 +177,36 @@ def test_a_run_goes_on_with_what_it_remembered(masked, tmp_path, monkeypatch):
     shapes = initial_params(prepared.config, prepared.encoder)
     trained, expected = (restore_params(folder, shapes) for folder in (again, run))
     jax.tree.map(np.testing.assert_array_equal, trained, expected)
+
+
+def test_an_encoder_that_no_other_can_follow_is_refused(masked):
+    prepared = masked()
+    config = ConfigDict(prepared.config.to_json())
+    queue = dict(fn="docjax.objectives.queue.Queue", momentum=0.9, symmetric=False)
+    config.objective = queue
+    segment = config.encoder.segment.to_dict() | {"masked_lm": False}
+    towers = dict(fn="docjax.encoders.towers.Towers", by="view", encoder=segment)
+    config.encoder.segment = towers
+    with pytest.raises(UserError, match="encoder.segment may have no towers"):
+        trainer(prepare(config, prepared.run.parent / "towers"))
+
+
+def test_documents_of_one_sentence_are_counted_and_left_out(
+    tmp_path, monkeypatch, caplog
+):
+    """The sentence split needs two: 6 of 14 documents have one."""
+    path = tmp_path / "corpus.jsonl"
+    texts = ["A river floods the valley."] * 6 + ["A river. A valley. A flood."] * 8
+    rows = [{"id": str(i), "text": text} for i, text in enumerate(texts)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = docjax.config.load("docsplit", variant="smoke")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
+    config.tokenizer.train.vocabulary = 270
+    config.batch = config.microbatch = 4
+    with caplog.at_level(logging.WARNING):
+        made = trainer(prepare(config, tmp_path / "run"))
+    assert "6 of 14 training examples have fewer than 2 units: not used" in caplog.text
+    assert {int(row) for row in made.batches.examples.rows[:, 0]} == set(range(6, 14))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:6]))
+    with pytest.raises(UserError, match="no training example has documents of 2 units"):
+        trainer(prepare(config, tmp_path / "none"))

@@ -6,7 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from docjax.types import Units
+from docjax.data.tokenizer import train_tokenizer
+from docjax.data.units import Sentences, tokenize
+from docjax.types import Document, Section, Units
 from docjax.views.sentence_split import SentenceSplit
 
 
@@ -35,3 +37,17 @@ def test_the_sizes_are_binomial_given_that_no_side_is_empty():
         deviation = (draws * share * (1 - share)) ** 0.5
         assert abs(sizes[size] - draws * share) < 5 * deviation
     assert set(sizes) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("text", ["word " * 200_000, "abcdefghij" * 100_000])
+def test_a_million_characters_without_the_end_of_a_sentence_are_split_all_the_same(
+    text,
+):
+    """Units are what fits into a segment: both views are within the limit, at once."""
+    tokenizer = train_tokenizer(["some words of a text"] * 9, 300)
+    long = Document("a", (Section("", text),))
+    [units] = tokenize([long], Sentences(), tokenizer, 512)
+    assert len(units) > 700 and units.lengths.max() == 510
+    views = SentenceSplit()(units, np.random.default_rng(0))
+    assert sum(len(view.tokens) for view in views) == len(units.tokens)
+    assert all(len(view) > 300 for view in views)
