@@ -17,7 +17,7 @@ class Towers(nn.Module):
 
     by: "kind" has one tower for queries and one for documents. "view" has the first
     tower for the first view, and the second tower for everything else (Contrastive
-    Tension).
+    Tension); `read_by_inference` leaves the first tower out.
     """
 
     has_towers = True

@@ -97,7 +97,7 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
         _python(
             "from sentence_transformers import SentenceTransformer",
             f'model = SentenceTransformer("{name}"{"" if stock else OWN_CODE})',
-            "vectors = model.encode(documents)",
+            f"vectors = model.{_encode(facts)}(documents)",
         ),
         _code(facts["limits"], stock),
         "With docjax, which never runs code of a folder:",
@@ -117,6 +117,11 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
             ),
         ]
     return "\n\n".join(parts)
+
+
+def _encode(facts: Mapping[str, Any]) -> str:
+    """The method of sentence-transformers that gives docjax's vectors of documents."""
+    return "encode_document" if "document" in facts["prompts"] else "encode"
 
 
 def _widths(name: str, run: Mapping[str, Any]) -> str:

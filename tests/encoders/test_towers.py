@@ -7,7 +7,7 @@ import pytest
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
-from docjax.encoders.towers import NAMES, Towers
+from docjax.encoders.towers import NAMES, Towers, read_by_inference
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY
@@ -71,3 +71,17 @@ def test_a_single_segment_encoder_has_no_towers():
 def test_an_unknown_division_is_said_with_the_valid_ones():
     with pytest.raises(UserError, match="towers.by 'author' is not one of kind, view"):
         Towers(SEGMENT, "author").init(jax.random.key(0), *READ)
+
+
+def test_inference_keeps_the_copy_that_it_reads():
+    towers = encoder("view")
+    params = fresh_params(towers, 0)
+    single, kept = read_by_inference(towers, params)
+    assert single.segment == SEGMENT and not single.segment.has_towers
+    apply = lambda encoder, params, **tower: encoder.apply(
+        {"params": params}, *READ, **tower, method="segments"
+    )
+    expected = apply(towers, params, tower=towers.tower(DOCUMENT))
+    np.testing.assert_array_equal(apply(single, kept), expected)
+    for other in (encoder("kind"), DocumentEncoder(SEGMENT, Mean())):
+        assert read_by_inference(other, params) == (other, params)

@@ -9,6 +9,7 @@ import pytest
 import docjax
 from docjax.data.graphs import full
 from docjax.data.units import Passages
+from docjax.errors import UserError
 from docjax.serve import service as service_lib
 from docjax.serve.batching import Batcher
 from docjax.serve.counters import Metrics
@@ -81,3 +82,13 @@ def test_a_document_whose_graph_would_be_too_large_is_refused(model, monkeypatch
     with pytest.raises(Refusal, match="3 segments, at most 2 are read") as error:
         getattr(service, ask)(pair)
     assert error.value.status == 413
+
+
+def test_prompts_of_two_lengths_outside_of_the_mean_cannot_be_served(model):
+    """Queries and documents are read in one call."""
+    prompts = {"query": "query: ", "document": "a longer prompt: "}
+    prompted = dataclasses.replace(model, prompts=prompts)
+    assert Service(prompted)
+    left_out = dataclasses.replace(prompted, include_prompt=False)
+    with pytest.raises(UserError, match="cannot serve it; use docjax encode"):
+        Service(left_out)
