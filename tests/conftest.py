@@ -72,7 +72,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     sizes = dict(vocabulary=30522, layers=1, width=16, heads=2, hidden=16, positions=64)
     keywords = sizes | dict(position_offset=0, types=2, epsilon=1e-12)
     encoder = DocumentEncoder(Transformer(**keywords), Mean())
-    keywords |= dict(activation="gelu", dropout=0.1)
+    keywords |= dict(activation="gelu", dropout=0.1, attention_dropout=0.1)
     folder = tmp_path_factory.mktemp("tiny")
     write_params(folder, encoder, fresh_params(encoder, 0))
     config = json.dumps(BERT.config(keywords))

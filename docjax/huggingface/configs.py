@@ -67,7 +67,7 @@ def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
         "layer_norm_eps": keywords["epsilon"],
         "hidden_act": keywords["activation"],
         "hidden_dropout_prob": keywords["dropout"],
-        "attention_probs_dropout_prob": keywords["dropout"],
+        "attention_probs_dropout_prob": keywords["attention_dropout"],
         "pad_token_id": max(keywords["position_offset"] - 1, 0),
         "position_embedding_type": "absolute",
     }
@@ -187,6 +187,9 @@ def _transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
         "epsilon": _fraction(config, "layer_norm_eps", 1e-12, source),
         "activation": _activation(config, source),
         "dropout": _fraction(config, "hidden_dropout_prob", 0.1, source),
+        "attention_dropout": _fraction(
+            config, "attention_probs_dropout_prob", 0.1, source
+        ),
     }
 
 

@@ -21,8 +21,8 @@ COMPONENTS = "components.npy"
 
 # Fields of an encoder that may differ from the encoder of the run `init`.
 TRAINING = (
-    *("dropout", "dtype", "attention", "sparse", "masked_lm", "share"),
-    *("name", "parent"),
+    *("dropout", "attention_dropout", "dtype", "attention", "sparse", "masked_lm"),
+    *("share", "name", "parent"),
 )
 
 
@@ -73,7 +73,7 @@ def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
     mismatches = [
         f"{key} {getattr(module, key, None)!r} (init has {value!r})"
         for key, value in loaded.keywords.items()
-        if key != "dropout" and getattr(module, key, None) != value
+        if key not in TRAINING and getattr(module, key, None) != value
     ]
     if mismatches or not isinstance(module, loaded.family.module):
         raise UserError(

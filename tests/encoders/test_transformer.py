@@ -25,7 +25,14 @@ SIZES = dict(
     attention_probs_dropout_prob=0.0,
 )
 SMALL = dict(
-    vocabulary=97, layers=2, width=32, heads=4, hidden=64, positions=40, epsilon=1e-5
+    vocabulary=97,
+    layers=2,
+    width=32,
+    heads=4,
+    hidden=64,
+    positions=40,
+    epsilon=1e-5,
+    attention_dropout=0.1,
 )
 LENGTHS = [1, 7, 33, 16]
 
@@ -317,8 +324,10 @@ def test_padding_and_neighbours_do_not_change_a_vector(dropout):
     assert np.abs(together[0] - together[1]).max() > 1e-2
 
 
-def test_dropout_keeps_the_expectation_and_follows_the_key():
-    transformer, params = small(pooling="mean", dropout=0.05)
+@pytest.mark.parametrize("rates", [(0.05, 0.0), (0.0, 0.2)])
+def test_dropout_keeps_the_expectation_and_follows_the_key(rates):
+    rates = dict(zip(("dropout", "attention_dropout"), rates))
+    transformer, params = small(pooling="mean", **rates)
     tokens, lengths, _ = rows(lengths=[33] * 4)
     tokens = jnp.broadcast_to(tokens[:1], tokens.shape)
     plain = jax.jit(transformer.apply)(params, tokens, lengths)[0]
@@ -349,6 +358,8 @@ def test_bfloat16_stays_close_and_keeps_float32_outside():
         (dict(pooling="max"), "max.*first, mean"),
         (dict(dtype="float16"), "float16.*bfloat16"),
         (dict(width=30), "30.*4"),
+        (dict(dropout=1.0), r"^dropout 1.0 is not in"),
+        (dict(attention_dropout=-0.1), r"attention_dropout -0.1 is not in"),
         (dict(attention="flash"), "flash.*auto"),
         (dict(positions=20), "33 tokens.*18"),
     ],

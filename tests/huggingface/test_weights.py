@@ -284,6 +284,7 @@ def change(path: Path, **values) -> None:
         (dict(layer_norm_eps="x"), "layer_norm_eps is 'x', but must be from 0"),
         (dict(layer_norm_eps=float("nan")), "layer_norm_eps is nan"),
         (dict(hidden_dropout_prob=None), "hidden_dropout_prob is None"),
+        (dict(attention_probs_dropout_prob=1), "attention_probs_dropout_prob is 1,"),
         (
             dict(model_type="roberta", pad_token_id="x"),
             "pad_token_id is 'x', but must be a whole number from 0",

@@ -240,6 +240,7 @@ def test_dropout_is_no_property_of_weights(corpus, minilm, tmp_path):
         types=2,
         epsilon=1e-12,
         dropout=0.0,
+        attention_dropout=0.3,
     )
     begun.init = str(minilm)
     prepared = prepare(begun, tmp_path / "run")

@@ -121,16 +121,21 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
 
 def test_a_gpu_program_calls_cudnn_in_all_layers_but_the_last(cudnn):
     one = next(s for s in HEAVY if s.encoder.segment.dtype == "bfloat16")
+    assert one.encoder.segment.dropout > 0
     read = programs.microbatch_shape(DEVICES, 128)
-    given = one.cache(), one.params(), read
-    calls = lambda make, dropout: {
+    calls = lambda make, dropout, one=one: {
         platform: t.count("custom_call @__cudnn$fmha")
-        for platform, t in lowered(make(*given, dropout)).items()
+        for platform, t in lowered(
+            make(one.cache(), one.params(), read, dropout)
+        ).items()
     }
     layers = one.encoder.segment.layers
     assert calls(programs.encode, False) == dict(cpu=0, cuda=layers - 1, tpu=0)
     assert calls(programs.pull_back, False)["cuda"] == 2 * (layers - 1)
-    assert calls(programs.encode, True)["cuda"] == 0
+    assert calls(programs.encode, True)["cuda"] == layers - 1
+    segment = one.encoder.segment.clone(attention_dropout=0.1)
+    other = one._replace(encoder=one.encoder.clone(segment=segment))
+    assert calls(programs.encode, True, other)["cuda"] == 0
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "deca"])
