@@ -1,7 +1,7 @@
 """Self-attention over the tokens of a segment, and the choice of its kernel.
 
-Rows are padded at the end, and no token attends to padding. `transformer.py` calls
-this module.
+Rows are padded at the end, and no token attends to padding. The segment encoders call
+this module; `blocks.py` has the attention of long rows and of windows.
 """
 
 import functools
@@ -10,15 +10,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from docjax.encoders.blocks import NEVER, Pattern, in_blocks
 from docjax.encoders.dropout import dropped, kept, scale
 from docjax.errors import UserError
 from docjax.kernels import by_platform, materialize, row_major, unchanged
 
 KERNELS = ("auto", "own")
-# For rows longer than LONG tokens, XLA's attention on a CPU writes all weights to
-# memory. Blocks of BLOCK queries keep them in the cache (benchmarks/encode.py).
-LONG, BLOCK = 256, 64
-NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
+# Rows of more than LONG tokens are faster in blocks on a CPU. Rows of more than WHOLE
+# tokens take blocks everywhere: the weights of all pairs would fill the memory.
+LONG, WHOLE = 256, 1024
 
 
 def attention(
@@ -27,6 +27,8 @@ def attention(
     v: Float[Array, "n t h k"],
     lengths: Int[Array, " n"],
     *,
+    window: int | None = None,
+    shared: int = 0,
     keys: Key[Array, " n"] | None = None,
     site: int = 0,
     rate: float = 0.0,
@@ -34,21 +36,30 @@ def attention(
 ) -> Float[Array, "n s h k"]:
     """The values of the first `lengths` tokens, weighted by softmax(q k / sqrt(k)).
 
+    With a `window`, a token sees the tokens at most `window // 2` places away on either
+    side, and the first `shared` tokens of its row. A single query of many keys is that
+    of the first token.
+
     A row of length 0 gives a finite answer. `keys` turn on dropout of the weights at
     `rate` (see `dropout.py`). "auto" uses cuDNN's kernel in a program for an NVIDIA
-    GPU if cuDNN accepts the arrays and no weight is dropped. Otherwise "auto" is "own".
+    GPU if cuDNN accepts the arrays and no weight is dropped; cuDNN has no window to both
+    sides. Otherwise "auto" is "own".
 
     Raises:
       UserError: for an unknown `kernel`.
     """
     if kernel not in KERNELS:
         raise UserError(f"attention {kernel!r} is not one of {', '.join(KERNELS)}")
-    if keys is not None and dropped(rate) > 0:
-        mask = kept(keys, site, (q.shape[2], q.shape[1], k.shape[1]), rate)
-        return _own(q, k, v, lengths, mask, rate)
-    if kernel == "auto" and _cudnn_accepts(q, k) and _has_cudnn():
+    keys = keys if dropped(rate) else None
+    reach = k.shape[1] if window is None else window // 2
+    if reach + 1 < q.shape[1]:
+        return in_blocks(q, k, v, lengths, keys, Pattern(reach, shared, site, rate))
+    if reach + 1 < k.shape[1]:  # what the first token sees
+        k, v = k[:, : reach + 1], v[:, : reach + 1]
+        lengths = jnp.minimum(lengths, reach + 1)
+    if keys is None and kernel == "auto" and _cudnn_accepts(q, k) and _has_cudnn():
         return jax.lax.platform_dependent(q, k, v, lengths, cuda=_cudnn, default=_own)
-    return _own(q, k, v, lengths)
+    return _own(q, k, v, lengths, keys, site, rate)
 
 
 def _cudnn_accepts(q: Array, k: Array) -> bool:
@@ -87,29 +98,34 @@ def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
     )
 
 
-def _own(q, k, v, lengths, kept=None, rate=0.0):
+def _own(q, k, v, lengths, keys=None, site=0, rate=0.0):
+    def blocks(q, k, v, lengths):
+        return in_blocks(q, k, v, lengths, keys, Pattern(None, 0, site, rate))
+
+    def whole(q, k, v, lengths):
+        return _whole(q, k, v, lengths, keys, site, rate)
+
+    tokens = k.shape[1]
+    if tokens <= LONG or q.shape[1] < tokens:
+        return whole(q, k, v, lengths)
+    if tokens > WHOLE:
+        return blocks(q, k, v, lengths)
+    return by_platform(blocks, whole, q, k, v, lengths)
+
+
+def _whole(q, k, v, lengths, keys, site, rate):
+    mask = None
+    if keys is not None:
+        mask = kept(keys, site, (q.shape[2], q.shape[1], k.shape[1]), rate)
     q, k, v = (_heads_first(x) for x in (q * q.shape[-1] ** -0.5, k, v))
     padding = jnp.arange(k.shape[2]) >= lengths[:, None]
     bias = jnp.where(padding, NEVER, 0.0)[:, None, None]
-    return _weighted(q, k, v, bias, kept, scale(rate)).transpose(0, 2, 1, 3)
+    return _weighted(q, k, v, bias, mask, scale(rate)).transpose(0, 2, 1, 3)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def _weighted(q, k, v, bias, kept, scale):
     """softmax(q k + bias) v, with heads before tokens."""
-    if k.shape[2] <= LONG or kept is not None:
-        return _block(q, k, v, bias, kept, scale)
-    return by_platform(_in_blocks, _block, q, k, v, bias)
-
-
-def _in_blocks(q, k, v, bias):
-    """`_block` for BLOCK queries at a time."""
-    starts = range(0, q.shape[2], BLOCK)
-    outputs = [_block(q[:, :, i : i + BLOCK], k, v, bias) for i in starts]
-    return jnp.concatenate(outputs, axis=2)
-
-
-def _block(q, k, v, bias, kept=None, scale=1.0):
     weights, total = _weights(q, k, bias)
     if kept is not None:
         weights = jnp.where(kept, weights * scale, 0)

@@ -8,7 +8,7 @@ as the whole batch.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, UInt32
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 LEVELS = 256  # a mask spends one random byte on an element
 GOLDEN = np.uint32(0x9E3779B9)  # 2^32 / golden ratio: spreads small numbers
@@ -37,6 +37,22 @@ def kept(
     """
     state = _mix(_words(keys) + jnp.uint32(site) * GOLDEN)
     return _bytes(state, shape) >= dropped(rate)
+
+
+def kept_at(
+    keys: Key[Array, " n"],
+    site: int,
+    heads: int,
+    queries: Int[Array, " s"],
+    columns: Int[Array, " c"],
+    rate: float,
+) -> Bool[Array, "n h s c"]:
+    """The part of `kept` for attention weights, at these queries and keys."""
+    state = _mix(_words(keys) + jnp.uint32(site) * GOLDEN)
+    for index in (jnp.arange(heads), queries, columns // 4):
+        state = _mix(state[..., None] + (index + 1).astype(jnp.uint32) * GOLDEN)
+    bits = 8 * (columns % 4).astype(jnp.uint32)
+    return ((state >> bits) & 255) >= dropped(rate)
 
 
 def dropped(rate: float) -> int:

@@ -1,6 +1,7 @@
-"""Attention: its values, on both sides of the length where it is computed in blocks,
-and the kernel that a platform takes.
-"""
+"""Attention: its values, whole, in blocks and in windows, and a platform's kernel."""
+
+import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -8,36 +9,138 @@ import numpy as np
 import pytest
 
 from docjax.encoders import attention as module
+from docjax.encoders import blocks, dropout
 from docjax.encoders.attention import attention
 
 LONG, BLOCK = 16, 4
+RATE = 0.25
 
 
-def plain(q, k, v, lengths):
+def plain(q, k, v, lengths, window=None, shared=0, keys=None, site=0):
     """The definition, written down."""
+    queries, tokens = q.shape[1], k.shape[1]
     scores = jnp.einsum("nshk,nthk->nhst", q, k) / q.shape[-1] ** 0.5
-    real = jnp.arange(k.shape[1]) < lengths[:, None]
-    scores = jnp.where(real[:, None, None], scores, -jnp.inf)
-    return jnp.einsum("nhst,nthk->nshk", jax.nn.softmax(scores, -1), v)
+    seen = jnp.arange(tokens) < lengths[:, None, None]
+    if window is not None:
+        distance = jnp.abs(jnp.arange(queries)[:, None] - jnp.arange(tokens))
+        seen &= (distance <= window // 2) | (jnp.arange(tokens) < shared)
+    scores = jnp.where(seen[:, None], scores, -1e30)
+    weights = jax.nn.softmax(scores, -1)
+    if keys is not None:
+        mask = dropout.kept(keys, site, weights.shape[1:], RATE)
+        weights = jnp.where(mask, weights / (1 - RATE), 0)
+    return jnp.einsum("nhst,nthk->nshk", weights, v)
 
 
-@pytest.mark.parametrize("tokens", [LONG, LONG + 1, LONG + 3 * BLOCK // 2])
-@pytest.mark.parametrize("queries", [1, None])
-def test_values_and_gradients_are_those_of_the_definition(tokens, queries, monkeypatch):
-    monkeypatch.setattr(module, "LONG", LONG)
-    monkeypatch.setattr(module, "BLOCK", BLOCK)
+def arrays(tokens, queries=None, rows=2):
     generator = np.random.default_rng(0)
-    draw = lambda t: jnp.asarray(generator.normal(size=(2, t, 2, 4)), jnp.float32)
-    q, k, v = draw(queries or tokens), draw(tokens), draw(tokens)
-    weigh, lengths = draw(queries or tokens), jnp.array([tokens, 7])
+    draw = lambda t: jnp.asarray(generator.normal(size=(rows, t, 2, 4)), jnp.float32)
+    return draw(queries or tokens), draw(tokens), draw(tokens)
 
-    def both(function):
-        total = lambda *qkv: (function(*qkv, lengths) * weigh).sum()
-        gradient = jax.jit(jax.grad(total, (0, 1, 2)))(q, k, v)
-        return jax.jit(function)(q, k, v, lengths), *gradient
 
-    for found, expected in zip(both(attention), both(plain), strict=True):
-        np.testing.assert_allclose(found, expected, atol=2e-5)
+def values_and_gradients(function, q, k, v, lengths):
+    """Of the queries that are real, as padding may have any value."""
+    real = jnp.arange(q.shape[1]) < lengths[:, None]
+    weigh = np.random.default_rng(1).normal(size=(len(q), 64, *q.shape[2:]))
+    weigh = weigh[:, : q.shape[1]] * real[..., None, None]
+    total = lambda *qkv: (function(*qkv, lengths) * weigh).sum()
+    gradient = jax.jit(jax.grad(total, (0, 1, 2)))(q, k, v)
+    values = jax.jit(function)(q, k, v, lengths)
+    return jnp.where(real[..., None, None], values, 0), *gradient
+
+
+@pytest.fixture
+def short_blocks(monkeypatch):
+    monkeypatch.setattr(module, "LONG", LONG)
+    monkeypatch.setattr(module, "WHOLE", 2 * LONG)
+    monkeypatch.setattr(blocks, "BLOCK", BLOCK)
+
+
+WINDOWS = [
+    dict(window=window, shared=shared)
+    for window, shared in ((2, 0), (2, 1), (6, 2), (10, 1), (60, 1))
+]
+
+
+@pytest.mark.parametrize("tokens", [LONG, LONG + 1, LONG + 3 * BLOCK // 2, 39])
+@pytest.mark.parametrize("queries", [1, None])
+def test_values_and_gradients_are_those_of_the_definition(
+    tokens, queries, short_blocks
+):
+    given = *arrays(tokens, queries), jnp.array([tokens, 7])
+    found = values_and_gradients(attention, *given)
+    for got, expected in zip(found, values_and_gradients(plain, *given), strict=True):
+        np.testing.assert_allclose(got, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("tokens", [1, 4, 23])
+@pytest.mark.parametrize("options", WINDOWS, ids=str)
+def test_a_window_gives_the_values_and_gradients_of_the_definition(
+    tokens, options, short_blocks
+):
+    given = *arrays(tokens, rows=3), jnp.array([tokens, min(tokens, 7), 1])
+    found, expected = (
+        values_and_gradients(functools.partial(function, **options), *given)
+        for function in (attention, plain)
+    )
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, want, atol=2e-5)
+
+
+@pytest.mark.parametrize("options", [{}, dict(window=6), dict(window=6, shared=1)])
+def test_dropout_of_weights_is_the_same_in_blocks_and_with_more_padding(
+    options, short_blocks
+):
+    keys = jax.random.split(jax.random.key(0), 2)
+    given = *arrays(40), jnp.array([9, 14])
+    drops = dict(keys=keys, site=3)
+    expected = values_and_gradients(
+        functools.partial(plain, **options, **drops), *given
+    )
+    for tokens in (14, 23):
+        short = *(x[:, :tokens] for x in given[:3]), given[3]
+        function = functools.partial(attention, rate=RATE, **options, **drops)
+        found = values_and_gradients(function, *short)
+        for got, want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(got, want[:, :tokens], atol=2e-5)
+
+
+@pytest.mark.parametrize("window", [None, 6])
+def test_the_first_token_alone_sees_what_it_sees_among_the_others(window, short_blocks):
+    q, k, v = arrays(23)
+    together = attention(q, k, v, jnp.array([23, 2]), window=window)
+    alone = attention(q[:, :1], k, v, jnp.array([23, 2]), window=window)
+    np.testing.assert_allclose(alone, together[:, :1], atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, dict(window=6, shared=1)], ids=str)
+def test_padding_gets_no_gradient_and_a_row_without_tokens_is_finite(
+    options, short_blocks
+):
+    q, k, v = arrays(40, rows=3)
+    lengths = jnp.array([40, 9, 0])
+    function = functools.partial(attention, **options)
+    values, *gradients = values_and_gradients(function, q, k, v, lengths)
+    assert all(jnp.isfinite(x).all() for x in (values, *gradients))
+    for gradient in gradients:
+        assert (gradient[1, 9:] == 0).all() and (gradient[2] == 0).all()
+        assert (gradient[1, :9] != 0).any((1, 2)).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, dict(window=64), dict(window=64, shared=1)], ids=str
+)
+def test_no_score_of_all_pairs_of_a_long_row_is_kept(options):
+    tokens = 4096
+    x = jax.ShapeDtypeStruct((1, tokens, 1, 8), jnp.float32)
+    lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
+    total = lambda *inputs: attention(*inputs, **options).sum()
+    for platform in ("cpu", "cuda", "tpu"):
+        traced = jax.jit(jax.grad(total, (0, 1, 2))).trace(x, x, x, lengths)
+        text = traced.lower(lowering_platforms=(platform,)).as_text()
+        shapes = re.findall(r"tensor<([0-9x]+)x[a-z]", text)
+        largest = max(np.prod([int(i) for i in s.split("x")]) for s in shapes)
+        assert largest <= blocks.BLOCK * tokens
 
 
 def gradient_program(platform, queries, tokens, width, dtype="bfloat16", **options):
