@@ -25,7 +25,7 @@ from benchmarks.encoder import ROWS, Runs, interleaved
 from docjax.data.documents import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.pydocs import pydocs
-from docjax.encoders.transformer import DTYPES
+from docjax.encoders.token_encoder import DTYPES
 from docjax.model.document_model import DocumentModel
 from docjax.training import memory
 from docjax.types import Document

@@ -28,7 +28,8 @@ from docjax.data.segments import OneEach
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.data.units import Cut, Passages
-from docjax.encoders.transformer import DTYPES, Transformer
+from docjax.encoders.token_encoder import DTYPES
+from docjax.encoders.transformer import Transformer
 from docjax.huggingface import weights as huggingface
 from docjax.training import memory
 from docjax.types import Microbatch, Segments

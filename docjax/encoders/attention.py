@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.blocks import NEVER, Pattern, in_blocks
-from docjax.encoders.dropout import dropped, kept, scale
+from docjax.encoders.dropout import dropout_at, dropped, kept, scale
 from docjax.errors import UserError
 from docjax.kernels import by_platform, materialize, row_major, unchanged
 
@@ -53,7 +53,7 @@ def attention(
     keys = keys if dropped(rate) else None
     reach = k.shape[1] if window is None else window // 2
     if reach + 1 < q.shape[1]:
-        return in_blocks(q, k, v, lengths, keys, Pattern(reach, shared, site, rate))
+        return _in_blocks(q, k, v, lengths, keys, site, rate, reach, shared)
     if reach + 1 < k.shape[1]:  # what the first token sees
         k, v = k[:, : reach + 1], v[:, : reach + 1]
         lengths = jnp.minimum(lengths, reach + 1)
@@ -99,18 +99,20 @@ def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
 
 
 def _own(q, k, v, lengths, keys=None, site=0, rate=0.0):
-    def blocks(q, k, v, lengths):
-        return in_blocks(q, k, v, lengths, keys, Pattern(None, 0, site, rate))
-
-    def whole(q, k, v, lengths):
-        return _whole(q, k, v, lengths, keys, site, rate)
-
+    drop = dict(keys=keys, site=site, rate=rate)
+    blocks = functools.partial(_in_blocks, **drop)
+    whole = functools.partial(_whole, **drop)
     tokens = k.shape[1]
     if tokens <= LONG or q.shape[1] < tokens:
         return whole(q, k, v, lengths)
     if tokens > WHOLE:
         return blocks(q, k, v, lengths)
     return by_platform(blocks, whole, q, k, v, lengths)
+
+
+def _in_blocks(q, k, v, lengths, keys, site, rate, reach=None, shared=0):
+    drop = keys is not None and functools.partial(dropout_at, site=site, rate=rate)
+    return in_blocks(q, k, v, lengths, keys, Pattern(reach, shared, drop or None))
 
 
 def _whole(q, k, v, lengths, keys, site, rate):

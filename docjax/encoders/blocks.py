@@ -6,13 +6,12 @@ a block stay in the cache. `attention.py` calls this module.
 """
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
-
-from docjax.encoders.dropout import kept_at, scale
 
 BLOCK = 128  # queries of a block (benchmarks/long_attention.py)
 NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
@@ -21,13 +20,13 @@ NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 class Pattern(NamedTuple):
     """Which keys a query sees: those at most `reach` tokens away, and the first `shared`.
 
-    `reach` None: all keys. `rate` is the dropout of the weights at `site`.
+    `reach` None: all keys. `dropout(weights, keys, queries, columns)` drops weights of
+    the pairs at these queries and keys.
     """
 
     reach: int | None = None
     shared: int = 0
-    site: int = 0
-    rate: float = 0.0
+    dropout: Callable | None = None
 
 
 def in_blocks(
@@ -139,13 +138,9 @@ def _scores(q, key, seen, lengths):
     return _dot("nhsk,nhck->nhsc", q, key) + bias
 
 
-def _dropped(x: Array, seen: _Seen, keys: Any) -> Array:
-    """`x` with dropout of the weights; the mask of a pair depends on its positions."""
-    if keys is None:
-        return x
-    site, rate = seen.pattern.site, seen.pattern.rate
-    mask = kept_at(keys, site, x.shape[1], seen.queries, seen.keys, rate)
-    return jnp.where(mask, x * scale(rate), 0)
+def _dropped(x, seen, keys):
+    drop = seen.pattern.dropout
+    return drop(x, keys, seen.queries, seen.keys) if drop else x
 
 
 def _to_blocks(x: Float[Array, "n t h k"]) -> Float[Array, "w n h s k"]:

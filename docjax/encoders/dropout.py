@@ -39,20 +39,21 @@ def kept(
     return _bytes(state, shape) >= dropped(rate)
 
 
-def kept_at(
+def dropout_at(
+    x: Float[Array, "n h s c"],
     keys: Key[Array, " n"],
-    site: int,
-    heads: int,
     queries: Int[Array, " s"],
     columns: Int[Array, " c"],
+    *,
+    site: int,
     rate: float,
-) -> Bool[Array, "n h s c"]:
-    """The part of `kept` for attention weights, at these queries and keys."""
+) -> Float[Array, "n h s c"]:
+    """Attention weights of these queries and keys with dropout, as `kept` masks them."""
     state = _mix(_words(keys) + jnp.uint32(site) * GOLDEN)
-    for index in (jnp.arange(heads), queries, columns // 4):
+    for index in (jnp.arange(x.shape[1]), queries, columns // 4):
         state = _mix(state[..., None] + (index + 1).astype(jnp.uint32) * GOLDEN)
-    bits = 8 * (columns % 4).astype(jnp.uint32)
-    return ((state >> bits) & 255) >= dropped(rate)
+    values = (state >> (8 * (columns % 4)).astype(jnp.uint32)) & 255
+    return jnp.where(values >= dropped(rate), x * scale(rate), 0)
 
 
 def dropped(rate: float) -> int:

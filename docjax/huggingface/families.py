@@ -12,7 +12,8 @@ from typing import Any
 
 import flax.linen as nn
 
-from docjax.encoders.transformer import DTYPES, Transformer
+from docjax.encoders.token_encoder import DTYPES
+from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.huggingface import configs

@@ -18,8 +18,8 @@ from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import check_sizes, shapes
+from docjax.encoders.token_encoder import DTYPES
 from docjax.encoders.towers import read_by_inference
-from docjax.encoders.transformer import DTYPES
 from docjax.errors import UserError
 from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface

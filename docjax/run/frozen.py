@@ -21,7 +21,7 @@ from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import segment_is_frozen
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
@@ -127,7 +127,7 @@ def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
 def _parts(reader: _Reader) -> list[_Reader]:
     """A reader of the transformer alone and a reader of its words; or one reader."""
     segment, params = reader.inference.encoder.segment, reader.params["segment"]
-    if not isinstance(segment, Transformer) or not segment.words:
+    if not isinstance(segment, TokenEncoder) or not segment.words:
         return [reader]
     alone = segment.clone(words=0)
     words = WordVectors(segment.vocabulary, segment.words)

@@ -24,7 +24,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Predictor
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
@@ -326,7 +326,7 @@ def _check_several(
 def _fit_words(prepared: Prepared) -> None:
     """Writes RUN/words.npy, if the segment encoder has word vectors without `init`."""
     segment, init = from_init.segment_of(prepared.encoder), prepared.config.init
-    if not isinstance(segment, Transformer) or not segment.words:
+    if not isinstance(segment, TokenEncoder) or not segment.words:
         return
     path = prepared.run / "words.npy"
     if jax.process_index() or (init and is_run(init)):

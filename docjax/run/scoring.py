@@ -17,7 +17,7 @@ from jaxtyping import Float
 from docjax.data.units import Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.model.document_model import COUNTS
@@ -202,7 +202,7 @@ def _reads_as(facts: Any, prepared: Prepared) -> bool:
         and not facts.prompts  # the corpus was read without them
         and config.units.build() == Whole()
         and limits.segment_tokens == facts.max_tokens
-        and isinstance(segment, Transformer)
+        and isinstance(segment, TokenEncoder)
         and segment.pooling == facts.pooling
         and not segment.normalize
     )

@@ -1,0 +1,137 @@
+"""The layers that the segment encoders share: dense, LayerNorm, embeddings, feed-forward.
+
+`transformer.py`, `longformer.py` and `modernbert.py` put them together.
+"""
+
+import functools
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from docjax.encoders.dropout import dropout
+from docjax.kernels import materialize, product
+
+
+def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016)."""
+    # jax.nn.gelu uses erfc: exact for large negative x too, but three times as slow.
+    return 0.5 * x * (1 + jax.lax.erf(x * 0.5**0.5))
+
+
+ACTIVATIONS = {
+    "gelu": gelu,
+    "gelu_new": functools.partial(jax.nn.gelu, approximate=True),
+}
+normal = nn.initializers.normal(0.02)
+
+
+class Dense(nn.Module):
+    width: int
+    bias: bool = True
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "m i"]) -> Float[Array, "m o"]:
+        kernel = self.param("kernel", normal, (x.shape[-1], self.width))
+        out = product(x, jnp.asarray(kernel))
+        if self.bias:
+            out = out + self.param("bias", nn.initializers.zeros, (self.width,))
+        return materialize(out)
+
+
+class Table(nn.Module):
+    rows: int
+    width: int
+
+    @nn.compact
+    def __call__(self) -> Float[Array, "r d"]:
+        table = self.param("embedding", normal, (self.rows, self.width))
+        return jnp.asarray(table)  # parameters may come as NumPy arrays
+
+
+class Norm(nn.Module):
+    epsilon: float
+    bias: bool = True
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "... d"]) -> Float[Array, "... d"]:
+        scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
+        x = materialize(x.astype(jnp.float32))
+        centred = x - x.mean(-1, keepdims=True)
+        variance = jnp.square(centred).mean(-1, keepdims=True)
+        out = centred * jax.lax.rsqrt(variance + self.epsilon) * scale
+        if self.bias:
+            out = out + self.param("bias", nn.initializers.zeros, x.shape[-1:])
+        return materialize(out)
+
+
+class Embeddings(nn.Module):
+    """Token, position and type embeddings, summed and normalized."""
+
+    vocabulary: int
+    width: int
+    positions: int
+    position_offset: int
+    types: int
+    epsilon: float
+    sections: int
+    chunks: int
+
+    @nn.compact
+    def __call__(
+        self, tokens: Int[Array, "n t"], places: Int[Array, "n 2"] | None
+    ) -> Float[Array, "n t d"]:
+        positions = Table(self.positions, self.width, name="positions")()
+        # Padding lies at the end, so all rows have the same positions.
+        at = slice(self.position_offset, self.position_offset + tokens.shape[1])
+        types = Table(self.types, self.width, name="types")()
+        words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
+        x = words + (positions[at] + types[0])
+        # The place of a segment in its document (CoLDE, 3.2).
+        for axis, (name, rows) in enumerate(
+            (("sections", self.sections), ("chunks", self.chunks))
+        ):
+            if rows:
+                table = Table(rows, self.width, name=name)()
+                x = x + table[jnp.minimum(places[:, axis], rows - 1)][:, None]
+        return Norm(self.epsilon, name="norm")(x)
+
+
+class FeedForward(nn.Module):
+    hidden: int
+    epsilon: float
+    activation: str
+    dropout: float
+    site: int
+
+    @nn.compact
+    def __call__(self, x, keys):
+        flat = x.reshape(-1, x.shape[-1])
+        # Recomputing in the backward pass is cheaper than what autodiff would keep.
+        act = jax.checkpoint(ACTIVATIONS[self.activation])
+        out = Dense(self.hidden, name="inner")(flat)
+        out = materialize(act(out.astype(jnp.float32)).astype(x.dtype))
+        out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
+        out = dropout(out, keys, self.site, self.dropout)
+        return Norm(self.epsilon, name="norm")(x + out)
+
+
+class MaskedTokens(nn.Module):
+    """The head of masked language modelling: states to scores of the vocabulary.
+
+    Dense, GELU, LayerNorm, and the tied word embeddings (Devlin et al. 2019).
+    """
+
+    vocabulary: int
+    epsilon: float
+    bias: bool = True  # of the dense layer and the LayerNorm
+
+    @nn.compact
+    def __call__(
+        self, states: Float[Array, "m d"], words: Float[Array, "r d"]
+    ) -> Float[Array, "m r"]:
+        inner = gelu(Dense(states.shape[-1], self.bias, name="dense")(states))
+        inner = Norm(self.epsilon, self.bias, name="norm")(inner)
+        bias = self.param("bias", nn.initializers.zeros, (self.vocabulary,))
+        return jax.lax.dot(inner, words.T) + bias
