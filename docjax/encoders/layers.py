@@ -27,17 +27,26 @@ ACTIVATIONS = {
 normal = nn.initializers.normal(0.02)
 
 
-class Dense(nn.Module):
+class Projection(nn.Module):
+    """The kernel and the bias of a dense layer."""
+
     width: int
     bias: bool = True
 
     @nn.compact
+    def __call__(self, inputs: int) -> tuple[Array, Array | None]:
+        kernel = jnp.asarray(self.param("kernel", normal, (inputs, self.width)))
+        if not self.bias:
+            return kernel, None
+        bias = self.param("bias", nn.initializers.zeros, (self.width,))
+        return kernel, jnp.asarray(bias)
+
+
+class Dense(Projection):
     def __call__(self, x: Float[Array, "m i"]) -> Float[Array, "m o"]:
-        kernel = self.param("kernel", normal, (x.shape[-1], self.width))
-        out = product(x, jnp.asarray(kernel))
-        if self.bias:
-            out = out + self.param("bias", nn.initializers.zeros, (self.width,))
-        return materialize(out)
+        kernel, bias = super().__call__(x.shape[-1])
+        out = product(x, kernel)
+        return materialize(out if bias is None else out + bias)
 
 
 class Table(nn.Module):
@@ -75,8 +84,8 @@ class Embeddings(nn.Module):
     position_offset: int
     types: int
     epsilon: float
-    sections: int
-    chunks: int
+    sections: int = 0
+    chunks: int = 0
 
     @nn.compact
     def __call__(

@@ -108,14 +108,20 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
         ),
     ]
     if family.in_transformers and not has_tables(facts["encoder"]["segment"]):
+        keywords = "".join(f", {k}={v}" for k, v in family.model_keywords.items())
         parts += [
             "The segment encoder alone, with transformers:",
             _python(
                 "from transformers import AutoModel, AutoTokenizer",
                 f'tokenizer = AutoTokenizer.from_pretrained("{name}")',
-                f'model = AutoModel.from_pretrained("{name}", add_pooling_layer=False)',
+                f'model = AutoModel.from_pretrained("{name}"{keywords})',
             ),
         ]
+        if family.first_sees_all:
+            parts.append(
+                "Give the model a `global_attention_mask` that is 1 at the first token "
+                "and 0 elsewhere: without this mask its states differ."
+            )
     return "\n\n".join(parts)
 
 

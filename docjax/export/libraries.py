@@ -128,7 +128,8 @@ def _stock(
     """Stock modules and configs, in order; None if they would give other vectors."""
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     cut = facts["units"]["fn"], facts["segments"]["fn"]
-    if cut != (WHOLE, EACH) or document["fn"] != MEAN:
+    stock = family.sentence_module and document["fn"] == MEAN
+    if cut != (WHOLE, EACH) or not stock:
         return None
     modules = STOCK[family.sentence_module](segment, facts["limits"], special)
     if modules and "Pooling" in modules:

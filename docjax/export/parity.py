@@ -21,7 +21,8 @@ from docjax.model.document_model import DocumentModel
 from docjax.parts import named
 from docjax.types import Document
 
-ROWS = 32  # segments or documents in one call
+ROWS = 32  # the most segments or documents in one call
+TOKENS = 1 << 14  # the most tokens in one call, unless one segment has more
 PLACES = 16  # of a segment, at which masked tokens are compared
 QUERIES = (1, 4, 8)  # numbers of first words that make a query
 
@@ -119,8 +120,9 @@ def _transformers(
 
     with _quiet():
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        family = family_of(model.encoder.segment)
         encoder = AutoModel.from_pretrained(
-            folder, add_pooling_layer=False, local_files_only=True
+            folder, **family.model_keywords, local_files_only=True
         ).requires_grad_(False)
     _check_tokens(tokenizer, model, documents)
     limits = model.limits
@@ -129,9 +131,14 @@ def _transformers(
     inference = model.inference()
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
-    for start in range(0, len(rows), ROWS):
-        ids = [row.tolist() for row in rows[start : start + ROWS]]
+    height = max(1, min(ROWS, TOKENS // limits.segment_tokens))
+    for start in range(0, len(rows), height):
+        ids = [row.tolist() for row in rows[start : start + height]]
         batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+        if family.first_sees_all:
+            mask = batch["attention_mask"].clone().zero_()
+            mask[:, 0] = 1
+            batch["global_attention_mask"] = mask
         states = encoder(**batch).last_hidden_state.numpy()
         mask = batch["attention_mask"].numpy()
         vectors.append(_pooled(states, mask, inference.encoder.segment))

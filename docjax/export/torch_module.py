@@ -28,7 +28,9 @@ from .docjax_cuts import chunks, joined, one_each
 from .docjax_pieces import passages, sentences_of, whole
 from .docjax_records import check_text, content, full_text
 
-ROWS = 32  # segments that the transformer reads in one call
+# The transformer reads at most ROWS segments in one call, and at most TOKENS tokens
+# unless one segment has more.
+ROWS, TOKENS = 32, 1 << 14
 logger = logging.getLogger(__name__)
 
 
@@ -116,6 +118,8 @@ class WordAverage(nn.Module):
 
 
 class Transformer(nn.Module):
+    has_pooler = True  # transformers' class has a pooler that docjax lacks
+
     def __init__(self, facts, file, model_kwargs, params):
         super().__init__()
         self.first = facts["pooling"] == "first"
@@ -123,9 +127,8 @@ class Transformer(nn.Module):
         self.offset = facts["position_offset"]
         file("model.safetensors")  # downloads the file beside config.json
         folder = Path(file("config.json")).parent
-        self.model = AutoModel.from_pretrained(
-            folder, add_pooling_layer=False, **model_kwargs
-        )
+        pooler = {"add_pooling_layer": False} if self.has_pooler else {}
+        self.model = AutoModel.from_pretrained(folder, **pooler, **model_kwargs)
         self.params = params  # by docjax's path: the parameters that AutoModel lacks
 
     def forward(self, tokens, lengths, places, left_out=0):
@@ -142,7 +145,10 @@ class Transformer(nn.Module):
                 rows = places[:, axis].clamp(max=len(table) - 1)
                 words = words + table[rows][:, None].to(words.dtype)
         states = self.model(
-            inputs_embeds=words, attention_mask=seen.long(), position_ids=positions
+            inputs_embeds=words,
+            attention_mask=seen.long(),
+            position_ids=positions,
+            **self.masks(order.expand_as(tokens)),
         ).last_hidden_state
         states = states.masked_fill(~real[..., None], 0)
         if self.first:
@@ -156,8 +162,21 @@ class Transformer(nn.Module):
             vectors = torch.cat([vectors, of_words(table, tokens, lengths)], dim=-1)
         return vectors
 
+    def masks(self, order):
+        """Further masks that the model reads; `order` [n t] numbers the tokens."""
+        return {}
+
     def save(self, folder):
         self.model.save_pretrained(folder)
+
+
+class Longformer(Transformer):
+    def masks(self, order):
+        return {"global_attention_mask": (order == 0).long()}
+
+
+class ModernBert(Transformer):
+    has_pooler = False
 
 
 def of_words(table, tokens, lengths):
@@ -172,6 +191,8 @@ def of_words(table, tokens, lengths):
 SEGMENT_ENCODERS = {
     "docjax.encoders.word_average.WordAverage": WordAverage,
     "docjax.encoders.transformer.Transformer": Transformer,
+    "docjax.encoders.longformer.Longformer": Longformer,
+    "docjax.encoders.modernbert.ModernBert": ModernBert,
 }
 
 
@@ -513,12 +534,14 @@ class LongDocuments(nn.Module):
     def _vectors(self, tokens, lengths, places, left_out=0):
         """Segment vectors, read in order of length so that little is padding."""
         order = lengths.argsort(descending=True)
-        vectors = []
-        for rows in order.split(ROWS):
-            longest = max(int(lengths[rows].max()), 1)
+        vectors, start = [], 0
+        while start < len(order):
+            longest = max(int(lengths[order[start]]), 1)
+            rows = order[start : start + max(1, min(ROWS, TOKENS // longest))]
             inputs = tokens[rows, :longest], lengths[rows], places[rows]
             options = {"left_out": left_out} if left_out else {}
             vectors.append(self.segment(*inputs, **options))
+            start += len(rows)
         return torch.cat(vectors)[order.argsort()]
 
 

@@ -1,11 +1,11 @@
 """Hugging Face's config.json <-> the keywords of our segment encoders.
 
 Also reads pooling, similarity and prompts of a sentence-transformers folder.
-`families.py` says which family has which mapping; tensors are in `names.py`, files in
-`files.py`.
+`families.py` says which family has which mapping; encoders with windows are in
+`long_configs.py`, tensors in `names.py`, files in `files.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from docjax.errors import UserError
@@ -45,7 +45,7 @@ def bert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
     Raises:
       UserError: for a value that Transformer does not support; `source` names the file.
     """
-    return _transformer(config, source) | {"position_offset": 0}
+    return transformer(config, source) | {"position_offset": 0}
 
 
 def roberta(config: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -53,10 +53,10 @@ def roberta(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 
     RoBERTa's positions start at the id after its padding token's id.
     """
-    keywords = _transformer(config, source)
+    keywords = transformer(config, source)
     if config.get("pad_token_id") is None:
         return keywords | {"position_offset": 2}
-    padding = _size(config, "pad_token_id", source, least=0)
+    padding = size(config, "pad_token_id", source, least=0)
     return keywords | {"position_offset": padding + 1}
 
 
@@ -174,20 +174,14 @@ def prompts(
     return {name: words for name, words in by_name.items() if words}, default
 
 
-def _transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords that BERT and RoBERTa share."""
+def transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords that BERT, RoBERTa and Longformer share; raises as `bert`."""
     _check_supported(config, source)
-    sizes = {ours: _size(config, theirs, source) for ours, theirs in KEYWORDS.items()}
-    if sizes["width"] % sizes["heads"]:
-        raise UserError(
-            f"{source}: hidden_size {sizes['width']} is not a multiple of "
-            f"num_attention_heads {sizes['heads']}"
-        )
-    return sizes | {
-        "epsilon": _fraction(config, "layer_norm_eps", 1e-12, source),
-        "activation": _activation(config, source),
-        "dropout": _fraction(config, "hidden_dropout_prob", 0.1, source),
-        "attention_dropout": _fraction(
+    return sizes(config, source, KEYWORDS) | {
+        "epsilon": fraction(config, "layer_norm_eps", 1e-12, source),
+        "activation": activation(config, source),
+        "dropout": fraction(config, "hidden_dropout_prob", 0.1, source),
+        "attention_dropout": fraction(
             config, "attention_probs_dropout_prob", 0.1, source
         ),
     }
@@ -210,17 +204,32 @@ def _check_supported(config: Mapping[str, Any], source: str) -> None:
         )
 
 
-def _activation(config: Mapping[str, Any], source: str) -> str:
-    name = config.get("hidden_act", "gelu")
+def sizes(
+    config: Mapping[str, Any], source: str, names: Iterable[str]
+) -> dict[str, int]:
+    """The sizes with these of our names. Raises UserError for an impossible size."""
+    found = {ours: size(config, KEYWORDS[ours], source) for ours in names}
+    if found["width"] % found["heads"]:
+        raise UserError(
+            f"{source}: hidden_size {found['width']} is not a multiple of "
+            f"num_attention_heads {found['heads']}"
+        )
+    return found
+
+
+def activation(config: Mapping[str, Any], source: str, key: str = "hidden_act") -> str:
+    """Our name of the activation at `key`. Raises UserError for an unknown one."""
+    name = config.get(key, "gelu")
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise UserError(
-            f"{source}: hidden_act {name!r} is not supported; "
+            f"{source}: {key} {name!r} is not supported; "
             f"supported are {', '.join(ACTIVATIONS)}"
         )
     return ACTIVATIONS[name]
 
 
-def _size(config: Mapping[str, Any], key: str, source: str, least: int = 1) -> int:
+def size(config: Mapping[str, Any], key: str, source: str, least: int = 1) -> int:
+    """The whole number at `key`. Raises UserError for anything else."""
     value = config.get(key)
     if type(value) is not int or not least <= value <= MOST:
         raise UserError(
@@ -230,9 +239,8 @@ def _size(config: Mapping[str, Any], key: str, source: str, least: int = 1) -> i
     return value
 
 
-def _fraction(
-    config: Mapping[str, Any], key: str, default: float, source: str
-) -> float:
+def fraction(config: Mapping[str, Any], key: str, default: float, source: str) -> float:
+    """The number below 1 at `key`. Raises UserError for anything else."""
     value = config.get(key, default)
     if type(value) not in (int, float) or not 0 <= value < 1:
         raise UserError(f"{source}: {key} is {value!r}, but must be from 0 to below 1")

@@ -12,11 +12,13 @@ from typing import Any
 
 import flax.linen as nn
 
+from docjax.encoders.longformer import Longformer
+from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.token_encoder import DTYPES
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
-from docjax.huggingface import configs
+from docjax.huggingface import configs, long_configs
 from docjax.huggingface import names as names_lib
 
 
@@ -27,7 +29,8 @@ class Family:
     Attributes:
       module: our class.
       names: the names of the tensors.
-      sentence_module: the module of sentence-transformers that gives the same vectors.
+      sentence_module: the module of sentence-transformers that gives the same vectors;
+        None if no stock module does.
       training_only: beginnings of parameter paths that only training reads; exports
         leave them out. A head that predicts masked tokens (`names.masked_lm`) is
         exported if the segment encoder has one.
@@ -37,17 +40,22 @@ class Family:
       architectures: model_type of config.json -> class of transformers. Exports write
         the first. Empty if transformers has no such model; the two functions are then
         None.
+      model_keywords: what AutoModel needs to leave out a pooler that docjax lacks.
+      first_sees_all: whether transformers needs a `global_attention_mask` of 1 at the
+        first token.
       to_keywords: config.json and the name of its file -> keywords of `module`.
       to_config: keywords of `module` -> config.json without type and class.
     """
 
     module: type[nn.Module]
     names: names_lib.Names
-    sentence_module: str
+    sentence_module: str | None
     training_only: tuple[str, ...]
     dtypes: tuple[str, ...] = ("float32",)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     architectures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    model_keywords: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    first_sees_all: bool = False
     to_keywords: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
     to_config: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 
@@ -91,6 +99,7 @@ BERT = Family(
     dtypes=DTYPES,
     fixed={"position_offset": 0},
     architectures={"bert": "BertModel"},
+    model_keywords={"add_pooling_layer": False},
     to_keywords=configs.bert,
     to_config=configs.to_config,
 )
@@ -101,13 +110,33 @@ ROBERTA = dataclasses.replace(
     architectures={"roberta": "RobertaModel", "xlm-roberta": "XLMRobertaModel"},
     to_keywords=configs.roberta,
 )
+LONGFORMER = dataclasses.replace(
+    ROBERTA,
+    module=Longformer,
+    names=names_lib.LONGFORMER,
+    sentence_module=None,
+    architectures={"longformer": "LongformerModel"},
+    first_sees_all=True,
+    to_keywords=long_configs.longformer,
+    to_config=long_configs.longformer_config,
+)
+MODERNBERT = Family(
+    module=ModernBert,
+    names=names_lib.MODERNBERT,
+    sentence_module="Transformer",
+    training_only=("masked_lm/",),
+    dtypes=DTYPES,
+    architectures={"modernbert": "ModernBertModel"},
+    to_keywords=long_configs.modernbert,
+    to_config=long_configs.modernbert_config,
+)
 WORD_AVERAGE = Family(
     module=WordAverage,
     names=names_lib.STATIC_EMBEDDING,
     sentence_module="StaticEmbedding",
     training_only=("targets",),
 )
-FAMILIES = (BERT, ROBERTA, WORD_AVERAGE)
+FAMILIES = (BERT, ROBERTA, LONGFORMER, MODERNBERT, WORD_AVERAGE)
 MODEL_TYPES = {kind: family for family in FAMILIES for kind in family.architectures}
 
 

@@ -29,6 +29,7 @@ class Names:
       decoder: the weight of that head's last layer. We do not read this tensor: the
         layer takes the embeddings of the tokens.
       buffers: beginnings of names inside the encoder that are no parameters.
+      missing: our paths that `layer` would name, but that no file has.
     """
 
     once: Mapping[str, str]
@@ -37,6 +38,7 @@ class Names:
     prefix: str = ""
     decoder: str = ""
     buffers: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -49,6 +51,7 @@ class Names:
             ours.format(i=i): theirs.format(i=i)
             for i in range(layers)
             for ours, theirs in self.layer.items()
+            if ours.format(i=i) not in self.missing
         }
 
     def encoder_names(self, names: Iterable[str]) -> dict[str, str]:
@@ -139,6 +142,42 @@ ROBERTA = dataclasses.replace(
     },
     prefix="roberta.",
     decoder="lm_head.decoder.weight",
+)
+LONGFORMER = dataclasses.replace(
+    ROBERTA,
+    layer=dict(BERT.layer)
+    | {
+        f"layer_{{i}}/attention/first/{name}/{ours}": (
+            f"encoder.layer.{{i}}.attention.self.{name}_global.{theirs}"
+        )
+        for name in ("query", "key", "value")
+        for ours, theirs in (("kernel", "weight"), ("bias", "bias"))
+    },
+)
+MODERNBERT = Names(
+    once={
+        "embeddings/tokens/embedding": "embeddings.tok_embeddings.weight",
+        "embeddings/norm/scale": "embeddings.norm.weight",
+        "norm/scale": "final_norm.weight",
+    },
+    layer={
+        f"layer_{{i}}/{ours}": f"layers.{{i}}.{theirs}"
+        for ours, theirs in {
+            "attention/norm/scale": "attn_norm.weight",
+            "attention/qkv/kernel": "attn.Wqkv.weight",
+            "attention/output/kernel": "attn.Wo.weight",
+            "feed_forward/norm/scale": "mlp_norm.weight",
+            "feed_forward/inner/kernel": "mlp.Wi.weight",
+            "feed_forward/outer/kernel": "mlp.Wo.weight",
+        }.items()
+    },
+    missing=("layer_0/attention/norm/scale",),
+    masked_lm={
+        "masked_lm/dense/kernel": "head.dense.weight",
+        "masked_lm/norm/scale": "head.norm.weight",
+        "masked_lm/bias": "decoder.bias",
+    },
+    decoder="decoder.weight",
 )
 STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})
 

@@ -26,7 +26,7 @@ COMPARING = "config_sentence_transformers.json"
 LIMITS = tuple(  # the first of these files says the length and the case of texts
     f"sentence_{kind}_config.json" for kind in families.MODEL_TYPES
 )
-LAYER = "layer_0/"  # how the paths of the first layer's parameters begin
+TRACED = 2  # the layers that are traced: the first differs in some families
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ def _max_tokens(
     folder: Path, keywords: Mapping[str, Any], limits: Mapping[str, Any]
 ) -> int:
     """The tokens that the folder asks for, at most what its position table holds."""
-    room = keywords["positions"] - keywords["position_offset"]
+    room = keywords["positions"] - keywords.get("position_offset", 0)
     tokenizer = _optional(folder / "tokenizer_config.json")
     tokens = limits.get("max_seq_length") or tokenizer.get("model_max_length") or room
     if type(tokens) not in (int, float) or not tokens >= 1:
@@ -187,17 +187,18 @@ def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
 def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a segment encoder, by path.
 
-    All layers have the first layer's shapes, so only that layer is traced. This saves a
-    quarter of a second when a model of 6 layers is loaded.
+    All layers have the second layer's shapes, so no further layer is traced. This saves
+    time when a model of many layers is loaded.
     """
-    first = segment.clone(layers=min(segment.layers, 1))
-    encoder = DocumentEncoder(first, Mean())
+    last = min(segment.layers, TRACED) - 1
+    encoder = DocumentEncoder(segment.clone(layers=last + 1), Mean())
     params = flatten_dict(shapes(encoder, folder / "config.json")["segment"], sep="/")
     by_path = {path: leaf.shape for path, leaf in params.items()}
-    layer = {path: by_path.pop(path) for path in params if path.startswith(LAYER)}
+    begin = f"layer_{last}/"
+    layer = {path: shape for path, shape in by_path.items() if path.startswith(begin)}
     return by_path | {
-        f"layer_{number}/{path.removeprefix(LAYER)}": shape
-        for number in range(segment.layers)
+        f"layer_{number}/{path.removeprefix(begin)}": shape
+        for number in range(last + 1, segment.layers)
         for path, shape in layer.items()
     }
 

@@ -161,7 +161,8 @@ class Inference:
         After MANY micro-batches a few unused rows cost less than a further shape, which
         takes time to compile, and memory.
         """
-        rows = self.batch or max(8, TOKENS // width // 8 * 8)
+        rows = self.batch or max(1, TOKENS // width)
+        rows = rows // 8 * 8 or rows
         if number < MANY:
             rows = min(rows, max(8, 1 << (remaining - 1).bit_length()))
         return -(-rows // self.mesh.size) * self.mesh.size

@@ -17,7 +17,11 @@ from docjax.run.fields import RunConfig, begun, is_run, read
 from docjax.run.places import Part
 
 # Keywords of a segment encoder that its weights decide.
-DECIDED = (*configs.KEYWORDS, "epsilon", "activation", "position_offset")
+DECIDED = (
+    *configs.KEYWORDS,
+    *("epsilon", "activation", "position_offset", "window"),
+    *("global_every", "theta", "local_theta"),
+)
 
 
 def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunConfig:
@@ -39,10 +43,12 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     facts = describe(config.init)
     segment = _segment(config.encoder)
     module = segment_of(config.encoder.build())
-    if not isinstance(module, facts.family.module):
+    fitting = facts.family.module
+    if not isinstance(module, fitting):
         raise UserError(
             f"init {config.init} does not fit encoder.segment {segment['fn']}: its "
-            f"weights are for docjax.encoders.transformer.Transformer"
+            f"weights are for {fitting.__module__}.{fitting.__name__}; set "
+            "--config.encoder.segment.fn to that name"
         )
     sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
     if "pooling" in segment and segment["pooling"] is None:

@@ -33,6 +33,8 @@ from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.graph_attention import GraphAttention
+from docjax.encoders.longformer import Longformer
+from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Classifier, Mean, Predictor, TrainingHead
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
@@ -147,6 +149,55 @@ def test_all_parameters_come_back(runs, folders, name):
     assert jax.tree.all(jax.tree.map(np.array_equal, params, after.params))
     assert after.encoder == before.encoder and after.limits == before.limits
     assert after.tokenizer.sha256 == before.tokenizer.sha256
+
+
+LONG_SIZES = dict(vocabulary=300, layers=3, width=16, heads=2, hidden=24)
+
+
+@pytest.mark.parametrize("cutter", [Whole(), Passages(words=40)], ids=["one", "many"])
+@pytest.mark.parametrize(
+    "segment",
+    [
+        Longformer(**LONG_SIZES, positions=402, window=(16, 32, 16)),
+        ModernBert(**LONG_SIZES, positions=400, window=16, pooling="mean"),
+    ],
+    ids=["longformer", "modernbert"],
+)
+def test_encoders_with_windows_have_the_same_vectors_in_every_library(
+    segment, cutter, texts, tmp_path
+):
+    one = isinstance(cutter, Whole)
+    limits = ReadLimits(400 if one else 100, 50, 1 if one else 3)
+    encoder, generator = DocumentEncoder(segment, Mean()), np.random.default_rng(0)
+    noise = lambda leaf: leaf + generator.normal(0, 0.1, leaf.shape).astype("f4")
+    model = DocumentModel(
+        encoder=encoder,
+        params=jax.tree.map(noise, fresh_params(encoder, 0)),
+        tokenizer=train_tokenizer(texts[:4], 300),
+        units=cutter,
+        segments=OneEach(),
+        graph=None,
+        limits=limits,
+    )
+    documents = [parse({"id": "x", "text": text}, "x") for text in texts[1:4]]
+    folder = export(model, tmp_path / "out", documents)
+    stock = one and isinstance(segment, ModernBert)
+    assert libraries.is_stock(folder) == stock
+    measured = json.loads((folder / "docjax.json").read_text())["measured"]
+    assert {"docjax", "transformers", "sentence-transformers"} <= set(
+        measured["differences"]
+    )
+    assert model.encode(documents).std() > 1e-2
+    text = (folder / "README.md").read_text()
+    assert ("global_attention_mask" in text) == isinstance(segment, Longformer)
+    assert "add_pooling_layer" in text or isinstance(segment, ModernBert)
+    # A plain folder: what transformers saves, docjax reads.
+    plain = transformers.AutoModel.from_pretrained(folder)
+    plain.save_pretrained(tmp_path / "plain")
+    again = weights.load(tmp_path / "plain")
+    assert again.family.module(**again.keywords, pooling=segment.pooling) == segment
+    before, after = model.params["segment"], again.params
+    assert jax.tree.all(jax.tree.map(np.array_equal, before, after))
 
 
 def test_documents_with_sections_go_in_as_they_are(runs, long_documents):

@@ -7,6 +7,8 @@ import transformers
 from flax.traverse_util import flatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.longformer import Longformer
+from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
@@ -19,6 +21,8 @@ SIZES = dict(vocabulary=61, layers=2, width=16, heads=2, hidden=24, positions=34
 SEGMENTS = {
     families.BERT: Transformer(**SIZES, position_offset=0, types=2),
     families.ROBERTA: Transformer(**SIZES, position_offset=2),
+    families.LONGFORMER: Longformer(**SIZES, window=(8, 4)),
+    families.MODERNBERT: ModernBert(**SIZES, global_every=2),
     families.WORD_AVERAGE: WordAverage(vocabulary=61, width=16),
 }
 IN_TRANSFORMERS = [family for family in FAMILIES if family.in_transformers]
@@ -63,7 +67,7 @@ def test_a_class_has_the_keyword_dtype_if_it_has_several(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sentence_transformers_modules_are_known(family):
-    assert family.sentence_module in libraries.STOCK
+    assert family.sentence_module in {None, *libraries.STOCK}
 
 
 @pytest.mark.parametrize("family", IN_TRANSFORMERS)
@@ -84,14 +88,14 @@ def test_transformers_has_the_classes_and_their_tensors(family):
     for kind, architecture in family.architectures.items():
         config = family.config(given) | {"model_type": kind}
         config = transformers.AutoConfig.for_model(**config)
-        model = getattr(transformers, architecture)(config, add_pooling_layer=False)
+        model = getattr(transformers, architecture)(config, **family.model_keywords)
         assert type(model.config).model_type == kind
         found = {name for name, _ in model.named_parameters()}
         assert found == set(family.table(segment).values())
 
 
 def test_an_encoder_of_no_family_is_one_line():
-    with pytest.raises(UserError, match="Dense belongs to no family.*Transformer, W"):
+    with pytest.raises(UserError, match="Dense belongs to no family.*Transformer, L"):
         family_of(nn.Dense(3))
 
 

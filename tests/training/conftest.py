@@ -25,6 +25,8 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.from_mean import FromMean
 from docjax.encoders.graph_attention import GraphAttention
+from docjax.encoders.longformer import Longformer
+from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Classifier, Mean, TrainingHead
 from docjax.encoders.towers import Towers
 from docjax.encoders.transformer import Transformer
@@ -52,6 +54,7 @@ from docjax.views.sections import Sections
 from docjax.views.whole import Whole
 
 VOCABULARY, CLASSES, DOCUMENTS, WIDTHS = 50, 3, 16, (16,)
+SMALL = dict(vocabulary=VOCABULARY, layers=2, width=32, heads=2, hidden=64)
 NOTHING = np.zeros(0, np.int32)
 FRAME = Frame(NOTHING, NOTHING, 16)  # no special tokens
 
@@ -259,6 +262,18 @@ def problem(name: str) -> Problem:
         ),
         "two copies": lambda: Problem(
             DocumentEncoder(Towers(transformer, by="view"), Mean()), rows, Halves()
+        ),
+        "longformer": lambda: Problem(
+            DocumentEncoder(Longformer(**SMALL, positions=18, window=4), attention),
+            rows,
+            Halves(),
+            graphs.full,
+        ),
+        "modernbert": lambda: Problem(
+            DocumentEncoder(ModernBert(**SMALL, window=4, dropout=0.1), attention),
+            rows,
+            Halves(),
+            graphs.full,
         ),
         "frozen layer": lambda: Problem(
             DocumentEncoder(

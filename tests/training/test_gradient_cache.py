@@ -24,6 +24,7 @@ PROBLEMS = (
     *("two towers", "two copies", "frozen layer", "queue", "distillation"),
     "several vectors",
     "momentum",
+    *("longformer", "modernbert"),
 )
 KINDS = (
     "relations",

@@ -1,0 +1,228 @@
+"""ModernBERT: rotary positions, GeGLU, and windows in all but every third layer.
+
+Warner et al. 2024. Pre-LayerNorm without biases. A layer with global attention comes
+every `global_every` layers, beginning with the first; the others see a window. The two
+kinds rotate queries and keys with different bases. Weights and results equal those of
+Hugging Face's model.
+"""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from docjax.encoders.attention import attention
+from docjax.encoders.dropout import dropout
+from docjax.encoders.layers import (
+    ACTIVATIONS,
+    Dense,
+    MaskedTokens,
+    Norm,
+    Projection,
+    Table,
+)
+from docjax.encoders.token_encoder import TokenEncoder
+from docjax.encoders.word_vectors import WordVectors
+from docjax.errors import UserError
+from docjax.kernels import materialize, product
+
+SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
+
+
+class Rotation:
+    """Rotary positions (Su et al. 2021): pairs of numbers turn with the position."""
+
+    def __init__(self, tokens: int, width: int, theta: float) -> None:
+        exponents = np.arange(0, width, 2, dtype=np.float32) / np.float32(width)
+        speeds = 1 / np.float32(theta) ** exponents
+        angles = jnp.arange(tokens, dtype=jnp.float32)[:, None, None] * speeds
+        self.cos, self.sin = jnp.cos(angles), jnp.sin(angles)
+
+    def __call__(self, x: Float[Array, "n s h k"]) -> Float[Array, "n s h k"]:
+        """The first tokens' queries or keys, turned; in the type of `x`."""
+        a, b = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+        cos, sin = self.cos[: x.shape[1]], self.sin[: x.shape[1]]
+        turned = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+        return turned.astype(x.dtype)
+
+
+class Attention(nn.Module):
+    heads: int
+    epsilon: float
+    dropout: float
+    attention_dropout: float
+    window: int | None
+    normalized: bool  # the first layer reads embeddings, which are normalized already
+    kernel: str
+    site: int
+
+    @nn.compact
+    def __call__(self, x, lengths, keys, rotation, dtype, first):
+        if self.normalized:
+            y = x
+        else:
+            y = Norm(self.epsilon, bias=False, name="norm")(x)
+        y = y.astype(dtype)
+        n, _, d = y.shape
+        kernel, _ = Projection(3 * d, bias=False, name="qkv")(d)
+        if first:
+            if self.window is not None:  # all that the first token sees
+                y = y[:, : self.window // 2 + 1]
+            q = product(y[:, 0], kernel[:, :d])
+            k, v = jnp.split(product(y.reshape(-1, d), kernel[:, d:]), 2, axis=-1)
+        else:
+            q, k, v = jnp.split(product(y.reshape(-1, d), kernel), 3, axis=-1)
+        q, k, v = (
+            x.astype(dtype).reshape(n, -1, self.heads, d // self.heads)
+            for x in (q, k, v)
+        )
+        out = attention(
+            rotation(q),
+            rotation(k),
+            v,
+            jnp.minimum(lengths, k.shape[1]),
+            window=self.window,
+            keys=keys,
+            site=self.site,
+            rate=self.attention_dropout,
+            kernel=self.kernel,
+        )
+        out = Dense(d, bias=False, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
+        return x[:, : out.shape[1]] + dropout(out, keys, self.site + 1, self.dropout)
+
+
+class GatedFeedForward(nn.Module):
+    """GeGLU (Shazeer 2020): the activated half of the inner layer times the other."""
+
+    hidden: int
+    epsilon: float
+    activation: str
+    dropout: float
+    site: int
+
+    @nn.compact
+    def __call__(self, x, keys, dtype):
+        d = x.shape[-1]
+        y = Norm(self.epsilon, bias=False, name="norm")(x).astype(dtype)
+        inner = Dense(2 * self.hidden, bias=False, name="inner")(y.reshape(-1, d))
+        # Recomputing in the backward pass is cheaper than what autodiff would keep.
+        gated = materialize(jax.checkpoint(self._gated)(inner).astype(dtype))
+        gated = dropout(
+            gated.reshape(*x.shape[:2], self.hidden), keys, self.site, self.dropout
+        )
+        out = Dense(d, bias=False, name="outer")(gated.reshape(-1, self.hidden))
+        return x + out.reshape(x.shape)
+
+    def _gated(self, inner):
+        out, gate = jnp.split(inner.astype(jnp.float32), 2, axis=-1)
+        return ACTIVATIONS[self.activation](out) * gate
+
+
+class Layer(nn.Module):
+    attention: Attention
+    feed_forward: GatedFeedForward
+
+    def __call__(self, x, lengths, keys, rotation, dtype, first=False):
+        """The tokens after this layer; with `first`, the first token alone."""
+        x = self.attention(x, lengths, keys, rotation, dtype, first)
+        return self.feed_forward(x, keys, dtype)
+
+
+class Embeddings(nn.Module):
+    vocabulary: int
+    width: int
+    epsilon: float
+
+    @nn.compact
+    def __call__(self, tokens: Int[Array, "n t"]) -> Float[Array, "n t d"]:
+        words = Table(self.vocabulary, self.width, name="tokens")()
+        return Norm(self.epsilon, bias=False, name="norm")(words[tokens])
+
+
+class ModernBert(TokenEncoder):
+    """ModernBERT's encoder: segments to vectors.
+
+    `window` tokens are seen around a token in a layer with local attention, half of
+    them on each side. `theta` and `local_theta` are the bases of the rotary positions.
+    `positions` is the longest row that the model was trained for. The published models
+    have no dropout.
+    """
+
+    vocabulary: int = 50368
+    layers: int = 22
+    hidden: int = 1152
+    positions: int = 8192
+    epsilon: float = 1e-5
+    dropout: float = 0.0
+    window: int = 128
+    global_every: int = 3
+    theta: float = 160_000.0
+    local_theta: float = 10_000.0
+
+    def setup(self) -> None:
+        self.check_keywords(tuple(ACTIVATIONS))
+        self._check()
+        self.embeddings = Embeddings(self.vocabulary, self.width, self.epsilon)
+        if self.masked_lm:
+            self.predict = MaskedTokens(
+                self.vocabulary, self.epsilon, bias=False, name="masked_lm"
+            )
+        if self.words:
+            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
+        self.layer = [self._layer(i) for i in range(self.layers)]
+        self.norm = Norm(self.epsilon, bias=False)
+
+    def states(
+        self,
+        tokens: Int[Array, "n t"],
+        lengths: Int[Array, " n"],
+        places: Int[Array, "n 2"] | None,
+        keys: Key[Array, " n"] | None,
+        first: bool = False,
+    ) -> Float[Array, "n s d"]:
+        t, width = tokens.shape[1], self.width // self.heads
+        self.check_length(t)
+        local, of_all = (
+            Rotation(t, width, theta) for theta in (self.local_theta, self.theta)
+        )
+        # The sum over the layers stays float32.
+        x = dropout(self.embeddings(tokens), keys, 0, self.dropout)
+        for i, layer in enumerate(self.layer):
+            rotation = local if i % self.global_every else of_all
+            alone = first and i == self.layers - 1
+            x = layer(x, lengths, keys, rotation, self.dtype, first=alone)
+        return self.norm(x)
+
+    def _layer(self, number: int) -> Layer:
+        site = 1 + SITES * number
+        attend = Attention(
+            self.heads,
+            self.epsilon,
+            self.dropout,
+            self.attention_dropout,
+            self.window if number % self.global_every else None,
+            number == 0,
+            self.attention,
+            site,
+            parent=None,
+        )
+        feed = GatedFeedForward(
+            self.hidden,
+            self.epsilon,
+            self.activation,
+            self.dropout,
+            site + 2,
+            parent=None,
+        )
+        return Layer(attend, feed)
+
+    def _check(self) -> None:
+        for name in ("window", "global_every"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} {getattr(self, name)} is below 1")
+        if self.width // self.heads % 2:
+            raise UserError(
+                f"width {self.width} of {self.heads} heads gives an odd width of a "
+                "head: rotary positions turn pairs of numbers"
+            )
