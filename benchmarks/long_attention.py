@@ -1,0 +1,204 @@
+"""Time and memory of the encoders with windows against Hugging Face torch on a CPU.
+
+    python benchmarks/long_attention.py
+
+One row of random tokens, the base shape with `--layers` layers, float32, both libraries
+on the same `--cores`. docjax and torch take turns; times are CPU seconds, the least of
+`--repeats`, so that other work on the machine counts little. "x2" is the time over that
+of half the length. Memory is the highest resident memory of a run above that before it.
+Every run is checked against torch's result: hidden states, or one gradient.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+PASSES = ("forward", "forward+backward")
+WIDTH, VOCABULARY = 768, 1000
+SHARED = dict(vocab_size=VOCABULARY, hidden_size=WIDTH, num_attention_heads=12)
+
+
+class Family(NamedTuple):
+    config: str  # the class in transformers
+    keywords: dict[str, Any]
+    kernel: str  # a tensor whose gradient is compared
+    global_mask: bool = False  # torch needs a mask for the first token
+
+
+FAMILIES = {
+    "longformer": Family(
+        "LongformerConfig",
+        dict(
+            intermediate_size=3072,
+            max_position_embeddings=LENGTHS[-1] + 2,
+            type_vocab_size=1,
+            attention_probs_dropout_prob=0.0,
+            hidden_dropout_prob=0.0,
+        ),
+        "encoder.layer.0.attention.self.key.weight",
+        global_mask=True,
+    ),
+    "modernbert": Family(
+        "ModernBertConfig",
+        dict(
+            intermediate_size=1152,
+            max_position_embeddings=LENGTHS[-1],
+            **{f"{name}_token_id": 0 for name in ("pad", "bos", "eos", "cls", "sep")},
+        ),
+        "layers.0.attn.Wqkv.weight",
+    ),
+}
+Run = Callable[[], Any]
+
+
+def torch_runs(family: Family, model: Any, ids: Any, weigh: Any) -> dict[str, Run]:
+    """Hidden states, and the gradient of their weighted sum, by pass."""
+    import torch
+
+    tokens, weight = torch.as_tensor(ids).long(), torch.as_tensor(weigh)
+    masks = {"attention_mask": torch.ones_like(tokens)}
+    if family.global_mask:
+        first = torch.zeros_like(tokens)
+        first[:, 0] = 1
+        masks["global_attention_mask"] = first
+
+    def forward() -> Any:
+        with torch.inference_mode():
+            return model(tokens, **masks).last_hidden_state.numpy()
+
+    def backward() -> Any:
+        model.zero_grad()
+        (model(tokens, **masks).last_hidden_state * weight).sum().backward()
+        return model.get_parameter(family.kernel).grad.numpy().T
+
+    return dict(zip(PASSES, (forward, backward), strict=True))
+
+
+def docjax_runs(
+    family: Family, encoder: Any, params: Any, path: str, ids: Any, weigh: Any
+) -> dict[str, Run]:
+    """The same in docjax; compiled here."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from flax.traverse_util import flatten_dict
+
+    given = jnp.asarray(ids, jnp.int32), jnp.array([ids.shape[1]])
+    states = lambda p: encoder.apply({"params": p}, *given, method="hidden_states")
+    loss = lambda p: (states(p) * weigh).sum()
+    forward, gradient = (
+        jax.jit(f).lower(params).compile() for f in (states, jax.grad(loss))
+    )
+
+    def backward() -> Any:
+        found = jax.block_until_ready(gradient(params))
+        return np.asarray(flatten_dict(found, sep="/")[path])
+
+    return dict(
+        zip(PASSES, (lambda: np.asarray(forward(params)), backward), strict=True)
+    )
+
+
+def peak(run: Run) -> tuple[Any, float]:
+    """The result of a first run, and its highest resident memory above that before it.
+
+    In MiB. Later runs use memory again that the first one has freed.
+    """
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the highest so far
+    before = _resident("VmRSS")
+    result = run()
+    return result, (_resident("VmHWM") - before) / 1024
+
+
+def _resident(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(x.split()[1]) for x in lines if x.startswith(name))
+
+
+def seconds(runs: dict[str, Run], repeats: int) -> dict[str, float]:
+    """The least CPU seconds of each run; the runs take turns."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            begin = time.process_time()
+            run()
+            best[name] = min(best[name], time.process_time() - begin)
+    return best
+
+
+def measure(name: str, flags: argparse.Namespace) -> None:
+    """Prints the table of one family."""
+    import jax.numpy as jnp
+    import numpy as np
+    import torch
+    import transformers
+    from flax.traverse_util import unflatten_dict
+
+    from docjax.huggingface import families, names
+
+    torch.manual_seed(0)
+    torch.set_num_threads(flags.cores)
+    spec = FAMILIES[name]
+    keywords = SHARED | spec.keywords | {"num_hidden_layers": flags.layers}
+    config = getattr(transformers, spec.config)(**keywords)
+    model = transformers.AutoModel.from_config(config).eval()
+    family = families.family_of_config(config.to_dict(), name)
+    encoder = family.module(**family.to_keywords(config.to_dict(), name))
+    state, table = model.state_dict(), family.table(encoder)
+    flat = {path: names.swap(path, state[n].numpy()) for path, n in table.items()}
+    params = unflatten_dict({p: jnp.asarray(x) for p, x in flat.items()}, sep="/")
+    path = next(path for path, tensor in table.items() if tensor == spec.kernel)
+    before: dict[tuple[str, str], float] = {}
+    for length in flags.lengths:
+        generator = np.random.default_rng(0)
+        ids = generator.integers(5, VOCABULARY, (1, length))
+        weigh = generator.normal(size=(1, length, WIDTH)).astype(np.float32)
+        theirs = torch_runs(spec, model, ids, weigh)
+        ours = docjax_runs(spec, encoder, params, path, ids, weigh)
+        for kind in PASSES:
+            runs = {"docjax": ours[kind], "torch": theirs[kind]}
+            results, memory = {}, {}
+            for library, run in runs.items():
+                results[library], memory[library] = peak(run)
+            got, expected = results["docjax"], results["torch"]
+            error = np.abs(got - expected).max() / np.abs(expected).max()
+            assert error < 1e-4, f"{name} {kind} at {length}: {error:.1e}"
+            times = seconds(runs, flags.repeats)
+            growth = {
+                library: times[library] / before.get((kind, library), float("nan"))
+                for library in runs
+            }
+            before |= {(kind, library): times[library] for library in runs}
+            print(
+                f"| {name} | {kind} | {length:,} | {times['docjax']:.3f} | "
+                f"{times['torch']:.3f} | {times['docjax'] / times['torch']:.2f} | "
+                f"{growth['docjax']:.2f} | {growth['torch']:.2f} | "
+                f"{memory['docjax']:.0f} | {memory['torch']:.0f} | {error:.0e} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES))
+    parser.add_argument("--lengths", nargs="+", type=int, default=list(LENGTHS))
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cores", type=int, default=1)
+    flags = parser.parse_args()
+    # Before jax and torch count the cores.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-flags.cores :])
+    print(
+        "| family | pass | tokens | docjax s | torch s | ratio | docjax x2 | torch x2 | "
+        "docjax MiB | torch MiB | largest relative difference |\n" + "|---" * 11 + "|"
+    )
+    for name in flags.families:
+        measure(name, flags)
+
+
+if __name__ == "__main__":
+    main()
