@@ -1,6 +1,6 @@
 """`python -m docjax.main --config=NAME[:VARIANT] [--workdir=DIR]`, and `docjax.train`.
 
-Flags -> config -> train, evaluate or export. NAME is a shipped config or the path of
+Flags -> config -> train, evaluate, export, or plan a run and print what it takes. NAME is a shipped config or the path of
 a config file. The same command on the same workdir continues a stopped run.
 
 Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a config or the data, a full or
@@ -14,6 +14,7 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from logging import WARNING, LogRecord, root
@@ -39,12 +40,12 @@ from docjax.run.prepare import Prepared, prepare
 from docjax.storage import disk_errors
 from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait
-from docjax.training import loop, memory, sharding
+from docjax.training import loop, memory, plan, plan_table, sharding
 from docjax.training.vector_trainer import VectorTrainer
 from docjax.training.word_trainer import WordTrainer
 from docjax.types import Trainer
 
-MODES = ["train", "evaluate", "export"]
+MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
 CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
@@ -55,14 +56,14 @@ def main(argv: list[str]) -> int:
     sys.unraisablehook = _print_unraisable
     try:
         read_flags(argv)
-        workdir = _workdir()
+        workdir = Path() if FLAGS.mode == "plan" else _workdir()
         if FLAGS.coordinator:
             jax.distributed.initialize(
                 FLAGS.coordinator, FLAGS.processes, FLAGS.process
             )
         elif FLAGS.distributed:
             join_cluster()
-        elif FLAGS.mode == "train":
+        elif FLAGS.mode in ("train", "plan"):
             _use_cores(FLAGS.config)
         made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags()])
         metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with)
@@ -142,9 +143,9 @@ def _use_cores(config: ConfigDict) -> None:
 def run(
     config: ConfigDict, workdir: Path, mode: str, made_with: str = ""
 ) -> dict[str, Any]:
-    """Trains and evaluates, or evaluates or exports a trained run.
+    """Trains and evaluates, or evaluates or exports a trained run, or plans a run.
 
-    Returns the final metrics. An export goes to `workdir/export`. The report shows the
+    Returns the final metrics, or the plan. An export goes to `workdir/export`. The report shows the
     command `made_with`.
 
     Raises:
@@ -152,6 +153,8 @@ def run(
         and if another process works in `workdir`.
     """
     fields.resolve(config)  # a wrong field raises before a workdir is made
+    if mode == "plan":
+        return _planned(config)
     if mode != "train" and not fields.is_run(str(workdir)):
         raise UserError(
             f"--workdir {workdir} has no trained run: train it first, with --mode=train"
@@ -200,6 +203,26 @@ def _run(
         logging.info("report: %s", page)
     wait("report")
     return metrics
+
+
+def _planned(config: ConfigDict) -> dict[str, Any]:
+    """The plan of a run, made in a temporary folder and printed as a table."""
+    if jax.process_count() > 1:
+        raise UserError(
+            "--mode=plan plans one process: leave out --distributed and --coordinator"
+        )
+    from docjax.run.scoring import Scoring  # scikit-learn loads slowly
+
+    memory.keep_freed()
+    with tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
+        prepared, mesh = prepare(config, Path(name)), sharding.mesh()
+        prepared = frozen.with_stand_ins(judgement.with_this_share(prepared))
+        scoring = Scoring(prepared, mesh)
+        check = lambda params, part: scoring.checked(scoring.data(params), part)
+        trainer = lambda run: _trainer(run, mesh)
+        found = plan.plan(prepared, mesh, trainer, check)
+    print(plan_table.table(found), file=sys.stderr, flush=True)
+    return found
 
 
 def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:

@@ -98,12 +98,18 @@ def fails(arguments: list[str], code: int = 2) -> str:
 
 
 def told(corpus: Path, run: Path, **changes) -> str:
-    """The one line of a mistake; in this process, as a new one takes long to start."""
+    """The one line of a mistake, in training and in its plan alike.
+
+    In this process, as a new one takes long to start.
+    """
     config = graph_roberta.get_config("small")
     config.update_from_flattened_dict(TINY | {"source.path": str(corpus)} | changes)
     with pytest.raises(UserError) as caught:
         main.run(config, run, "train")
+    with pytest.raises(UserError) as planned:
+        main.run(config, run, "plan")
     assert "\n" not in str(caught.value)
+    assert str(planned.value) == str(caught.value)
     return str(caught.value)
 
 

@@ -1,9 +1,13 @@
-"""How long a run will take: said before a frozen encoder reads the documents."""
+"""How long a run will take: said before a frozen encoder reads the documents.
+
+`docjax/training/plan.py` says more, for any config, with `--mode=plan`.
+"""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from docjax.run.half_scores import EXCERPT
@@ -34,24 +38,36 @@ def log_duration(
       tokens: those of all documents, which the `processes` read together.
       judges: the documents that excerpts are taken from.
     """
-    a_token = _seconds_a_token(read, sample)
+    a_token = seconds_a_token(read, sample)
     reading = tokens * a_token / processes
     judged = 4 * EXCERPT * judges * a_token  # two excerpts, read twice
     rest = judged + COMPILING + A_DOCUMENT * documents + A_CELL * documents * classes
     logging.info(
         "the run takes about %s: the frozen encoder reads %s tokens of %s documents in "
         "%s; training, judgement, evaluation and report take %s",
-        _shown(reading + rest),
+        shown(reading + rest),
         f"{tokens:,}",
         f"{documents:,}",
-        _shown(reading),
-        _shown(rest),
+        shown(reading),
+        shown(rest),
     )
 
 
-def _seconds_a_token(
+def sampled(count: int, cut: Callable[[int], Segments]) -> list[Segments]:
+    """Documents of about SAMPLE tokens, drawn from `count`; `cut` reads one by number."""
+    sample, tokens = [], 0
+    for row in np.random.default_rng(0).permutation(count).tolist():
+        sample.append(cut(row))
+        tokens += int(sample[-1].lengths.sum())
+        if tokens >= SAMPLE:
+            break
+    return sample
+
+
+def seconds_a_token(
     read: Callable[[Sequence[Segments]], Any], sample: Sequence[Segments]
 ) -> float:
+    """The seconds that `read` takes for a token, compiled before."""
     read(sample)
     started = time.perf_counter()
     read(sample)
@@ -59,5 +75,6 @@ def _seconds_a_token(
     return (time.perf_counter() - started) / max(tokens, 1)
 
 
-def _shown(seconds: float) -> str:
+def shown(seconds: float) -> str:
+    """Seconds, or minutes above 100 seconds."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

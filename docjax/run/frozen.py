@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from tqdm import tqdm
@@ -18,7 +19,7 @@ from tqdm import tqdm
 from docjax.data.corpus import Corpus
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
-from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.encoders.token_encoder import TokenEncoder
@@ -51,7 +52,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
     Vectors never change if the segment encoder is not trained and every unit is one
     segment. Each process encodes its part of the documents, on its own devices.
     """
-    if not prepared.cutter.one_each or not segment_is_frozen(prepared.encoder):
+    if not reads_once(prepared):
         return prepared
     has_checkpoint = newest_good(prepared.run / "checkpoints") is not None
     params = (
@@ -82,16 +83,40 @@ def with_vectors(prepared: Prepared) -> Prepared:
     return dataclasses.replace(prepared, corpus=corpus, queries=queries)
 
 
+def reads_once(prepared: Prepared) -> bool:
+    """Whether the units' vectors are computed once, before the first step."""
+    return prepared.cutter.one_each and segment_is_frozen(prepared.encoder)
+
+
+def with_stand_ins(prepared: Prepared) -> Prepared:
+    """The run with an arbitrary vector for every unit, where `with_vectors` reads them.
+
+    Steps on them take as long as steps on the true vectors.
+    """
+    if not reads_once(prepared):
+        return prepared
+    encoder, one = prepared.encoder, jnp.ones(1, jnp.int32)
+
+    def vector() -> jax.Array:
+        params = {"params": fresh_params(encoder, 0)}
+        inputs = one[:, None], one, jnp.zeros((1, 2), jnp.int32), None
+        tower = encoder.tower(DOCUMENT)
+        return encoder.apply(params, *inputs, tower, method="segments")
+
+    width = jax.eval_shape(vector).shape[-1]
+    row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
+    corpus, queries = (
+        known and known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
+        for known in (prepared.corpus, prepared.queries)
+    )
+    return dataclasses.replace(prepared, corpus=corpus, queries=queries)
+
+
 def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None:
-    corpus, sample, tokens = prepared.corpus, [], 0
-    for row in np.random.default_rng(0).permutation(len(corpus)).tolist():
-        sample.append(prepared.segments(corpus[row]))
-        tokens += int(sample[-1].lengths.sum())
-        if tokens >= duration.SAMPLE:
-            break
+    corpus = prepared.corpus
     duration.log_duration(
         functools.partial(inference.segments, params),
-        sample,
+        duration.sampled(len(corpus), lambda row: prepared.segments(corpus[row])),
         tokens=int(corpus.lengths.sum()),
         processes=jax.process_count(),
         documents=len(corpus),

@@ -91,10 +91,16 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
         wait("share")
         share = json_file.read(path)["share"]
     logging.info("the words of the corpus get a share of %g of a vector", share)
-    document = document.clone(share=share)
-    return dataclasses.replace(
-        prepared, encoder=prepared.encoder.clone(document=document)
-    )
+    return with_this_share(prepared, share)
+
+
+def with_this_share(prepared: Prepared, share: float = SHARE) -> Prepared:
+    """The run with this share of the words, if `encoder.document.share` is None."""
+    document = prepared.encoder.document
+    if not isinstance(document, FromMean) or not document.chooses_share:
+        return prepared
+    encoder = prepared.encoder.clone(document=document.clone(share=share))
+    return dataclasses.replace(prepared, encoder=encoder)
 
 
 def _choose_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:

@@ -43,7 +43,12 @@ class Scoring:
     ready: dict[str, dict[str, Task]] = dataclasses.field(default_factory=dict)
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
-        """Metrics named `eval/TASK/METRIC`, or `validation/TASK/METRIC` for validation.
+        """Metrics named `eval/TASK/METRIC`, or `validation/TASK/METRIC` for validation."""
+        data = self.data(params)
+        return scores(self.checked(data, part), data, part)
+
+    def checked(self, data: "RunData", part: str) -> dict[str, Task]:
+        """The tasks whose data are there.
 
         The first call also checks the test part, because every run ends with it. A task
         that needs labels is left out with a warning if no document of a part has one.
@@ -51,11 +56,10 @@ class Scoring:
         Raises:
           UserError: if a task lacks other data; no document is encoded before that.
         """
-        data = self.data(params)
         for name in (part, "test"):
             if name not in self.ready:
                 self.ready[name] = self._with_data(data, name)
-        return scores(self.ready[part], data, part)
+        return self.ready[part]
 
     def data(self, params: Any) -> "RunData":
         """The run's documents as tasks read them, encoded with `params`."""

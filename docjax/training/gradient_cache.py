@@ -115,7 +115,7 @@ class GradientCache:
             light_pass = self._both if segment[0] else self._documents
             inputs = vectors, _light(batch), keys.documents, own
             gradients, cotangents, metrics, own = light_pass(
-                trained, _without_segment(frozen), *inputs, _without_segment(average)
+                trained, without_segment(frozen), *inputs, without_segment(average)
             )
         if segment[0]:
             of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
@@ -425,7 +425,7 @@ def _light(batch: Batch) -> Batch:
     return batch._replace(**none, vectors=None, cut=None)
 
 
-def _without_segment(params: Params) -> Params:
+def without_segment(params: Params) -> Params:
     """The parameters of all but the segment encoder; None of None."""
     if params is None:
         return None

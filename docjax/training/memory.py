@@ -47,12 +47,7 @@ def check(
             f"x {width} tokens has 2^31 tokens per device or more: {LOWER}"
         )
     shape = programs.microbatch_shape(microbatch, width)
-    traced = []
-    if cache.objective is not None:
-        traced.append(programs.pull_back(cache, state.params, shape))
-    if answers is not None:
-        traced.append(programs.pull_tokens(cache, state.params, shape, answers))
-    passes = max(program_bytes(program.lower().compile()) for program in traced)
+    passes = backward_bytes(cache, state, shape, answers)
     kept = kept_bytes(cache, state, shape, segments)
     limit = available(cache.mesh)
     if passes + kept > limit:
@@ -61,6 +56,18 @@ def check(
             f"for a micro-batch of {microbatch:,} segments x {width} tokens, "
             f"{_gib(kept)} for parameters, optimizer and segment vectors: {_mend(kept, limit)}"
         )
+
+
+def backward_bytes(
+    cache: GradientCache, state: State, microbatch: Microbatch, answers: int | None
+) -> int:
+    """Bytes that the larger backward pass of a micro-batch takes, once compiled."""
+    traced = []
+    if cache.objective is not None:
+        traced.append(programs.pull_back(cache, state.params, microbatch))
+    if answers is not None:
+        traced.append(programs.pull_tokens(cache, state.params, microbatch, answers))
+    return max(program_bytes(program.lower().compile()) for program in traced)
 
 
 def kept_bytes(

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jax.stages import Traced
 
 from docjax.encoders import freezing
-from docjax.training.gradient_cache import GradientCache
+from docjax.training.gradient_cache import GradientCache, without_segment
+from docjax.training.momentum import Following
 from docjax.training.sharding import abstract
 from docjax.types import Batch, Masked, Microbatch
 
@@ -71,24 +72,30 @@ def objective(
     vectors: Shapes,
     batch: Batch,
     dropout: bool = True,
+    memory: Shapes = (),
 ) -> Traced:
     """The second pass: all vectors [micro-batches n d] to the loss and its gradient.
 
-    `batch` has no micro-batches.
+    `batch` has no micro-batches; `memory` is that of the objective.
     """
     whole, columns = abstract(cache.mesh), abstract(cache.mesh, None, "data")
     parts = freezing.divided(params, cache.encoder.frozen)
-    rest = tuple({k: v for k, v in part.items() if k != "segment"} for part in parts)
+    average, own = memory if isinstance(memory, Following) else (None, memory)
+    rest = *map(without_segment, parts), without_segment(average)
+    trained, frozen, average = jax.tree.map(whole, rest)
     rows = jax.tree.map(abstract(cache.mesh, "data"), batch.targets)
     light = jax.tree.map(columns, batch._replace(targets=None, answers=None, cut=None))
-    return GradientCache._both.trace(
+    reads = "segment" in parts[0]
+    second_pass = GradientCache._both if reads else GradientCache._documents
+    return second_pass.trace(
         cache,
-        *jax.tree.map(whole, rest),
+        trained,
+        frozen,
         jax.tree.map(columns, vectors),
         light._replace(targets=rows),
         _key(cache, dropout),
-        (),
-        None,
+        jax.tree.map(whole, own),
+        average,
     )
 
 

@@ -1,0 +1,160 @@
+"""What a run will read, hold and take, said before it trains: `--mode=plan`.
+
+The plan makes the corpus and the trainer of the run, reads the first batches, compiles
+the programs of a step and times a few real steps. `plan_memory.py` counts the bytes.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from docjax.run import duration
+from docjax.run.parameters import start_params
+from docjax.run.prepare import Prepared
+from docjax.training import sharding
+from docjax.training.plan_memory import memory_of, reads_words
+from docjax.types import Trainer
+
+BATCHES = 8  # the first batches, which are read and counted
+STEPS = 3  # of them, that are timed
+CALLS = 8  # micro-batches of a timed step: a larger batch is timed in part
+Plan = dict[str, Any]
+
+
+def plan(
+    prepared: Prepared,
+    mesh: jax.sharding.Mesh,
+    trainer_of: Callable[[Prepared], Trainer],
+    check: Callable[[Any, str], Any],
+) -> Plan:
+    """Counts, bytes and seconds of a run. Writes files into `prepared.run` only.
+
+    Args:
+      prepared: the run, with vectors of any value where training reads them.
+      trainer_of: makes the trainer of a run.
+      check: of parameters and a part: raises if a task lacks data.
+
+    Raises:
+      UserError: for what training would refuse before its first step.
+    """
+    trainer = trainer_of(prepared)
+    params = start_params(prepared.config, prepared.encoder, prepared.run)
+    check(params, "validation" if prepared.config.splits.validation else "test")
+    counts = _counts(trainer)
+    timed = _smaller(prepared, trainer, trainer_of)
+    steps = trainer.steps, *_step_times(timed, params, counts)
+    reading = _reading(prepared, params, mesh)
+    return {
+        **counts,
+        "timed_documents": len(timed.dataset[0][1]),
+        "memory": memory_of(trainer, params, mesh),
+        "seconds": _seconds(prepared, trainer.epoch_steps, reading, *steps),
+    }
+
+
+def _counts(trainer: Trainer) -> Plan:
+    """What the first BATCHES steps read, on average."""
+    steps = range(min(BATCHES, trainer.steps))
+    sums = {"computed": 0, "real": 0, "tokens": 0, "cut": 0, "documents": 0}
+    for step in steps:
+        batch, rows = trainer.dataset[step]
+        counted = trainer.measure(batch) | {"documents": len(rows)}
+        sums = {name: sums[name] + counted.get(name, 0) for name in sums}
+    computed, real, read = sums["computed"], sums["real"], sums["tokens"]
+    return {
+        "steps": trainer.steps,
+        "epochs": trainer.steps / trainer.epoch_steps,
+        "documents_a_step": sums["documents"] / len(steps),
+        "tokens_a_step": read / len(steps),
+        "positions_a_step": computed / len(steps),
+        "padding": 1 - real / computed if computed else 0.0,
+        "cut": sums["cut"] / max(sums["cut"] + read, 1),
+        "counted_over_steps": len(steps),
+    }
+
+
+def _seconds(
+    prepared: Prepared,
+    epoch_steps: int,
+    reading: float,
+    steps: int,
+    compiling: float,
+    host: float,
+    device: float,
+) -> Plan:
+    """How long the parts of the run take; `total` leaves out judgement and report."""
+    once = bool(prepared.corpus.vectors)
+    every = prepared.config.evaluate_every
+    every = epoch_steps if every is None else every
+    passes = 2 + (steps - 1) // every if every else 2
+    step = max(host, device)  # the host makes the next batches meanwhile
+    parts = {
+        "compile": compiling,
+        "read_before_training": reading if once else 0.0,
+        "steps": steps * step,
+        "evaluations": passes * reading if prepared.tasks and not once else 0.0,
+    }
+    return parts | {"total": sum(parts.values()), "step": step, "batch_on_host": host}
+
+
+def _reading(prepared: Prepared, params: Any, mesh: jax.sharding.Mesh) -> float:
+    """The seconds in which the encoder reads every document of the corpus once."""
+    corpus = prepared.corpus
+    cut = lambda row: dataclasses.replace(prepared.segments(corpus[row]), vectors=None)
+    sample = duration.sampled(len(corpus), cut)
+    read = functools.partial(prepared.model(params, mesh).inference().segments, params)
+    tokens = sum(int(document.lengths.sum()) for document in sample)
+    a_document = tokens / len(sample) * duration.seconds_a_token(read, sample)
+    return len(corpus) * a_document
+
+
+def _smaller(
+    prepared: Prepared, trainer: Any, trainer_of: Callable[[Prepared], Trainer]
+) -> Any:
+    """A trainer whose step has about CALLS micro-batches, if a step of the run has more.
+
+    The seconds of a step grow with its micro-batches.
+    """
+    if reads_words(prepared.config.objective) or prepared.corpus.vectors:
+        return trainer
+    config, devices = prepared.config, trainer.mesh.size
+    segments = trainer.batches.segments() / config.batch  # of an example
+    batch = round(CALLS * config.microbatch / segments)
+    batch = max(batch // devices * devices, devices)
+    if batch >= config.batch:
+        return trainer
+    config = dataclasses.replace(config, batch=batch)
+    return trainer_of(dataclasses.replace(prepared, config=config))
+
+
+def _step_times(timed: Any, params: Any, counts: Plan) -> tuple[float, float, float]:
+    """Seconds that compile, that make a batch, and that a step takes on the device."""
+    key = jax.random.key(0)
+    compiling, host, device, positions = 0.0, [], [], []
+    state = sharding.replicate(timed.begin(params), timed.mesh)
+    for number in range(min(STEPS, timed.steps)):
+        started = time.perf_counter()
+        batch, _ = timed.dataset[number]
+        host.append(time.perf_counter() - started)
+        batch, read = timed.put(batch), timed.measure(batch)
+        positions.append(read["computed"])
+        state, first = _timed_step(timed, state, batch, key)
+        state, again = _timed_step(timed, state, batch, key)
+        compiling += max(first - again, 0)
+        device.append(again)
+    whole = counts["positions_a_step"] / np.mean(positions) if any(positions) else 1.0
+    return compiling, np.mean(host) * whole, np.mean(device) * whole
+
+
+def _timed_step(
+    trainer: Trainer, state: Any, batch: Any, key: jax.Array
+) -> tuple[Any, float]:
+    started = time.perf_counter()
+    state, metrics = trainer.step(state, batch, key)
+    jax.block_until_ready((state.params, metrics))
+    return state, time.perf_counter() - started

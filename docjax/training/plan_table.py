@@ -1,0 +1,53 @@
+"""A plan as lines for a reader; `plan.py` makes the plan."""
+
+from typing import Any
+
+from docjax.run.duration import shown
+
+BYTES = {  # of the plan's memory -> words
+    "parameters": "parameters",
+    "optimizer": "optimizer",
+    "objective": "vectors that the objective remembers",
+    "microbatch": "backward pass of a micro-batch, with parameters and gradient",
+    "second_pass": "second pass, over the vectors of a batch",
+    "step": "whole step",
+    "largest": "most at a time",
+    "available": "available",
+}
+
+
+def table(plan: dict[str, Any]) -> str:
+    """The plan in about fifteen lines: what steps read, bytes a device, and time."""
+    memory, seconds = plan["memory"], plan["seconds"]
+    lines = [
+        *_counted(plan),
+        ("memory a device", ""),
+        *(
+            (f"  {BYTES[name]}", _bytes(memory[name]))
+            for name in BYTES
+            if name in memory
+        ),
+        ("time", f"about {shown(seconds['total'])}, without judgement and report"),
+        ("  to compile", shown(seconds["compile"])),
+        ("  to read the documents first", shown(seconds["read_before_training"])),
+        ("  steps", f"{shown(seconds['steps'])}, {seconds['step']:.3g} s each"),
+        ("  evaluations", shown(seconds["evaluations"])),
+    ]
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in lines)
+
+
+def _counted(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the steps read."""
+    over = f"over the first {plan['counted_over_steps']} steps"
+    return [
+        ("steps", f"{plan['steps']:,}, {plan['epochs']:.3g} epochs"),
+        ("documents a step", f"{plan['documents_a_step']:,.0f}"),
+        ("tokens a step", f"{plan['tokens_a_step']:,.0f} {over}"),
+        ("padding", f"{plan['padding']:.1%} of {plan['positions_a_step']:,.0f} places"),
+        ("tokens that limits cut off", f"{plan['cut']:.1%}"),
+    ]
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
