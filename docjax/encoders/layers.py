@@ -129,18 +129,20 @@ class FeedForward(nn.Module):
 class MaskedTokens(nn.Module):
     """The head of masked language modelling: states to scores of the vocabulary.
 
-    Dense, GELU, LayerNorm, and the tied word embeddings (Devlin et al. 2019).
+    Dense, activation, LayerNorm, and the tied word embeddings (Devlin et al. 2019).
     """
 
     vocabulary: int
     epsilon: float
     bias: bool = True  # of the dense layer and the LayerNorm
+    activation: str = "gelu"
 
     @nn.compact
     def __call__(
         self, states: Float[Array, "m d"], words: Float[Array, "r d"]
     ) -> Float[Array, "m r"]:
-        inner = gelu(Dense(states.shape[-1], self.bias, name="dense")(states))
+        inner = Dense(states.shape[-1], self.bias, name="dense")(states)
+        inner = ACTIVATIONS[self.activation](inner)
         inner = Norm(self.epsilon, self.bias, name="norm")(inner)
         bias = self.param("bias", nn.initializers.zeros, (self.vocabulary,))
         return jax.lax.dot(inner, words.T) + bias

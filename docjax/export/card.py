@@ -109,8 +109,9 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
     ]
     if family.in_transformers and not has_tables(facts["encoder"]["segment"]):
         keywords = "".join(f", {k}={v}" for k, v in family.model_keywords.items())
+        alone = "; its states are ours for a fresh model that reads one segment a call"
         parts += [
-            "The segment encoder alone, with transformers:",
+            f"The segment encoder alone, with transformers{alone * family.alone}:",
             _python(
                 "from transformers import AutoModel, AutoTokenizer",
                 f'tokenizer = AutoTokenizer.from_pretrained("{name}")',

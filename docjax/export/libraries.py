@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docjax.errors import UserError
 from docjax.huggingface import docjax_json
 from docjax.huggingface.families import Family
 
@@ -128,10 +129,10 @@ def _stock(
     """Stock modules and configs, in order; None if they would give other vectors."""
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
     cut = facts["units"]["fn"], facts["segments"]["fn"]
-    stock = family.sentence_module and document["fn"] == MEAN
-    if cut != (WHOLE, EACH) or not stock:
+    make = STOCK.get(family.sentence_module)
+    modules = make and make(segment, facts["limits"], special)
+    if cut != (WHOLE, EACH) or document["fn"] != MEAN:
         return None
-    modules = STOCK[family.sentence_module](segment, facts["limits"], special)
     if modules and "Pooling" in modules:
         modules["Pooling"]["include_prompt"] = facts["include_prompt"]
     if modules and (segment.get("normalize") or document.get("normalize")):
@@ -155,6 +156,26 @@ def _transformer(
     return {"Transformer": tokens, "Pooling": pooling}
 
 
+def _big_bird(
+    segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
+) -> dict[str, dict] | None:
+    """Stock modules as `_transformer`; None if segments may be read block-sparse.
+
+    transformers would then read a padded batch in other blocks.
+
+    Raises:
+      UserError: for drawn blocks.
+    """
+    if segment["drawn"]:
+        raise UserError(
+            "encoder.segment.drawn is True: transformers has no such BigBird, so nothing "
+            "is exported; train with --config.encoder.segment.drawn=False"
+        )
+    if limits["segment_tokens"] > (5 + 2 * segment["random"]) * segment["block"]:
+        return None
+    return _transformer(segment, limits, special)
+
+
 def _static_embedding(
     segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
 ) -> dict[str, dict] | None:
@@ -164,7 +185,11 @@ def _static_embedding(
     return {"StaticEmbedding": {}}
 
 
-STOCK = {"Transformer": _transformer, "StaticEmbedding": _static_embedding}
+STOCK = {
+    "Transformer": _transformer,
+    "BigBird": _big_bird,
+    "StaticEmbedding": _static_embedding,
+}
 
 
 def _write(path: Path, value: Any) -> None:

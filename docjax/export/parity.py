@@ -131,7 +131,7 @@ def _transformers(
     inference = model.inference()
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
-    height = max(1, min(ROWS, TOKENS // limits.segment_tokens))
+    height = 1 if family.alone else max(1, min(ROWS, TOKENS // limits.segment_tokens))
     for start in range(0, len(rows), height):
         ids = [row.tolist() for row in rows[start : start + height]]
         batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
@@ -139,6 +139,8 @@ def _transformers(
             mask = batch["attention_mask"].clone().zero_()
             mask[:, 0] = 1
             batch["global_attention_mask"] = mask
+        if family.alone:  # a short segment would leave BigBird dense for good
+            encoder.set_attention_type("block_sparse")
         states = encoder(**batch).last_hidden_state.numpy()
         mask = batch["attention_mask"].numpy()
         vectors.append(_pooled(states, mask, inference.encoder.segment))

@@ -144,12 +144,7 @@ class Transformer(nn.Module):
             if table is not None:  # the last row stands for all numbers beyond
                 rows = places[:, axis].clamp(max=len(table) - 1)
                 words = words + table[rows][:, None].to(words.dtype)
-        states = self.model(
-            inputs_embeds=words,
-            attention_mask=seen.long(),
-            position_ids=positions,
-            **self.masks(order.expand_as(tokens)),
-        ).last_hidden_state
+        states = self.states(words, seen, positions)
         states = states.masked_fill(~real[..., None], 0)
         if self.first:
             vectors = states[:, 0]
@@ -161,6 +156,14 @@ class Transformer(nn.Module):
         if table is not None:
             vectors = torch.cat([vectors, of_words(table, tokens, lengths)], dim=-1)
         return vectors
+
+    def states(self, words, seen, positions):
+        return self.model(
+            inputs_embeds=words,
+            attention_mask=seen.long(),
+            position_ids=positions,
+            **self.masks(positions - self.offset),
+        ).last_hidden_state
 
     def masks(self, order):
         """Further masks that the model reads; `order` [n t] numbers the tokens."""
@@ -179,6 +182,27 @@ class ModernBert(Transformer):
     has_pooler = False
 
 
+class BigBird(Transformer):
+    """Reads every long segment alone: padding would become its last block."""
+
+    def __init__(self, facts, file, model_kwargs, params):
+        super().__init__(facts, file, model_kwargs, params)
+        self.dense = (5 + 2 * facts["random"]) * facts["block"]
+
+    def states(self, words, seen, positions):
+        lengths = seen.sum(1)
+        states = torch.zeros_like(words)
+        short = (lengths <= self.dense).nonzero()[:, 0]
+        long = (lengths > self.dense).nonzero()
+        for rows in [*([short] if len(short) else []), *long]:
+            longest = int(lengths[rows].max())
+            sparse = longest > self.dense
+            self.model.set_attention_type("block_sparse" if sparse else "original_full")
+            inputs = (x[rows, :longest] for x in (words, seen, positions))
+            states[rows, :longest] = super().states(*inputs)
+        return states
+
+
 def of_words(table, tokens, lengths):
     """The vectors of the segments' words; a word that occurs c times has 1 + ln c."""
     real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
@@ -193,6 +217,7 @@ SEGMENT_ENCODERS = {
     "docjax.encoders.transformer.Transformer": Transformer,
     "docjax.encoders.longformer.Longformer": Longformer,
     "docjax.encoders.modernbert.ModernBert": ModernBert,
+    "docjax.encoders.bigbird.BigBird": BigBird,
 }
 
 

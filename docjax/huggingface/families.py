@@ -12,13 +12,14 @@ from typing import Any
 
 import flax.linen as nn
 
+from docjax.encoders.bigbird import BigBird
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.token_encoder import DTYPES
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
-from docjax.huggingface import configs, long_configs
+from docjax.huggingface import bigbird_config, configs, long_configs
 from docjax.huggingface import names as names_lib
 
 
@@ -43,6 +44,8 @@ class Family:
       model_keywords: what AutoModel needs to leave out a pooler that docjax lacks.
       first_sees_all: whether transformers needs a `global_attention_mask` of 1 at the
         first token.
+      alone: whether transformers gives our vectors to a segment alone, but not to a
+        padded batch.
       to_keywords: config.json and the name of its file -> keywords of `module`.
       to_config: keywords of `module` -> config.json without type and class.
     """
@@ -56,6 +59,7 @@ class Family:
     architectures: Mapping[str, str] = dataclasses.field(default_factory=dict)
     model_keywords: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     first_sees_all: bool = False
+    alone: bool = False
     to_keywords: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
     to_config: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 
@@ -130,13 +134,29 @@ MODERNBERT = Family(
     to_keywords=long_configs.modernbert,
     to_config=long_configs.modernbert_config,
 )
+BIG_BIRD = dataclasses.replace(
+    BERT,
+    module=BigBird,
+    sentence_module="BigBird",
+    fixed={"drawn": False},
+    architectures={"big_bird": "BigBirdModel"},
+    alone=True,
+    to_keywords=bigbird_config.big_bird,
+    to_config=bigbird_config.big_bird_config,
+)
+DRAWN_BIG_BIRD = dataclasses.replace(
+    BIG_BIRD, fixed={}, architectures={}, to_keywords=None, to_config=None
+)
 WORD_AVERAGE = Family(
     module=WordAverage,
     names=names_lib.STATIC_EMBEDDING,
     sentence_module="StaticEmbedding",
     training_only=("targets",),
 )
-FAMILIES = (BERT, ROBERTA, LONGFORMER, MODERNBERT, WORD_AVERAGE)
+FAMILIES = (
+    *(BERT, ROBERTA, LONGFORMER, MODERNBERT, BIG_BIRD, DRAWN_BIG_BIRD),
+    WORD_AVERAGE,
+)
 MODEL_TYPES = {kind: family for family in FAMILIES for kind in family.architectures}
 
 

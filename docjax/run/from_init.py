@@ -21,6 +21,7 @@ DECIDED = (
     *configs.KEYWORDS,
     *("epsilon", "activation", "position_offset", "window"),
     *("global_every", "theta", "local_theta"),
+    *("block", "random"),
 )
 
 

@@ -29,6 +29,7 @@ from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Passages, Sentences, Whole
 from docjax.data.word_tokenizer import train_words
+from docjax.encoders.bigbird import BigBird
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.first_segments import FirstSegments
@@ -281,10 +282,18 @@ BERT = Transformer(**TINY, position_offset=0, types=2, pooling="mean", normalize
 ROBERTA = Transformer(**TINY, activation="gelu_new", dtype="bfloat16")
 AVERAGE = WordAverage(vocabulary=7, width=6)
 MASKED = Transformer(**TINY, masked_lm=True)
+BIGBIRD = BigBird(**TINY | {"positions": 64}, block=4, random=1, pooling="mean")
 PLACED = Transformer(**TINY, position_offset=0, types=2, sections=2, chunks=128)
 LIMITS = ReadLimits(segment_tokens=24, query_tokens=20, inference_segments=None)
 ONE = ReadLimits(segment_tokens=24, query_tokens=24, inference_segments=1)
+LONG = ReadLimits(segment_tokens=60, query_tokens=20, inference_segments=None)
 OTHERS = {
+    "long segments of BigBird": lambda: small(
+        DocumentEncoder(BIGBIRD, Mean()), units=Passages(25), limits=LONG
+    ),
+    "one segment that BigBird reads whole": lambda: small(
+        DocumentEncoder(BIGBIRD, Mean()), units=Whole(), limits=ONE
+    ),
     "a section graph": lambda: small(
         DocumentEncoder(
             ROBERTA,
@@ -338,7 +347,10 @@ OTHERS = {
         DocumentEncoder(AVERAGE, Mean(normalize=True)), units=Whole()
     ),
 }
-STOCK = ("one segment", "one segment of unit length", "words of unit length")
+STOCK = (
+    *("one segment", "one segment of unit length", "words of unit length"),
+    "one segment that BigBird reads whole",
+)
 
 
 @pytest.mark.parametrize("case", OTHERS)
@@ -414,6 +426,37 @@ def test_scores_of_masked_tokens_that_differ_leave_nothing(tmp_path, monkeypatch
 
 def _shifted(scores):
     return lambda *given, **keywords: scores(*given, **keywords) + 1e-3
+
+
+def test_bigbird_reads_each_segment_as_if_it_were_alone(tmp_path):
+    """In sentence-transformers, in batches of short and long segments, in any order."""
+    model = small(
+        DocumentEncoder(BIGBIRD, Mean()),
+        units=Whole(),
+        limits=LONG._replace(inference_segments=1),
+    )
+    words = "some words of a text and a few more of it in two sentences".split()
+    texts = [" ".join(words[:count]) for count in (1, 13, 2, 9)] + ["a " * 300]
+    expected = model.encode(texts)
+    folder = export(
+        model, tmp_path / "out", [parse({"id": "x", "text": texts[1]}, "x")]
+    )
+    peer = SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")
+    lengths = [len(ids) for ids in model.tokenizer.encode(texts)]
+    assert min(lengths) < 28 < sorted(lengths)[-2]  # dense and in blocks
+    for size in (1, 5):
+        assert np.abs(peer.encode(texts, batch_size=size) - expected).max() < MOST
+    assert np.abs(peer.encode(texts[:2]) - expected[:2]).max() < MOST
+    assert np.abs(docjax.load(folder).encode(texts) - expected).max() < 1e-5
+
+
+def test_drawn_blocks_are_not_exported(tmp_path):
+    model = small(DocumentEncoder(BIGBIRD.clone(drawn=True), Mean()))
+    with pytest.raises(
+        UserError, match=r"drawn is True: .* segment\.drawn=False"
+    ) as error:
+        export(model, tmp_path / "out")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
 
 
 def test_real_weights_go_out_and_come_in_again(minilm, tmp_path):

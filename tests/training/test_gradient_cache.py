@@ -22,9 +22,7 @@ PROBLEMS = (
     *("halves", "one against rest", "classifier", "mean", "sparse graphs"),
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
     *("two towers", "two copies", "frozen layer", "queue", "distillation"),
-    "several vectors",
-    "momentum",
-    *("longformer", "modernbert"),
+    *("several vectors", "momentum", "longformer", "modernbert", "bigbird"),
 )
 KINDS = (
     "relations",

@@ -1,0 +1,153 @@
+"""Block-sparse attention against dense scores with a mask, and its promises."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from docjax.encoders.attention import attention
+from docjax.encoders.block_sparse import Pattern, _random_blocks, block_sparse
+
+BLOCK, RANDOM, HEADS, WIDTH = 4, 2, 2, 8
+PATTERN = Pattern(BLOCK, RANDOM, False, 40)
+DRAWN = PATTERN._replace(drawn=True)
+LIMIT = PATTERN.dense  # 36 tokens
+sparse = functools.partial(block_sparse, dense=attention)
+LENGTHS = (1, LIMIT - 1, LIMIT, LIMIT + 1, 40, 41, 63, 64)
+
+
+def arrays(lengths, t=None, seed=0):
+    generator = np.random.default_rng(seed)
+    shape = 3, len(lengths), max(lengths) if t is None else t, HEADS, WIDTH
+    return jnp.asarray(generator.normal(size=shape), jnp.float32)
+
+
+def chosen(pattern, length, head, site):
+    """The random blocks of each block, as numbers, from the same draw."""
+    count, last = -(-length // pattern.block), (length - 1) // pattern.block
+    shape = HEADS, pattern.most, pattern.most
+    chances = jax.random.uniform(jax.random.key(site), shape)[head]
+    return np.asarray(_random_blocks(pattern, chances, count, last))
+
+
+def counts(pattern, length, head=0, site=0):
+    """How often each token sees each token: [length length], the oracle's one table."""
+    if length <= pattern.dense:
+        return np.ones((length, length))
+    count = -(-length // pattern.block)
+    blocks = np.zeros((count, count))
+    random = chosen(pattern, length, head, site) if pattern.drawn else None
+    for block in range(1, count - 1):
+        seen = {0, block - 1, block, block + 1, count - 1}
+        blocks[block, list(seen)] = 1
+        for other in random[block] if pattern.drawn else [0] * pattern.random:
+            blocks[block, other] += 1
+    blocks[[0, -1]] = 1
+    return blocks.repeat(pattern.block, 0).repeat(pattern.block, 1)[:length, :length]
+
+
+def dense(q, k, v, seen):
+    """Attention of one row and head, [t k], with the counts of `seen`."""
+    weights = seen * np.exp(q @ k.T / math.sqrt(WIDTH))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize("pattern", [PATTERN, DRAWN], ids=["first", "drawn"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_each_token_sees_the_blocks_of_its_pattern(pattern, length):
+    q, k, v = arrays([length])
+    run = jax.jit(functools.partial(sparse, pattern=pattern, site=5))
+    got = np.asarray(run(q, k, v, jnp.array([length])))
+    for head in range(HEADS):
+        one = [np.asarray(x[0, :, head], np.float64) for x in (q, k, v)]
+        expected = dense(*one, counts(pattern, length, head, 5))
+        np.testing.assert_allclose(got[0, :, head], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("pattern", [PATTERN, DRAWN], ids=["first", "drawn"])
+def test_a_row_is_read_as_if_it_were_alone(pattern):
+    lengths = (*LENGTHS, 0)
+    q, k, v = arrays(lengths, t=70)
+    run = functools.partial(sparse, pattern=pattern, site=5)
+    got = jax.jit(run)(q, k, v, jnp.array(lengths))
+    assert np.isfinite(got).all()
+    for row, length in enumerate(LENGTHS):
+        alone = [x[row : row + 1, :length] for x in (q, k, v)]
+        expected = run(*alone, jnp.array([length]))
+        np.testing.assert_allclose(got[row, :length], expected[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("pattern", [PATTERN, DRAWN], ids=["first", "drawn"])
+@pytest.mark.parametrize("length", [20, 45, 60])
+def test_no_gradient_comes_from_padding(pattern, length):
+    q, k, v = arrays([length, 64])
+    weights = arrays([length, 64], seed=1)[0] * (jnp.arange(64) < length)[:, None, None]
+
+    def value(q, k, v):
+        out = sparse(q, k, v, jnp.array([length, 64]), pattern=pattern)
+        return (out * weights)[0].sum()
+
+    for gradient in jax.jit(jax.grad(value, (0, 1, 2)))(q, k, v):
+        assert np.abs(gradient[0, :length]).max() > 0
+        assert (np.asarray(gradient[0, length:]) == 0).all()
+        assert (np.asarray(gradient[1]) == 0).all()
+
+
+@pytest.mark.parametrize("length", [20, 61])
+def test_gradients_are_those_of_the_dense_form(length):
+    q, k, v = arrays([length])
+    weights = arrays([length], seed=1)[0]
+    seen = jnp.asarray(counts(PATTERN, length))
+
+    def plain(q, k, v):
+        scores = jnp.einsum("nshk,nthk->nhst", q, k) / math.sqrt(WIDTH)
+        chances = jax.nn.softmax(scores + jnp.log(seen), axis=-1)
+        return (jnp.einsum("nhst,nthk->nshk", chances, v) * weights).sum()
+
+    def ours(q, k, v):
+        out = sparse(q, k, v, jnp.array([length]), pattern=PATTERN)
+        return (out * weights).sum()
+
+    got, expected = (jax.grad(f, (0, 1, 2))(q, k, v) for f in (ours, plain))
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_random_blocks_are_new_and_different_for_each_head():
+    length = 64
+    tables = [chosen(DRAWN, length, head, 5) for head in range(HEADS)]
+    for table in tables:
+        for block in range(1, 15):
+            own = {0, 15, block - 1, block, block + 1}
+            assert len({*table[block], *own}) == len(own) + RANDOM
+    assert (tables[0] != tables[1]).any()
+    assert (tables[0] != chosen(DRAWN, length, 0, 6)).any()
+
+
+def test_no_scores_of_all_pairs_are_computed():
+    pattern, t = Pattern(64, 3, False, 64), 4096
+    shape = jax.ShapeDtypeStruct((1, t, 1, 8), jnp.float32)
+    lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
+
+    def value(q, k, v, lengths):
+        return sparse(q, k, v, lengths, pattern=pattern).sum()
+
+    gradient = jax.jit(jax.grad(value, (0, 1, 2)))
+    compiled = gradient.lower(shape, shape, shape, lengths).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < t * t * 4
+    sizes = [
+        v.aval.size for v in _variables(jax.make_jaxpr(value)(*[shape] * 3, lengths))
+    ]
+    assert max(sizes) == t * 320  # five blocks of 64 tokens
+
+
+def _variables(jaxpr):
+    for equation in jaxpr.eqns:
+        yield from equation.outvars
+        for value in jax.tree.leaves(tuple(equation.params.values())):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from _variables(inner)
