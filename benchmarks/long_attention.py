@@ -1,4 +1,4 @@
-"""Time and memory of the encoders with windows against Hugging Face torch on a CPU.
+"""Time and memory of the encoders of long segments against Hugging Face torch on a CPU.
 
     python benchmarks/long_attention.py
 
@@ -27,6 +27,7 @@ class Family(NamedTuple):
     keywords: dict[str, Any]
     kernel: str  # a tensor whose gradient is compared
     global_mask: bool = False  # torch needs a mask for the first token
+    blocks: bool = False  # torch attends to all tokens after a short text, until told
 
 
 FAMILIES = {
@@ -41,6 +42,12 @@ FAMILIES = {
         ),
         "encoder.layer.0.attention.self.key.weight",
         global_mask=True,
+    ),
+    "bigbird": Family(
+        "BigBirdConfig",
+        dict(intermediate_size=3072, max_position_embeddings=LENGTHS[-1]),
+        "encoder.layer.0.attention.self.key.weight",
+        blocks=True,
     ),
     "modernbert": Family(
         "ModernBertConfig",
@@ -66,13 +73,18 @@ def torch_runs(family: Family, model: Any, ids: Any, weigh: Any) -> dict[str, Ru
         first[:, 0] = 1
         masks["global_attention_mask"] = first
 
+    def states() -> Any:
+        if family.blocks:
+            model.set_attention_type("block_sparse")
+        return model(tokens, **masks).last_hidden_state
+
     def forward() -> Any:
         with torch.inference_mode():
-            return model(tokens, **masks).last_hidden_state.numpy()
+            return states().numpy()
 
     def backward() -> Any:
         model.zero_grad()
-        (model(tokens, **masks).last_hidden_state * weight).sum().backward()
+        (states() * weight).sum().backward()
         return model.get_parameter(family.kernel).grad.numpy().T
 
     return dict(zip(PASSES, (forward, backward), strict=True))

@@ -453,7 +453,7 @@ def test_bigbird_reads_each_segment_as_if_it_were_alone(tmp_path):
 def test_drawn_blocks_are_not_exported(tmp_path):
     model = small(DocumentEncoder(BIGBIRD.clone(drawn=True), Mean()))
     with pytest.raises(
-        UserError, match=r"drawn is True: .* segment\.drawn=False"
+        UserError, match=r"drawn is True: .*segment\.drawn=False"
     ) as error:
         export(model, tmp_path / "out")
     assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
