@@ -44,8 +44,9 @@ def check_same(config: RunConfig, run: Path) -> None:
     saved = read(run)
     if _classes(config.encoder) == 0:  # the documents fill it in later
         config = _with_classes(config, _classes(saved.encoder))
-    if config.batch is None:  # the documents fill it in later
-        config = dataclasses.replace(config, batch=saved.batch)
+    for name in ("batch", "microbatch"):
+        if getattr(config, name) is None:  # filled in later
+            config = dataclasses.replace(config, **{name: getattr(saved, name)})
     changed = [
         name
         for name in FIELDS

@@ -101,7 +101,7 @@ class RunConfig:
     objective: Part
     optimizer: Part
     batch: Count | None
-    microbatch: Count
+    microbatch: Count | None
     epochs: Count | None
     steps: Count | None
     log_every: Count

@@ -28,6 +28,8 @@ from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
+from docjax.model.inference import TOKENS
+from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields, from_init, words
 from docjax.run.fields import RunConfig, begun, is_run
@@ -199,6 +201,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         cutter=config.segments.build(),
     )
     prepared = dataclasses.replace(prepared, config=_with_batch(prepared))
+    prepared = dataclasses.replace(prepared, config=_with_microbatch(prepared))
     _fit_words(prepared)
     _log_splits(prepared)
     wait("config")
@@ -365,6 +368,35 @@ def _with_batch(prepared: Prepared) -> RunConfig:
         )
     logging.info("batch %d, for %d training examples", batch, examples)
     return dataclasses.replace(config, batch=batch)
+
+
+def _with_microbatch(prepared: Prepared) -> RunConfig:
+    """The config with micro-batches of at most TOKENS tokens on each device.
+
+    A single segment may have more.
+
+    Raises:
+      UserError: for an objective that reads blocks of words.
+    """
+    config = prepared.config
+    if config.microbatch is not None:
+        return config
+    if begun(prepared.run) and (prepared.run / "config.json").exists():
+        microbatch = fields.read(prepared.run).microbatch
+        return dataclasses.replace(config, microbatch=microbatch)
+    if isinstance(config.objective.build(), NegativeSampling):
+        raise UserError(
+            "microbatch is None: negative sampling reads blocks of words; set "
+            "--config.microbatch to the words of a block, such as 2048"
+        )
+    segments = max(1, TOKENS // config.limits.segment_tokens)
+    microbatch = segments * jax.device_count()
+    logging.info(
+        "microbatch %d, for segments of at most %d tokens",
+        microbatch,
+        config.limits.segment_tokens,
+    )
+    return dataclasses.replace(config, microbatch=microbatch)
 
 
 def _log_splits(prepared: Prepared) -> None:

@@ -1,6 +1,7 @@
 """Vectors of documents: the same whatever is read beside them, and on what devices."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from docjax.encoders.pooling import Classifier, Mean
 from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.model import inference
-from docjax.model.inference import Inference
+from docjax.model.inference import MANY, TOKENS, Inference
 from docjax.types import QUERY, Graphs, Segments
 
 LIMIT = 21  # tokens of a segment; the position table has no more room
@@ -174,6 +175,16 @@ def test_one_short_text_is_read_in_few_rows(params, documents, monkeypatch, devi
     shapes = shapes_of(reader(devices=devices), params, [short], monkeypatch)
     (rows, width), *more = shapes
     assert not more and rows == 8 and width == 8
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_a_call_has_as_many_tokens_whatever_the_width(devices):
+    height = functools.partial(reader(devices=devices)._height, MANY, remaining=99)
+    for width in (16, 512, 1000, 1032, 2048, 4096, 8192, 10_000):
+        rows = height(width=width)
+        assert rows * width <= TOKENS or rows == devices
+        assert rows % devices == 0 and (rows % 8 == 0 or width > TOKENS // 8)
+        assert (rows + 8) * width > TOKENS
 
 
 def test_a_rest_after_many_micro_batches_has_their_shape(params, monkeypatch):

@@ -126,6 +126,26 @@ def test_a_mistake_is_mended_in_the_same_workdir(corpus, tmp_path):
     assert prepared.config.batch == 8
 
 
+@pytest.mark.parametrize("tokens, rows", [(64, 128), (100, 81), (9000, 1)])
+def test_micro_batches_are_sized_by_tokens_unless_the_config_says(
+    corpus, tmp_path, tokens, rows, run
+):
+    begun = config(corpus, microbatch=None)
+    begun.limits.segment_tokens = tokens
+    begun.encoder.segment.positions = 9002
+    prepared = prepare(begun, tmp_path / "run")
+    assert prepared.config.microbatch == rows * jax.device_count()
+    assert prepare(config(corpus), tmp_path / "other").config.microbatch == 8
+    assert prepare(config(corpus, microbatch=None), run).config.microbatch == 8
+
+
+def test_blocks_of_words_have_no_size_by_tokens(tmp_path):
+    begun = deca.get_config("smoke")
+    begun.microbatch = None
+    with pytest.raises(UserError, match="microbatch is None: .*words of a block"):
+        prepare(begun, tmp_path / "run")
+
+
 def test_the_tokenizer_is_made_again_unless_the_config_asks_for_the_same(
     corpus, minilm, tmp_path
 ):
