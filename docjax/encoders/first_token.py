@@ -34,7 +34,7 @@ def first_token_attention(
     )
     heads = transformer.heads
     query, key = (
-        inner["intermediates"][layer]["attention"][name]["__call__"][0]
+        inner["intermediates"][layer]["attention"][name]["__call__"][-1]
         .astype(jnp.float32)
         .reshape(len(tokens), -1, heads, transformer.width // heads)
         for name in ("query", "key")
