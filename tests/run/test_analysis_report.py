@@ -17,6 +17,11 @@ SHOTS = ["2", "3", "all"]
 def run(tmp_path_factory, nltk_data, one_device):
     folder = tmp_path_factory.mktemp("runs") / "docsplit"
     config = docjax.config.load("docsplit", variant="smoke")
+    # One kind of micro-batch, one loss: little to compile.
+    config.objective = config.objective.contrastive
+    config.encoder.segment.masked_lm = False
+    config.limits.segment_tokens = config.limits.query_tokens = 16
+    config.steps = 1
     probe = dict(fn="docjax.tasks.probe.Probe", epochs=2, width=8)
     config.tasks = dict(
         shots=dict(
