@@ -9,13 +9,21 @@ from docjax.errors import UserError
 from docjax.tasks.classification import EndToEnd, Linear, linear
 from docjax.tasks.clustering import Clustering, clustering
 from docjax.tasks.embeddings import LabelledVectors, NoLabels
-from docjax.tasks.few_shot import FewShot, few_shot
+from docjax.tasks.few_shot import FewShot, ShotsCurve, few_shot
+from docjax.tasks.knn import KNearest
 from docjax.tasks.matching import Matching
+from docjax.tasks.probe import Probe
+from docjax.tasks.redundancy import Redundancy
 from docjax.tasks.retrieval import Retrieval
 from docjax.tasks.runner import scores
+from docjax.tasks.sentence_similarity import SentenceSimilarity
+from docjax.tasks.word_attention import WordAttention
 from docjax.types import Embeddings, Task, TaskData
 
-TASKS = Clustering, Linear, EndToEnd, FewShot, Matching, Retrieval
+TASKS = (
+    *(Clustering, Linear, EndToEnd, FewShot, Matching, Retrieval),
+    *(Probe, KNearest, ShotsCurve, Redundancy, SentenceSimilarity, WordAttention),
+)
 VECTORS = np.repeat(np.eye(2, dtype=np.float32), 20, axis=0)
 PART = Embeddings(VECTORS, ["a"] * 20 + ["b"] * 20, ["a"] * 40)
 
@@ -98,7 +106,7 @@ def test_labels_are_checked_before_anything_is_encoded(
 
 def test_labels_that_do_are_no_mistake():
     data = LabelledVectors({"train": PART, "test": PART})
-    for task in (Clustering(), Linear(), EndToEnd(), FewShot()):
+    for task in (Clustering(), Linear(), EndToEnd(), FewShot(), Probe(), KNearest()):
         task.check(data, "test")
     one_class = LabelledVectors(
         {"train": PART._replace(labels=["a"] * 40), "test": PART}
@@ -107,7 +115,7 @@ def test_labels_that_do_are_no_mistake():
     Clustering(all_documents=True).check(one_class, "test")
 
 
-@pytest.mark.parametrize("task", [Retrieval(), Matching()])
+@pytest.mark.parametrize("task", [Retrieval(), Matching(), SentenceSimilarity()])
 def test_vectors_and_labels_alone_have_no_documents(task):
     with pytest.raises(UserError, match="only vectors and labels"):
         task.check(LabelledVectors({"test": PART, "train": PART}), "test")
