@@ -5,6 +5,7 @@ reads one row without padding.
 """
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ import pytest
 import torch
 import transformers
 from flax.traverse_util import flatten_dict, unflatten_dict
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from docjax.encoders import attention, blocks
 from docjax.encoders.longformer import Longformer
@@ -312,3 +315,19 @@ def test_parameter_paths_and_shapes_are_frozen(kind, count, some):
     shapes = {p: x.shape for p, x in flatten_dict(tree["params"], sep="/").items()}
     assert some.items() <= shapes.items() and len(shapes) == count
     assert "layer_0/attention/norm/scale" not in shapes or kind == "longformer"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_devices_share_the_rows_and_send_each_other_nothing(kind, short_blocks):
+    """As inference calls the encoder: XLA divides the loop over blocks by rows."""
+    encoder, params = small(kind, pooling="mean")
+    tokens, lengths, _ = rows([40, 1, 7, 33, 0, 20, 40, 9])
+    mesh = Mesh(np.array(jax.devices()[:8]), ("data",))
+    by_rows = lambda x: jax.device_put(x, NamedSharding(mesh, P("data")))
+    given = by_rows(tokens), by_rows(lengths)
+    whole = jax.device_put(params, NamedSharding(mesh, P()))
+    program = jax.jit(encoder.apply).lower(whole, *given).compile()
+    collectives = "all-gather|all-reduce|all-to-all|collective-permute"
+    assert not re.search(collectives, program.as_text())
+    expected = jax.jit(encoder.apply)(params, tokens, lengths)
+    np.testing.assert_allclose(program(whole, *given), expected, atol=1e-5)
