@@ -4,9 +4,10 @@
 
 One row of random tokens, the base shape with `--layers` layers, float32, both libraries
 on the same `--cores`. docjax and torch take turns; times are CPU seconds, the least of
-`--repeats`, so that other work on the machine counts little. "x2" is the time over that
-of half the length. Memory is the highest resident memory of a run above that before it.
-Every run is checked against torch's result: hidden states, or one gradient.
+`--repeats`, so that other work on the machine counts little. "x2" is the figure over
+that of half the length. With `--memory` the figures are not times but MiB: the highest
+resident memory of a first run above that before it. Every run is checked against
+torch's result: hidden states, or one gradient.
 """
 
 import argparse
@@ -151,7 +152,10 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     from flax.traverse_util import unflatten_dict
 
     from docjax.huggingface import families, names
+    from docjax.training import memory
 
+    if not flags.memory:
+        memory.keep_freed()  # as training does; torch gains from it as well
     torch.manual_seed(0)
     torch.set_num_threads(flags.cores)
     spec = FAMILIES[name]
@@ -164,7 +168,7 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     flat = {path: names.swap(path, state[n].numpy()) for path, n in table.items()}
     params = unflatten_dict({p: jnp.asarray(x) for p, x in flat.items()}, sep="/")
     path = next(path for path, tensor in table.items() if tensor == spec.kernel)
-    before: dict[tuple[str, str], float] = {}
+    before: dict[str, dict[str, float]] = {}
     for length in flags.lengths:
         generator = np.random.default_rng(0)
         ids = generator.integers(5, VOCABULARY, (1, length))
@@ -173,23 +177,25 @@ def measure(name: str, flags: argparse.Namespace) -> None:
         ours = docjax_runs(spec, encoder, params, path, ids, weigh)
         for kind in PASSES:
             runs = {"docjax": ours[kind], "torch": theirs[kind]}
-            results, memory = {}, {}
-            for library, run in runs.items():
-                results[library], memory[library] = peak(run)
-            got, expected = results["docjax"], results["torch"]
+            first = {library: peak(run) for library, run in runs.items()}
+            got, expected = (result for result, _ in first.values())
             error = np.abs(got - expected).max() / np.abs(expected).max()
             assert error < 1e-4, f"{name} {kind} at {length}: {error:.1e}"
-            times = seconds(runs, flags.repeats)
+            figures = {library: mib for library, (_, mib) in first.items()}
+            if not flags.memory:
+                figures = seconds(runs, flags.repeats)
+            nothing = dict.fromkeys(runs, float("nan"))
             growth = {
-                library: times[library] / before.get((kind, library), float("nan"))
-                for library in runs
+                library: figure / before.get(kind, nothing)[library]
+                for library, figure in figures.items()
             }
-            before |= {(kind, library): times[library] for library in runs}
+            before[kind] = figures
+            digits = 0 if flags.memory else 3
             print(
-                f"| {name} | {kind} | {length:,} | {times['docjax']:.3f} | "
-                f"{times['torch']:.3f} | {times['docjax'] / times['torch']:.2f} | "
-                f"{growth['docjax']:.2f} | {growth['torch']:.2f} | "
-                f"{memory['docjax']:.0f} | {memory['torch']:.0f} | {error:.0e} |",
+                f"| {name} | {kind} | {length:,} | {figures['docjax']:.{digits}f} | "
+                f"{figures['torch']:.{digits}f} | "
+                f"{figures['docjax'] / figures['torch']:.2f} | "
+                f"{growth['docjax']:.2f} | {growth['torch']:.2f} | {error:.0e} |",
                 flush=True,
             )
 
@@ -201,12 +207,14 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--memory", action="store_true")
     flags = parser.parse_args()
     # Before jax and torch count the cores.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-flags.cores :])
+    unit = "MiB" if flags.memory else "s"
     print(
-        "| family | pass | tokens | docjax s | torch s | ratio | docjax x2 | torch x2 | "
-        "docjax MiB | torch MiB | largest relative difference |\n" + "|---" * 11 + "|"
+        f"| family | pass | tokens | docjax {unit} | torch {unit} | ratio | docjax x2 "
+        "| torch x2 | largest relative difference |\n" + "|---" * 9 + "|"
     )
     for name in flags.families:
         measure(name, flags)
