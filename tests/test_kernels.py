@@ -1,5 +1,7 @@
 """Products and rows: their values, and which platform a program is made for."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,3 +60,30 @@ def test_a_product_and_its_gradient_are_those_of_numpy(inner, outer, dtype):
 def test_sums_of_rows_are_float32_on_every_platform(platform):
     text = program(kernels.row_sums, jnp.ones((4, 8)), platform=platform)
     assert "precision = [HIGHEST, HIGHEST]" in text
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 8)])
+def test_layer_norm_and_its_gradient_are_those_of_the_formula(shape, biased):
+    generator = np.random.default_rng(0)
+    x = jnp.asarray(generator.normal(2.0, 3.0, shape), jnp.float32)
+    weights = jnp.asarray(generator.normal(size=shape), jnp.float32)
+    scale, bias = jnp.asarray(generator.normal(size=(2, shape[-1])), jnp.float32)
+    bias = bias if biased else None
+
+    def formula(x, scale, bias):
+        centred = x - x.mean(-1, keepdims=True)
+        out = centred / jnp.sqrt((centred**2).mean(-1, keepdims=True) + 0.01) * scale
+        return out if bias is None else out + bias
+
+    ours = lambda *inputs: kernels.normalized(*inputs, 0.01)
+    np.testing.assert_allclose(ours(x, scale, bias), formula(x, scale, bias), atol=1e-5)
+
+    def gradient(function):
+        value = lambda *inputs: (function(*inputs) * weights).sum()
+        return jax.jit(jax.grad(value, (0, 1, 2)))(x, scale, bias)
+
+    gradients = [gradient(ours), gradient(formula)]
+    same = functools.partial(np.testing.assert_allclose, atol=2e-5)
+    jax.tree.map(same, *gradients)
+    assert (gradients[0][2] is None) == (not biased)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.encoders.dropout import dropout
-from docjax.kernels import materialize, product
+from docjax.kernels import materialize, normalized, product
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -66,13 +66,11 @@ class Norm(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "... d"]) -> Float[Array, "... d"]:
         scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
-        x = materialize(x.astype(jnp.float32))
-        centred = x - x.mean(-1, keepdims=True)
-        variance = jnp.square(centred).mean(-1, keepdims=True)
-        out = centred * jax.lax.rsqrt(variance + self.epsilon) * scale
+        bias = None
         if self.bias:
-            out = out + self.param("bias", nn.initializers.zeros, x.shape[-1:])
-        return materialize(out)
+            bias = jnp.asarray(self.param("bias", nn.initializers.zeros, x.shape[-1:]))
+        x = x.astype(jnp.float32)
+        return normalized(x, jnp.asarray(scale), bias, self.epsilon)
 
 
 class Embeddings(nn.Module):
