@@ -15,7 +15,7 @@ from jaxtyping import Float
 from docjax.data.documents import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import has_tables, is_stock
-from docjax.huggingface.families import family_of
+from docjax.huggingface.families import Family, family_of
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
 from docjax.parts import named
@@ -134,15 +134,8 @@ def _transformers(
     height = 1 if family.alone else max(1, min(ROWS, TOKENS // limits.segment_tokens))
     for start in range(0, len(rows), height):
         ids = [row.tolist() for row in rows[start : start + height]]
-        batch = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-        if family.first_sees_all:
-            mask = batch["attention_mask"].clone().zero_()
-            mask[:, 0] = 1
-            batch["global_attention_mask"] = mask
-        if family.alone:  # a short segment would leave BigBird dense for good
-            encoder.set_attention_type("block_sparse")
-        states = encoder(**batch).last_hidden_state.numpy()
-        mask = batch["attention_mask"].numpy()
+        outputs, mask = _read(encoder, family, tokenizer, ids)
+        states = outputs.last_hidden_state.numpy()
         vectors.append(_pooled(states, mask, inference.encoder.segment))
     expected = np.concatenate(inference.segments(model.params, cut))
     return np.concatenate(vectors) - expected
@@ -161,16 +154,29 @@ def _masked_tokens(
     predict = predict.requires_grad_(False)
     cut = [document.first(1) for document in model.cut.documents(documents[:ROWS])]
     params = {"params": model.params["segment"]}
-    arrays = []
+    family, arrays = family_of(model.encoder.segment), []
     for tokens in (document.tokens[None] for document in cut if len(document.tokens)):
         at = np.unique(np.linspace(0, tokens.shape[1] - 1, PLACES).astype(np.int32))
         given = tokens, np.array([tokens.shape[1]], np.int32), None, at[None]
         given = jax.tree.map(jax.numpy.asarray, given)
         expected = model.encoder.segment.apply(params, *given, method="token_scores")
-        batch = tokenizer.pad({"input_ids": tokens.tolist()}, return_tensors="pt")
-        scores = predict(**batch).logits[0].numpy()
-        arrays.append(scores[at] - np.asarray(expected))
+        outputs, _ = _read(predict, family, tokenizer, tokens.tolist())
+        arrays.append(outputs.logits[0].numpy()[at] - np.asarray(expected))
     return np.concatenate(arrays)
+
+
+def _read(
+    encoder: Any, family: Family, tokenizer: Any, rows: list[list[int]]
+) -> tuple[Any, np.ndarray]:
+    """What a model of transformers gives for the tokens of segments, and their mask."""
+    batch = tokenizer.pad({"input_ids": rows}, return_tensors="pt")
+    if family.first_sees_all:
+        mask = batch["attention_mask"].clone().zero_()
+        mask[:, 0] = 1
+        batch["global_attention_mask"] = mask
+    if family.alone:  # a short segment would leave BigBird dense for good
+        encoder.base_model.set_attention_type("block_sparse")
+    return encoder(**batch), batch["attention_mask"].numpy()
 
 
 def _pooled(states: np.ndarray, mask: np.ndarray, segment: Any) -> np.ndarray:

@@ -153,6 +153,7 @@ LONGFORMER = dataclasses.replace(
         for name in ("query", "key", "value")
         for ours, theirs in (("kernel", "weight"), ("bias", "bias"))
     },
+    prefix="longformer.",
 )
 MODERNBERT = Names(
     once={
@@ -177,6 +178,7 @@ MODERNBERT = Names(
         "masked_lm/norm/scale": "head.norm.weight",
         "masked_lm/bias": "decoder.bias",
     },
+    prefix="model.",
     decoder="decoder.weight",
 )
 STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})
