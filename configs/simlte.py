@@ -12,15 +12,14 @@ SimCSE with all examples, 12.0 % with few.
   python -m docjax.main --config=configs/simlte.py --workdir=runs/simlte \
       --config.source.path='wikipedia/*.jsonl.zst'
 
-Variants: those of `docsplit.py`. `five`: five examples of each class, as for 20
-Newsgroups, NYT and BBC (ten for FakeNews and arXiv). `small`, `demo`, `smoke`.
+Variants: `bert`, `longformer`, `five`, `small`, `demo` and `smoke`, as in `docsplit.py`.
 """
 
 from ml_collections import ConfigDict
 
 from docjax.config import load
 
-VARIANTS = ("", "five", "small", "demo", "smoke")
+VARIANTS = ("", "bert", "longformer", "five", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:

@@ -68,7 +68,7 @@ def encoder(config: dict) -> DocumentEncoder:
     if "classes" in (node.get("head") or {}):
         node["head"]["classes"] = CLASSES
     segment = node["segment"].get("encoder", node["segment"])
-    if segment["vocabulary"] == 0:
+    if segment.get("vocabulary") == 0:
         segment["vocabulary"] = WORDS
     return named.build(node)
 
