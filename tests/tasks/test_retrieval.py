@@ -1,7 +1,9 @@
 """Metrics by hand, and where the weight of the fusion comes from."""
 
 import json
+import lzma
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from docjax.errors import UserError
 from docjax.retrieval import bm25, fusion
 from docjax.retrieval.measures import of_queries
 from docjax.tasks.retrieval import Retrieval, fused, of_file, scores
+from docjax.types import Qrels
 
 QRELS = {"q": {"a": 2, "b": 1, "z": 0}, "r": {"c": 1}}
 RUN = {"q": {"z": 3.0, "a": 2.0, "y": 1.0}}
@@ -205,25 +208,47 @@ def test_systems_are_compared_with_one_of_them(data, folder):
         Retrieval(str(folder), compare="bm52").check(data, "test")
 
 
-def test_metrics_on_judgements_of_trec_are_those_of_trec_eval():
-    """Ties, missing queries, documents without a judgement and negative grades."""
+def made_up() -> Qrels:
+    """Judgements with grades from -1 to 3."""
     generator = np.random.default_rng(0)
-    qrels = {
-        str(q): {f"d{d}": int(generator.integers(-1, 4)) for d in range(60)}
-        for q in range(20)
-    }
-    run = {
-        query: {
-            f"d{d}": 5 + generator.integers(20) + 1e-9 * d for d in range(0, 120, 2)
-        }
-        for query in list(qrels)[:15]
-    }
+    drawn = lambda: {f"d{d}": int(generator.integers(-1, 4)) for d in range(60)}
+    return {str(query): drawn() for query in range(20)}
+
+
+def of_trec(path: Path) -> Qrels:
+    """A file of judgements of the deep learning track."""
+    qrels: Qrels = {}
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        for query, _, document, grade in map(str.split, lines):
+            qrels.setdefault(query, {})[document] = int(grade)
+    return qrels
+
+
+@pytest.mark.parametrize("name", ["", "dl19-doc", "dl20-doc", "dl19-passage"])
+def test_metrics_are_those_of_trec_eval(name, request):
+    """Ties, missing queries, documents without a judgement and negative grades."""
+    qrels = made_up()
+    if name:
+        data = request.getfixturevalue("shared") / "data/trec_topics_qrels"
+        qrels = of_trec(data / f"qrels.{name}.txt.xz")
+    generator = np.random.default_rng(1)
+    run = {}
+    for query in list(qrels)[:-5]:
+        ids = [*qrels[query], *(f"new{number}" for number in range(200))]
+        chosen = generator.permutation(ids)[:1200].tolist()
+        tied = 5 + generator.integers(20, size=len(chosen))
+        scores = tied + 1e-9 * np.arange(len(chosen))
+        run[query] = dict(zip(chosen, scores.tolist(), strict=True))
     names = {"ndcg@10": "ndcg_cut_10", "ndcg@20": "ndcg_cut_20", "p@5": "P_5"}
     names |= {"p@20": "P_20", "map": "map", "recall@100": "recall_100"}
-    names |= {"mrr@100": "recip_rank", "recall@1000": "recall_1000", "p@10": "P_10"}
+    names |= {"recall@1000": "recall_1000", "p@10": "P_10"}
     judge = pytrec_eval.RelevanceEvaluator(qrels, set(pytrec_eval.supported_measures))
     known = judge.evaluate(run)
-    for metric, name in names.items():
+    for metric, theirs in names.items():
         for query, value in of_queries(qrels, run, metric).items():
-            expected = known[query][name] if query in run else 0
+            expected = known[query][theirs] if query in run else 0
             assert value == pytest.approx(expected, abs=1e-6), (metric, query)
+    for cutoff in (10, 100):
+        for query, value in of_queries(qrels, run, f"mrr@{cutoff}").items():
+            first = known[query]["recip_rank"] if query in run else 0
+            assert value == pytest.approx(first if first * cutoff > 0.99 else 0)
