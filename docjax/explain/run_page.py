@@ -165,6 +165,8 @@ def html(report: Report, folder: Path) -> str:
         part for part in ("retrieval", "analyses") if getattr(report, part) is None
     }
     config, scores = report.config, _scores(report.scores)
+    if report.retrieval:
+        scores = _without_details(scores, report.retrieval)
     return TEMPLATE.render(
         title=report.name,
         facts={
@@ -208,6 +210,22 @@ def _scores(scores: Mapping[str, Mapping[str, Number]]) -> dict[str, dict[str, f
             metric.removeprefix("eval/"): float(value)
             for metric, value in metrics.items()
         }
+        for column, metrics in scores.items()
+    }
+
+
+def _without_details(
+    scores: Mapping[str, Mapping[str, float]], retrieval: Retrieval
+) -> dict[str, dict[str, float]]:
+    """The scores without most of retrieval's, which has a table of its own."""
+    systems = set().union(*retrieval.metrics.values())
+
+    def is_detail(metric: str) -> bool:
+        *_, system, name = ("", *metric.split("/"))
+        return system in systems and name != "ndcg@10"
+
+    return {
+        column: {m: value for m, value in metrics.items() if not is_detail(m)}
         for column, metrics in scores.items()
     }
 

@@ -10,7 +10,14 @@ import pytest
 
 import docjax
 from docjax.explain import figures
-from docjax.explain.run_page import Attention, Export, Report, versions, write
+from docjax.explain.run_page import (
+    Attention,
+    Export,
+    Report,
+    Retrieval,
+    versions,
+    write,
+)
 from docjax.types import Section
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)> & \"quotes\""
@@ -149,6 +156,22 @@ def test_scores_and_counts_are_shown_and_the_best_is_marked(run_dir):
     html = (run_dir / "report/index.html").read_text(encoding="utf-8")
     assert html.count('class="bar best"') == 1
     assert '<span class="bar best" style="--share:0.5000">0.500</span>' in html
+
+
+def test_the_scores_of_retrieval_are_short_beside_its_own_table(tmp_path):
+    retrieval = Retrieval(
+        metrics={"ndcg@10": {"bm25": 0.5}, "p@5": {"bm25": 0.25}},
+        curves=None,
+        searches=(),
+        won=(),
+        lost=(),
+    )
+    metrics = {"ndcg@10": 0.5, "p@5": 0.25, "map": 0.125}
+    scores = {f"eval/retrieval/bm25/{name}": value for name, value in metrics.items()}
+    report = Report(name="a", config={}, scores={"after": scores}, retrieval=retrieval)
+    text = Page(write(tmp_path, report).read_text(encoding="utf-8")).text()
+    assert "retrieval/bm25/ndcg@10" in text and "retrieval/bm25/p@5" not in text
+    assert "retrieval/bm25/map" not in text and "0.25" in text
 
 
 def test_every_node_has_its_bar_its_row_and_its_weights(run_dir):
