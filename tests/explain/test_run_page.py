@@ -169,9 +169,9 @@ def test_the_scores_of_retrieval_are_short_beside_its_own_table(tmp_path):
     metrics = {"ndcg@10": 0.5, "p@5": 0.25, "map": 0.125}
     scores = {f"eval/retrieval/bm25/{name}": value for name, value in metrics.items()}
     report = Report(name="a", config={}, scores={"after": scores}, retrieval=retrieval)
-    text = Page(write(tmp_path, report).read_text(encoding="utf-8")).text()
-    assert "retrieval/bm25/ndcg@10" in text and "retrieval/bm25/p@5" not in text
-    assert "retrieval/bm25/map" not in text and "0.25" in text
+    html = write(tmp_path, report).read_text(encoding="utf-8").replace("<wbr>", "")
+    assert "retrieval/bm25/ndcg@10" in html and "retrieval/bm25/p@5" not in html
+    assert "retrieval/bm25/map" not in html and "0.25" in html
 
 
 def test_every_node_has_its_bar_its_row_and_its_weights(run_dir):
