@@ -12,7 +12,7 @@ All but the last also as .gz, .xz or .zst.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from docjax.data.documents import decode, full_text
@@ -83,10 +83,10 @@ class BeirFolder:
         file = self.folder / FOLDS
         return file if file.is_file() else None
 
-    def files(self, split: str) -> list[Path]:
-        """The files of queries, of one split's judgements, and of folds."""
+    def files(self, splits: Iterable[str]) -> list[Path]:
+        """The files of queries, of these splits' judgements, and of folds."""
         folds = self.folds()
-        files = [self._file("queries"), self._qrels[split]]
+        files = [self._file("queries"), *(self._qrels[split] for split in splits)]
         return files + ([folds] if folds else [])
 
     def __str__(self) -> str:

@@ -144,7 +144,8 @@ def training_files(place: str | Path, fold: int | None) -> list[Path]:
       UserError: if a file is missing.
     """
     store = opened(place)
-    return store.files(_training_split(store, fold))
+    splits = [_training_split(store, fold)]
+    return store.files(splits + (_kept_out(store) if fold is None else []))
 
 
 def opened(place: str | Path) -> BeirFolder | IrDataset:
@@ -210,6 +211,11 @@ def _to_choose(
 
 def _splits_to_choose(store: BeirFolder | IrDataset) -> list[str]:
     return [name for name in TUNING if name in store.splits() and name != "train"]
+
+
+def _kept_out(store: BeirFolder | IrDataset) -> list[str]:
+    """The splits whose queries do not train: they test or choose."""
+    return ["test"] * ("test" in store.splits()) + _splits_to_choose(store)[:1]
 
 
 def _tenth(qrels: Qrels) -> Qrels:

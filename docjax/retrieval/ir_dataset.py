@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class IrDataset:
     def folds(self) -> Path | None:
         return None
 
-    def files(self, split: str) -> list[Path]:
+    def files(self, splits: Iterable[str]) -> list[Path]:
         """None: the library checks what it has downloaded."""
         return []
 

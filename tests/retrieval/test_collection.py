@@ -95,7 +95,7 @@ def test_one_split_or_all_of_them_are_read_as_asked(folder):
     qrels(folder, "train", "q\tc\t1\ns\ta\t1\nt\ta\t0\n")
     assert to_train(folder, None) == ({"s": "text of s"}, {"s": {"a": 1}})
     names = [file.name for file in training_files(folder, None)]
-    assert names == ["queries.jsonl", "train.tsv"]
+    assert names == ["queries.jsonl", "train.tsv", "test.tsv"]
     assert read_judged(folder, 0.0).qrels["q"] == {"a": 2, "b": 0, "c": 1}
 
 

@@ -180,7 +180,9 @@ def test_uniform_negatives_need_no_file(known, beir, caplog):
     assert all(len({*row[2:]}) == 3 and {*row[2:]} <= {*"abcd"} for row in rows)
     assert "mined negative" not in caplog.text
     assert not (given.run / "negatives.jsonl").exists()
-    assert [file.name for file in asked.files()] == ["queries.jsonl", "train.tsv"]
+    assert [file.name for file in asked.files()] == [
+        *("queries.jsonl", "train.tsv", "test.tsv"),
+    ]
 
 
 def test_a_fold_trains_on_the_queries_of_the_others(known, beir):
@@ -264,7 +266,11 @@ def test_negatives_are_mined_again_for_other_documents(known):
 def test_the_files_behind_examples_are_named(beir, mined, tmp_path):
     asked = JudgedQueries(path=str(beir), negatives=str(mined))
     names = [file.name for file in asked.files()]
-    assert names == ["queries.jsonl", "train.tsv", "mined.jsonl"]
+    assert names == ["queries.jsonl", "train.tsv", "test.tsv", "mined.jsonl"]
+    for split in ("dev", "val"):  # the first one chooses, the other one does nothing
+        (beir / f"qrels/{split}.tsv").write_text("s\tb\t1\n")
+    names = [file.name for file in asked.files()]
+    assert names == ["queries.jsonl", "train.tsv", "test.tsv", "dev.tsv", "mined.jsonl"]
     assert JudgedQueries().files() == ()
     with pytest.raises(UserError, match="gone.jsonl: no such file"):
         JudgedQueries(negatives=str(tmp_path / "gone.jsonl")).files()

@@ -340,6 +340,41 @@ def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
         checked()
 
 
+def test_other_queries_that_test_or_choose_are_refused(corpus, tmp_path):
+    """They decide which queries train, so a row of a batch would be another query."""
+    run, beir = tmp_path / "run", tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    queries = [json.dumps({"_id": name, "text": f"text {name}"}) for name in "qrst"]
+    (beir / "queries.jsonl").write_text("\n".join(queries))
+    shutil.copy(corpus, beir / "corpus.jsonl")
+    qrels = lambda split, *names: (beir / f"qrels/{split}.tsv").write_text(
+        "".join(f"{name}\t1\t1\n" for name in names)
+    )
+    qrels("train", *"qrs")
+    qrels("test", "t")
+    qrels("dev", "s")
+    found = config(corpus)
+    found.examples = dict(
+        fn="docjax.retrieval.judged_queries.JudgedQueries", path=str(beir), each=0
+    )
+    found.views = dict(fn="docjax.views.whole.Whole")
+
+    def checked():
+        prepared = prepare(found, run)
+        corpora.check_inputs(prepared.config, run)
+        return len(prepared.examples)
+
+    assert checked() == 2
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    assert checked() == 2
+    for split, before, after in (("test", "t", "tr"), ("dev", "s", "r")):
+        qrels(split, *after)
+        with pytest.raises(UserError, match=f"{split}.tsv changed since training"):
+            checked()
+        qrels(split, *before)
+    assert checked() == 2
+
+
 def test_documents_of_one_example_never_read_each_other(corpus, tmp_path):
     found = paired(corpus, tmp_path / "pairs.tsv")
     document = {"fn": "docjax.encoders.chunks.ChunkEncoder", "heads": 2, "hidden": 8}
