@@ -100,6 +100,7 @@ def _finish(
     facts: dict[str, Any],
 ) -> None:
     """Writes what an index has beside the vectors; the facts last."""
+    (output / index.FACTS).unlink(missing_ok=True)  # of files that are made again
     line_starts.write_starts(output / beside(Path(index.VECTORS), "ids.jsonl"))
     line_starts.write(map(to_line, documents()), output / index.DOCUMENTS)
     (output / index.WORDS).mkdir(exist_ok=True)
@@ -112,7 +113,7 @@ def _finish(
         hnsw.write(_vectors(output), width, path, cosine=cosine)
     measured = [shortlist.measured(part, cosine=cosine) for part in _vectors(output)]
     rounding = np.max(measured, axis=0).tolist()
-    found = {"rounding": rounding, "files": index.file_sizes(output)}
+    found = {"rounding": rounding, "files": index.file_sizes(output, facts)}
     json_file.write(output / index.FACTS, facts | found)
 
 
@@ -127,7 +128,7 @@ def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
             f"{output} was made with {other[0]} {facts[other[0]]}, not "
             f"{asked[other[0]]}: name another --output, or delete it"
         )
-    return facts["files"] == index.file_sizes(output)
+    return not index.damaged(output, facts)
 
 
 def _write_codes(output: Path, kind: str) -> None:

@@ -58,7 +58,7 @@ def encode_file(
         raise UserError(f"--process {process} is not a number from 0 to {most}")
     check_again(path)
     fingerprint = functools.partial(_fingerprint, path, max_bad_fraction, passages)
-    files = Shards(output, model.fingerprint(), fingerprint)
+    files = Shards(output, model.fingerprint(), fingerprint, passages)
     with _written(output):
         with files.locked():
             counts = files.complete()

@@ -218,12 +218,9 @@ def load(folder: Path, model: str) -> Index:
             f"{folder} was made with another model: give that model, or make an index "
             "with this one"
         )
-    sizes = file_sizes(folder)
-    wrong = [name for name, size in facts["files"].items() if sizes.get(name) != size]
-    if wrong:
+    if wrong := damaged(folder, facts):
         raise UserError(
-            f"{folder}/{wrong[0]} is damaged or missing: delete {folder}, and make the "
-            "index again"
+            f"{folder}/{wrong[0]} is damaged or missing: run the same docjax index again"
         )
     return Index(folder, facts)
 
@@ -244,8 +241,26 @@ def read_facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def file_sizes(folder: Path) -> dict[str, int]:
-    """The size of each file of an index, by its path in the folder."""
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
-    sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
-    return {name: size for name, size in sizes.items() if name != FACTS}
+def damaged(folder: Path, facts: Mapping[str, Any]) -> list[str]:
+    """The recorded files that are missing or have another size."""
+    files = {folder / name: size for name, size in facts["files"].items()}
+    return [
+        file.relative_to(folder).as_posix()
+        for file, size in files.items()
+        if not file.is_file() or file.stat().st_size != size
+    ]
+
+
+def file_sizes(folder: Path, facts: Mapping[str, Any]) -> dict[str, int]:
+    """The size of each file of an index, by its path in the folder.
+
+    Other files in the folder, such as a lock, are left out.
+    """
+    names = [f"{VECTORS}*", f"{DOCUMENTS}*", f"{WORDS}/*"]
+    names += [CODES, STEPS] * bool(facts["codes"]) + [GRAPH] * bool(facts["graph"])
+    files = (file for name in names for file in sorted(folder.glob(name)))
+    return {
+        file.relative_to(folder).as_posix(): file.stat().st_size
+        for file in files
+        if file.is_file() and file.suffix != ".partial"
+    }

@@ -42,11 +42,17 @@ class Shards:
 
     `model` is the fingerprint of the model. `fingerprint` gives that of the input's
     names, sizes and times, or if it is given True, that of the input's contents, which
-    decides if the first one differs.
+    decides if the first one differs. `passages`: whether the segments are kept.
     """
 
-    def __init__(self, output: Path, model: str, fingerprint: Callable[[bool], str]):
-        self.output = output
+    def __init__(
+        self,
+        output: Path,
+        model: str,
+        fingerprint: Callable[[bool], str],
+        passages: bool = False,
+    ):
+        self.output, self._passages = output, passages
         self.facts, self.folder = beside(output, "json"), beside(output, "shards")
         self._model = model
         self._fingerprint = functools.partial(fingerprint, False)
@@ -180,16 +186,21 @@ class Shards:
         return counted
 
     def _whole(self, counts: dict[str, Any]) -> bool:
-        """Whether the output has all its rows and ids."""
+        """Whether the output has all its rows, ids and passages."""
+        documents, width = counts["documents"], counts["width"]
         try:
-            # Raises for a file that is shorter than its header says.
-            rows = np.load(self.output, mmap_mode="r", allow_pickle=False)
             with open(beside(self.output, "ids.jsonl"), "rb") as lines:
                 ids = sum(1 for _ in lines)
+            shapes = {self.output: (documents, width)}
+            if self._passages:
+                sizes = beside(self.output, f"{SIZES}.npy")
+                total = int(_mapped(sizes).sum(dtype=np.int64))
+                passages = beside(self.output, f"{PASSAGES}.npy")
+                shapes |= {sizes: (documents,), passages: (total, width)}
+            whole = all(_mapped(file).shape == shapes[file] for file in shapes)
         except (OSError, EOFError, ValueError):
             return False
-        documents = counts["documents"]
-        return rows.shape == (documents, counts["width"]) and ids == documents
+        return whole and ids == documents
 
     def _good(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         shard = self.read(number)
@@ -269,6 +280,11 @@ def _passages(
 def beside(output: Path, end: str) -> Path:
     """The path OUTPUT.END, beside the output."""
     return output.with_name(f"{output.name}.{end}")
+
+
+def _mapped(file: Path) -> np.ndarray:
+    """The array in a file. Raises for a file that is shorter than its header says."""
+    return np.load(file, mmap_mode="r", allow_pickle=False)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

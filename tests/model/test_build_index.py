@@ -202,6 +202,58 @@ def test_a_model_or_settings_of_another_index_are_refused(
     assert len(made()) == COUNT  # made whole again
 
 
+@pytest.mark.parametrize(
+    "name", ["vectors.npy", "vectors.npy.passages.npy", "vectors.npy.sizes.npy"]
+)
+def test_a_damaged_index_is_made_whole_again(made, model, tmp_path, name):
+    folder = tmp_path / "index"
+    before = search_index(model, made(passages=True), QUERIES, "maxsim", 5)
+    whole = (folder / name).read_bytes()
+    for mend in (
+        (folder / name).unlink,
+        lambda: (folder / name).write_bytes(whole[:-4]),
+    ):
+        mend()
+        with pytest.raises(UserError, match=f"{name} is damaged or missing: run the"):
+            index.load(folder, model.fingerprint())
+        assert search_index(model, made(passages=True), QUERIES, "maxsim", 5) == before
+        assert (folder / name).read_bytes() == whole
+
+
+def test_the_files_of_an_index_are_its_own(made, model, tmp_path):
+    folder = tmp_path / "index"
+    made(passages=True, kind="int8")
+    (folder / index.FACTS).unlink()
+    (folder / "notes.txt").write_text("of a user")
+    found = made(passages=True, kind="int8")
+    of_words = {f"words/{file.name}" for file in (folder / "words").iterdir()}
+    parts = ("", ".ids.jsonl", ".ids.jsonl.starts.npy", ".json", ".passages.npy")
+    assert set(found.facts["files"]) == of_words | {
+        *(f"vectors.npy{part}" for part in (*parts, ".sizes.npy")),
+        *("codes.npy", "steps.npy", "documents.jsonl", "documents.jsonl.starts.npy"),
+    }
+    (folder / "notes.txt").unlink()
+    (folder / ".lock").unlink()
+    (folder / "words/new").write_text("")
+    index.load(folder, model.fingerprint())
+
+
+def test_an_index_that_is_made_again_is_none_until_it_is_whole(made, model, tmp_path):
+    made()
+    (tmp_path / "index/documents.jsonl").unlink()
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building.bm25_files, "write", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            made()
+    with pytest.raises(UserError, match="docjax index was stopped; run the same"):
+        index.load(tmp_path / "index", model.fingerprint())
+    assert len(made()) == COUNT
+
+
 def run(capsys, command, *arguments):
     code = cli.main([command, *map(str, arguments)])
     return code, *capsys.readouterr()
