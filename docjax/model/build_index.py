@@ -3,23 +3,22 @@
 import contextlib
 import fcntl
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docjax.data.documents import to_line
-from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources.jsonl import check_again, jsonl, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
-from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist
+from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
 from docjax.retrieval import index_folder as index
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside
-from docjax.types import Document
 
 AT_ONCE = 1 << 14  # vectors that are read at once
 
@@ -51,19 +50,41 @@ def build_index(
       UserError: as `encode_file`; if a library is missing; and for settings that do not
         exist, do not fit the model or differ from those of a finished index.
     """
-    settings = bm25.preset(words)
     bm25.libraries()
     _check_width(model, kind, graph)
+    facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
+    bm25.preset(words)
+    _check_made(output, facts)
+    check_again(path)
+    corpus = _Corpus(path, max_bad_fraction)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages}
-    counts = encode_file(model, path, output / index.VECTORS, **options, **shared)
+    counts = encode_file(
+        model, path, output / index.VECTORS, check_id=trec.check_id, **options, **shared
+    )
     if counts is not None:
-        facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
         facts |= _of_model(model)
-        documents = functools.partial(jsonl, path, max_bad_fraction)
         with _locked(output):
             if not _is_whole(output, facts):
-                _finish(output, documents, settings, facts)
+                _finish(output, corpus, counts["documents"], facts)
     return counts
+
+
+class _Corpus:
+    """The documents of JSON lines, read again and again."""
+
+    def __init__(self, path: str, max_bad_fraction: float):
+        self._path, self._before = path, stamp(path)
+        self.documents = functools.partial(jsonl, path, max_bad_fraction)
+
+    def check(self, expected: int, *counts: int) -> None:
+        """Raises UserError if the files have changed, or a reading found more or less."""
+        wrong = [count for count in counts if count != expected]
+        if wrong or stamp(self._path) != self._before:
+            found = f": {wrong[0]} documents in place of {expected}" if wrong else ""
+            raise UserError(
+                f"{self._path} changed while the index was made{found}; run the same "
+                "command again"
+            )
 
 
 def _of_model(model: DocumentModel) -> dict[str, Any]:
@@ -93,18 +114,15 @@ def _check_width(model: DocumentModel, kind: str | None, graph: bool) -> None:
         )
 
 
-def _finish(
-    output: Path,
-    documents: Callable[[], Iterator[Document]],
-    settings: bm25.Settings,
-    facts: dict[str, Any],
-) -> None:
-    """Writes what an index has beside the vectors; the facts last."""
+def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) -> None:
+    """Writes what an index of `count` vectors has beside them; the facts last."""
     (output / index.FACTS).unlink(missing_ok=True)  # of files that are made again
     line_starts.write_starts(output / beside(Path(index.VECTORS), "ids.jsonl"))
-    line_starts.write(map(to_line, documents()), output / index.DOCUMENTS)
+    line_starts.write(map(to_line, corpus.documents()), output / index.DOCUMENTS)
     (output / index.WORDS).mkdir(exist_ok=True)
-    bm25_files.write(documents(), settings, output / index.WORDS)
+    settings = bm25.preset(facts["words"])
+    by_words = bm25_files.write(corpus.documents(), settings, output / index.WORDS)
+    corpus.check(count, len(line_starts.Lines(output / index.DOCUMENTS)), by_words)
     if facts["codes"]:
         _write_codes(output, facts["codes"])
     cosine = facts["similarity"] == "cosine"
@@ -119,16 +137,31 @@ def _finish(
 
 def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
     """Whether the index is finished. Raises UserError if it has other settings."""
+    facts = _check_made(output, asked)
+    return facts is not None and not index.damaged(output, facts)
+
+
+def _check_made(output: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """The facts of a finished index. Raises UserError if it has other settings."""
     if not (output / index.FACTS).exists():
-        return False
+        return None
     facts = index.read_facts(output)
     other = [name for name, value in asked.items() if facts[name] != value]
     if other:
+        was, now = (_flag(other[0], of[other[0]]) for of in (facts, asked))
         raise UserError(
-            f"{output} was made with {other[0]} {facts[other[0]]}, not "
-            f"{asked[other[0]]}: name another --output, or delete it"
+            f"{output} was made with {was}, not with {now}: name another --output, or "
+            "delete it"
         )
-    return not index.damaged(output, facts)
+    return facts
+
+
+def _flag(name: str, value: Any) -> str:
+    """A setting as the command takes it."""
+    flag = f"--{name.replace('_', '-')}"
+    if value in (None, False):
+        return f"no {flag}"
+    return flag if value is True else f"{flag} {value}"
 
 
 def _write_codes(output: Path, kind: str) -> None:

@@ -37,12 +37,14 @@ def encode_file(
     *,
     max_bad_fraction: float = 0.0,
     passages: bool = False,
+    check_id: Callable[[str], None] | None = None,
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
     """Writes the vectors of JSON lines to files of `Shards`; returns the counts.
 
-    `passages` writes the vectors of the documents' segments too.
+    `passages` writes the vectors of the documents' segments too. `check_id` raises for
+    an id that the caller has no use for.
 
     After a kill the same call continues. Process k of n writes shards k, k + n, ...
     The last process to finish joins the shards and returns the counts; every other
@@ -64,7 +66,7 @@ def encode_file(
             counts = files.complete()
             if counts is not None:
                 return counts
-            plan = files.plan(lambda: survey(path, max_bad_fraction))
+            plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
         documents, count = jsonl(path, max_bad_fraction), plan["documents"]
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, count, processes, process)
@@ -80,7 +82,9 @@ def _fingerprint(
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def survey(path: str, max_bad_fraction: float) -> dict[str, Any]:
+def survey(
+    path: str, max_bad_fraction: float, check_id: Callable[[str], None] | None = None
+) -> dict[str, Any]:
     """The number of `documents` in each shard, and of documents `left_out` by reason.
 
     The survey finds every mistake in the input before hours of encoding.
@@ -88,7 +92,11 @@ def survey(path: str, max_bad_fraction: float) -> dict[str, Any]:
     report: Counter = Counter()
     documents = jsonl(path, max_bad_fraction, report)
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
-    sizes = [len(shard) for shard in shards(iter(bar))]
+    sizes = []
+    for shard in shards(iter(bar)):
+        sizes.append(len(shard))
+        for document in shard if check_id else ():
+            check_id(document.id)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
 

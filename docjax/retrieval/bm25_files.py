@@ -48,8 +48,8 @@ class _Counts(NamedTuple):
     blocks: list[int]
 
 
-def write(documents: Iterable[Document], settings: bm25.Settings, folder: Path) -> None:
-    """Writes the files of all documents, which `bm25.load` reads.
+def write(documents: Iterable[Document], settings: bm25.Settings, folder: Path) -> int:
+    """Writes the files of all documents, which `bm25.load` reads; returns their number.
 
     Raises:
       UserError: as `bm25.index`.
@@ -67,6 +67,7 @@ def write(documents: Iterable[Document], settings: bm25.Settings, folder: Path) 
                 append_scores(_scores(part, idf, counts, settings))
                 append_documents(part["document"])
     json_file.write(folder / bm25.SETTINGS, dataclasses.asdict(settings))
+    return counts.documents
 
 
 def _write_blocks(

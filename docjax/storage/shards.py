@@ -118,6 +118,7 @@ class Shards:
             stale.unlink()
         sources = (FORMAT, self._model, self._fingerprint(), self._contents())
         plan = dict(zip(MADE_FROM, sources, strict=True)) | survey()
+        plan |= {PASSAGES: self._passages}
         _write(self.folder / "plan.json", json.dumps(plan).encode())
         return plan
 
@@ -181,6 +182,7 @@ class Shards:
                 counts.update(seal["counts"])
             counted = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in MADE_FROM} | {"counts": counted}
+            facts |= {PASSAGES: self._passages}
             _write(self.facts, json.dumps(facts).encode())
         shutil.rmtree(self.folder, ignore_errors=True)  # others may await the lock
         return counted
@@ -219,6 +221,8 @@ class Shards:
             wrong = "by another version of docjax"
         elif facts.get("model") != self._model:
             wrong = "with another model"
+        elif facts.get(PASSAGES, self._passages) != self._passages:
+            wrong = "without passages" if self._passages else "with passages"
         elif not manifest.agrees(facts, self._fingerprint(), self._contents):
             wrong = "of other documents"
         if wrong:

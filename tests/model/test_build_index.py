@@ -185,10 +185,14 @@ def test_a_model_or_settings_of_another_index_are_refused(
     made()
     with pytest.raises(UserError, match="was made with another model: give that"):
         index.load(tmp_path / "index", "other")
-    with pytest.raises(UserError, match="was made with words docjax, not anserini"):
+    with pytest.raises(UserError, match="with --words docjax, not with --words ans"):
         made(words="anserini")
-    with pytest.raises(UserError, match="was made of other documents"):
+    with pytest.raises(UserError, match="made with no --passages, not with --passages"):
         made(passages=True)
+    (tmp_path / "index" / index.FACTS).rename(tmp_path / "facts")  # it was stopped
+    with pytest.raises(UserError, match="was made without passages; use the original"):
+        made(passages=True)
+    (tmp_path / "facts").rename(tmp_path / "index" / index.FACTS)
     with pytest.raises(UserError, match="no passages: make it again with docjax index"):
         search_index(model, made(), QUERIES, "maxp")
     with pytest.raises(UserError, match="--system best is none of bm25"):
@@ -200,6 +204,48 @@ def test_a_model_or_settings_of_another_index_are_refused(
     with pytest.raises(UserError, match="docjax index was stopped; run the same"):
         index.load(tmp_path / "index", model.fingerprint())
     assert len(made()) == COUNT  # made whole again
+
+
+@pytest.mark.parametrize("change", ["\n", '{"id": "new", "text": "river"}'])
+def test_a_corpus_that_changes_while_the_index_is_finished_is_told(
+    model, corpus, tmp_path, monkeypatch, change
+):
+    """The vectors are those of the documents before."""
+    copy, folder = tmp_path / "corpus.jsonl", tmp_path / "index"
+    whole = corpus.read_text()
+    copy.write_text(whole)
+    write = building.line_starts.write
+
+    def changed(*given):
+        write(*given)
+        copy.write_text(whole + change)
+
+    monkeypatch.setattr(building.line_starts, "write", changed)
+    with pytest.raises(UserError, match="changed while the index was made"):
+        build_index(model, str(copy), folder)
+    with pytest.raises(UserError, match="docjax index was stopped"):
+        index.load(folder, model.fingerprint())
+    copy.write_text(whole)
+    monkeypatch.setattr(building.line_starts, "write", write)
+    build_index(model, str(copy), folder)
+    assert len(index.load(folder, model.fingerprint())) == COUNT
+
+
+def test_readings_of_other_numbers_of_documents_are_told(corpus):
+    given = building._Corpus(str(corpus), 0.0)
+    given.check(COUNT, COUNT, COUNT)
+    with pytest.raises(UserError, match="made: 59 documents in place of 60; run the s"):
+        given.check(COUNT, COUNT, COUNT - 1)
+
+
+def test_an_id_that_no_run_can_hold_is_told_before_anything_is_encoded(
+    model, corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(encode_file, "_encode_shards", None)
+    copy = tmp_path / "corpus.jsonl"
+    copy.write_text(corpus.read_text().replace('"d59"', '"d 59"'))
+    with pytest.raises(UserError, match="'d 59': a TREC run has no room for white spa"):
+        build_index(model, str(copy), tmp_path / "index")
 
 
 @pytest.mark.parametrize(
