@@ -1,10 +1,11 @@
-"""`docjax search`: an exact search for the documents nearest to each query.
+"""`docjax search`: the documents nearest to each query.
 
 Writes a TREC run and prints the counts as one line of JSON. Reads a corpus once, so
 memory does not grow with the corpus; an index of `docjax index` is not encoded again,
 and gives all systems: bm25, dense, maxp (best passage), maxsim (sentences of the query,
 each with its best passage), and bm25 fused with each of these: fused, fused_maxp,
-fused_maxsim, rrf (by ranks). "-" is standard input or output.
+fused_maxsim, rrf (by ranks). The search is exact, except by vectors in an index that
+was made with --codes (nearly exact) or --graph. "-" is standard input or output.
 """
 
 import argparse
@@ -63,9 +64,12 @@ def run(flags: argparse.Namespace) -> None:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
-    check_output("--run", flags.run)
-    if flags.run != "-" and not Path(flags.run).parent.is_dir():
-        raise UserError(f"{flags.run}: cannot be written (there is no such folder)")
+    for flag, name in (("--run", flags.run), ("--hits", flags.hits)):
+        if name is None or (flag, name) == ("--run", "-"):
+            continue
+        check_output(flag, name)
+        if not Path(name).parent.is_dir():
+            raise UserError(f"{name}: cannot be written (there is no such folder)")
     if Path(flags.corpus).is_dir():
         _of_index(flags)
         return
@@ -86,29 +90,43 @@ def _of_index(flags: argparse.Namespace) -> None:
     """Searches an index: of the documents nothing is encoded."""
     from docjax.data.documents import full_text
     from docjax.data.sources.jsonl import jsonl
-    from docjax.model.search_index import hits, search_index
+    from docjax.model.search_index import (
+        check_system,
+        hits,
+        query_vectors,
+        search_index,
+    )
     from docjax.retrieval import index_folder, trec
-    from docjax.storage import atomic
 
+    check_system(flags.system)
     if flags.truncate_dim is not None:
         raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
     if not 0 <= flags.weight <= 1:
         raise UserError(f"--weight {flags.weight} is not between 0 and 1")
     facts = index_folder.read_facts(Path(flags.corpus))
     model = docjax.load(flags.model, truncate_dim=facts["truncate_dim"])
-    found = index_folder.load(Path(flags.corpus), model.fingerprint())
+    index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
-        found.passages  # noqa: B018, raises before the search if there are none
+        index.passages  # noqa: B018, raises before the search if there are none
     queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
-    keywords = {"top": flags.top, "weight": flags.weight}
-    ranking = search_index(model, found, queries, flags.system, **keywords)
+    vectors = query_vectors(model, queries, flags.system) if flags.hits else None
+    keywords = {"top": flags.top, "weight": flags.weight, "vectors": vectors}
+    ranking = search_index(model, index, queries, flags.system, **keywords)
     for name in itertools.chain.from_iterable(ranking.values()):
         trec.check_id(name)
+    _write(flags, ranking, {"queries": len(queries), "documents": len(index)})
     if flags.hits:
-        records = hits(model, found, queries, ranking)
-        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
-        atomic.write_text(Path(flags.hits), "".join(lines))
-    _write(flags, ranking, {"queries": len(queries), "documents": len(found)})
+        _write_hits(Path(flags.hits), hits(model, index, queries, vectors, ranking))
+
+
+def _write_hits(file: Path, records: "Iterable[dict[str, Any]]") -> None:
+    from docjax.storage import atomic
+
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    try:
+        atomic.write_text(file, "".join(lines))
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written ({error})") from None
 
 
 def _write(flags: argparse.Namespace, ranking: "Run", counts: "dict[str, Any]") -> None:

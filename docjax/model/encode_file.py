@@ -16,6 +16,7 @@ from tqdm import tqdm
 from docjax.data.documents import parts
 from docjax.data.sources.jsonl import check_again, jsonl, stamp
 from docjax.errors import UserError
+from docjax.model import finite
 from docjax.model.document_model import DocumentModel
 from docjax.storage.shards import (
     PASSAGES,
@@ -141,6 +142,10 @@ def _encode_shards(
                     counts: dict[str, int] = {}
                     arrays = encode(shard, counts)
                     ids = [document.id for document in shard]
+                    finite.check(arrays[VECTORS], ids, "document")
+                    if PASSAGES in arrays:
+                        of_passages = np.repeat(ids, arrays[SIZES]).tolist()
+                        finite.check(arrays[PASSAGES], of_passages, "document")
                     files.write(number, arrays, ids, counts)
                 bar.update(len(shard))
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from docjax.model import finite
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import systems
 from docjax.types import Document, Run
@@ -21,10 +22,14 @@ def search(
 
     The documents are read once, in constant memory. `counts` receives their number and
     what the model's cap leaves out.
+
+    Raises:
+      UserError: for a query or a document whose vector is not finite.
     """
     encode = model.encode_queries_of_any_length
     vectors = systems.read_queries(list(queries.values()), encode, passages=False)
-    encoded = model.encode_once(documents, counts)
+    finite.check(vectors.whole, list(queries), "query")
+    encoded = finite.checked(model.encode_once(documents, counts))
     cosine = model.similarity_fn_name == "cosine"
     found = systems.by_vectors(list(queries), vectors, encoded, top, cosine=cosine)
     return found["dense"]

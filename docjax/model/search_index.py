@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from docjax.errors import UserError
+from docjax.model import finite
 from docjax.model.document_model import DocumentModel
 from docjax.model.search import TOP
 from docjax.retrieval import systems
 from docjax.retrieval.index_folder import Index
+from docjax.retrieval.systems import QueryVectors
 from docjax.types import Run
 
 SHOWN = 10  # documents of a query whose texts are shown
@@ -22,38 +24,63 @@ def search_index(
     system: str,
     top: int = TOP,
     weight: float = 0.5,
+    vectors: QueryVectors | None = None,
 ) -> Run:
     """The `top` documents of each query, by a system of `docjax.retrieval.systems`.
 
     Args:
       weight: of the vectors in a fused system.
+      vectors: of the queries, if they were encoded before.
 
     Raises:
       UserError: for an unknown system, and if the index lacks passages.
     """
-    if system not in systems.NAMES:
-        raise UserError(f"--system {system} is none of {', '.join(systems.NAMES)}")
+    check_system(system)
     if not queries:
         return {}
-    vectors = None
-    if system != "bm25":
-        encode, texts = model.encode_queries_of_any_length, list(queries.values())
-        vectors = systems.read_queries(texts, encode, system.endswith("maxsim"))
+    if vectors is None and system != "bm25":
+        vectors = query_vectors(model, queries, system)
     return index.search(system, queries, vectors, top, weight)
 
 
+def check_system(system: str) -> None:
+    """Raises UserError for a system that no index has."""
+    if system not in systems.NAMES:
+        raise UserError(f"--system {system} is none of {', '.join(systems.NAMES)}")
+
+
+def query_vectors(
+    model: DocumentModel, queries: Mapping[str, str], system: str
+) -> QueryVectors:
+    """The vectors of the queries that a system compares.
+
+    Raises:
+      UserError: for a vector that is not finite.
+    """
+    encode, texts = model.encode_queries_of_any_length, list(queries.values())
+    vectors = systems.read_queries(texts, encode, system.endswith("maxsim"))
+    finite.check(vectors.whole, list(queries), "query")
+    return vectors
+
+
 def hits(
-    model: DocumentModel, index: Index, queries: Mapping[str, str], found: Run
+    model: DocumentModel,
+    index: Index,
+    queries: Mapping[str, str],
+    vectors: QueryVectors,
+    ranking: Run,
 ) -> Iterator[dict[str, Any]]:
     """For each query its first SHOWN documents, each with title and best passage.
+
+    Args:
+      ranking: what a search in `index` has found.
 
     Raises:
       UserError: if the index has no passages.
     """
-    rows = {name: row for row, name in enumerate(index.ids)}
-    asked = model.encode_queries_of_any_length(list(queries.values()))
-    for (query, text), vector in zip(queries.items(), asked, strict=True):
-        shown = list(found.get(query, {}).items())[:SHOWN]
+    rows = index.ids.rows  # of those that the search has found
+    for (query, text), vector in zip(queries.items(), vectors.whole, strict=True):
+        shown = list(ranking.get(query, {}).items())[:SHOWN]
         yield {
             "query": query,
             "text": text,

@@ -31,9 +31,13 @@ class _Joined(NamedTuple):
 
 
 def fuse(
-    dense: Run, bm25: Run, weights: Mapping[str, float], scale: str = "min-max"
+    dense: Run,
+    bm25: Run,
+    weights: Mapping[str, float],
+    scale: str = "min-max",
+    top: int = TOP,
 ) -> Run:
-    """The fused run of the queries in `weights`, which hold the weight of `dense`.
+    """The `top` documents of the queries in `weights`, the weights of `dense`.
 
     A document that is missing from a run has the score 0 in that run.
 
@@ -45,7 +49,9 @@ def fuse(
       UserError: for another scale.
     """
     joined = _joined(dense, bm25, list(weights), SCALED[check_scale(scale)])
-    return {query: _sum(joined[query], weight) for query, weight in weights.items()}
+    return {
+        query: _sum(joined[query], weight, top=top) for query, weight in weights.items()
+    }
 
 
 def check_scale(scale: str) -> str:
@@ -55,10 +61,10 @@ def check_scale(scale: str) -> str:
     return scale
 
 
-def by_ranks(dense: Run, bm25: Run, queries: Sequence[str]) -> Run:
+def by_ranks(dense: Run, bm25: Run, queries: Sequence[str], top: int = TOP) -> Run:
     """Reciprocal rank fusion: a document scores 1 / (60 + rank) in each run."""
     joined = _joined(dense, bm25, queries, reciprocal_ranks)
-    return {query: _sum(joined[query], 1.0, 1.0) for query in queries}
+    return {query: _sum(joined[query], 1.0, 1.0, top) for query in queries}
 
 
 def min_max(scores: Scores) -> dict[str, float]:
@@ -140,14 +146,16 @@ def _joined(
     return joined
 
 
-def _sum(joined: _Joined, weight: float, of_bm25: float | None = None) -> Scores:
-    """The weighted sum of a query's scores, the TOP best documents first.
+def _sum(
+    joined: _Joined, weight: float, of_bm25: float | None = None, top: int = TOP
+) -> Scores:
+    """The weighted sum of a query's scores, the `top` best documents first.
 
     of_bm25: the weight of BM25; None: 1 - `weight`.
     """
     other = 1 - weight if of_bm25 is None else of_bm25
     total = weight * joined.dense + other * joined.bm25
-    best = np.argsort(-total, kind="stable")[:TOP]
+    best = np.argsort(-total, kind="stable")[:top]
     scores = total[best].tolist()
     return {joined.names[row]: s for row, s in zip(best.tolist(), scores, strict=True)}
 

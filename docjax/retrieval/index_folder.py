@@ -38,16 +38,23 @@ GRAPH, WORDS, DOCUMENTS = "graph.usearch", "words", "documents.jsonl"
 
 
 class Ids(Sequence[str]):
-    """The documents' ids in their order; few of them are in memory."""
+    """The documents' ids in their order; those that were read are in memory.
+
+    Attributes:
+      rows: the row of each id that was read.
+    """
 
     def __init__(self, lines: Lines):
+        self.rows: dict[str, int] = {}
         self._lines = lines
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def __getitem__(self, row: int) -> str:
-        return json.loads(self._lines[row])["id"]
+        name = json.loads(self._lines[row])["id"]
+        self.rows[name] = row
+        return name
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,12 +125,9 @@ class Index:
         by_vectors = self.search(part, queries, vectors, deep)
         by_words = self.by_words(queries, deep)
         if system == "rrf":
-            found = fusion.by_ranks(by_vectors, by_words, list(queries))
-        else:
-            found = fusion.fuse(by_vectors, by_words, dict.fromkeys(queries, weight))
-        return {
-            query: dict(list(scores.items())[:top]) for query, scores in found.items()
-        }
+            return fusion.by_ranks(by_vectors, by_words, list(queries), top)
+        weights = dict.fromkeys(queries, weight)
+        return fusion.fuse(by_vectors, by_words, weights, top=top)
 
     def by_words(self, queries: Mapping[str, str], top: int) -> Run:
         words = bm25.load(self.folder / WORDS, self.ids)

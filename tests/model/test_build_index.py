@@ -3,27 +3,33 @@
 The file is also the program that is killed.
 """
 
+import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 import docjax
 from docjax import cli
+from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.model import build_index as building
 from docjax.model import encode_file
 from docjax.model.build_index import build_index
+from docjax.model.document_model import DocumentModel
 from docjax.model.search import search
 from docjax.model.search_index import search_index
 from docjax.retrieval import index_folder as index
-from docjax.retrieval import nearest
+from docjax.retrieval import nearest, shortlist, trec
 from docjax.retrieval.systems import QueryVectors
+from docjax.storage import atomic
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "mother river garden window letter market doctor engine winter silver".split()
@@ -83,7 +89,6 @@ def same(found, expected):
 
 
 def test_an_index_finds_what_a_search_over_the_corpus_finds(model, corpus, made):
-    from docjax.data.sources.jsonl import jsonl
     from docjax.retrieval import bm25
 
     read = lambda: jsonl(str(corpus))
@@ -96,7 +101,6 @@ def test_an_index_finds_what_a_search_over_the_corpus_finds(model, corpus, made)
 
 def test_the_best_passage_counts(model, corpus, made):
     """Against the segments of each document, read as queries."""
-    from docjax.data.sources.jsonl import jsonl
 
     found = made(passages=True)
     documents = list(jsonl(str(corpus)))
@@ -135,13 +139,29 @@ def test_fused_systems_hold_the_documents_of_both(model, made):
 
 
 @pytest.mark.parametrize("kind", ["int8", "binary"])
-def test_codes_choose_and_vectors_score(model, made, kind):
-    found = made(kind=kind)
-    best = search_index(model, found, QUERIES, "dense", 30 if kind == "int8" else 4)
-    whole = {q: dict(list(s.items())) for q, s in best.items()}
-    exact = index.Index(found.folder, {**found.facts, "codes": None})
-    expected = search_index(model, exact, QUERIES, "dense", len(whole["q"]))
-    same(best, expected)
+def test_codes_choose_and_vectors_score(model, made, kind, monkeypatch):
+    """Of 8 groups of vectors the codes choose 2, and float32 compares those."""
+    generator = np.random.default_rng(0)
+    draw = lambda count: generator.normal(size=(count, 16)).astype(np.float32)
+    encode = DocumentModel.encode_stream
+    monkeypatch.setattr(
+        *(DocumentModel, "encode_stream"),
+        lambda *given, **options: (draw(1)[0] for _ in encode(*given, **options)),
+    )
+    monkeypatch.setattr(shortlist, "GROUPS", {kind: 0.5})
+    found, asked = made(kind=kind), draw(3)
+    best = found.by_vectors("dense", QueryVectors(asked, None), 4)
+    codes, steps = (np.load(found.folder / n) for n in (index.CODES, index.STEPS))
+    signs = np.unpackbits(codes.view(np.uint8), axis=-1) * 2.0 - 1
+    decoded = (codes if kind == "int8" else signs) * steps[:, None]
+    by_codes = model.similarity(asked, decoded.astype(np.float32))
+    by_vectors = model.similarity(asked, np.array(found.vectors))
+    for number, scores in enumerate(by_vectors):
+        highest = [by_codes[number, i : i + 8].max() for i in range(0, COUNT, 8)]
+        groups = np.argsort(highest)[-2:]
+        rows = [row for row in np.argsort(-scores) if row // 8 in groups][:4]
+        assert best.rows[number].tolist() == rows
+        np.testing.assert_allclose(best.scores[number] / scores[rows], 1, rtol=1e-4)
 
 
 def test_a_graph_finds_what_the_vectors_find(made):
@@ -330,13 +350,111 @@ def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
     assert len((tmp_path / "o.trec").read_text().splitlines()) == 9
     hits = list(map(json.loads, (tmp_path / "hits.jsonl").read_text().splitlines()))
     assert [one["query"] for one in hits] == list(QUERIES)
-    first = hits[0]["hits"][0]
-    text = json.loads(corpus.read_text().splitlines()[int(first["id"][1:])])
-    assert (
-        first["passage"] in text["sections"][0]["text"]
-        or first["passage"] == text["title"]
+    model = docjax.load(tiny, truncate_dim=12)
+    documents = {each.id: each for each in jsonl(str(corpus))}
+    for one in hits:
+        assert one["text"] == QUERIES[one["query"]]
+        ranked = trec.read(tmp_path / "o.trec")[one["query"]]
+        assert [hit["id"] for hit in one["hits"]] == list(ranked)
+        assert [hit["score"] for hit in one["hits"]] == pytest.approx(
+            [*ranked.values()]
+        )
+        for hit in one["hits"]:
+            check_hit(model, one["text"], documents[hit["id"]], hit)
+
+
+def check_hit(model, query, document, hit):
+    """The passage is the document's segment that is nearest to the query."""
+    [(_, passages)] = model.encode_with_passages([document], {})
+    scores = model.similarity(model.encode_queries([query]), passages)[0]
+    _, texts = model.cut.with_texts(document)
+    best = int(scores.argmax())
+    assert hit["passage"] == texts[best].text and hit["title"] == document.title
+    assert hit["passage_score"] == pytest.approx(float(scores[best]), abs=1e-5)
+    assert hit["section"] == document.sections[texts[best].section].heading
+
+
+def test_hits_are_checked_before_the_model_loads_and_cost_no_run(
+    capsys, made, tiny, tmp_path, monkeypatch
+):
+    found = made(passages=True)
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"id": "q", "text": "silver"}\n')
+    output = tmp_path / "o.trec"
+    options = found.folder, "--queries", queries, "--run", output, "--hits"
+    for name, message in (
+        (tmp_path, "--hits .* names no file"),
+        (tmp_path / "no/hits", "no/hits: cannot be written .there is no such folder"),
+    ):
+        code, _, err = run(capsys, "search", "no model", *options, name)
+        assert code == 2 and re.search(message, err) and err.count("\n") == 1
+    code, _, err = run(
+        *(capsys, "search", "no model", *options, tmp_path / "a", "--system", "best")
     )
-    assert first["title"] == text["title"] and first["section"] in ("H", "")
+    assert code == 2 and "--system best is none of bm25" in err
+
+    write = atomic.write_text
+
+    def full(path, text):
+        if path.name == "hits.jsonl":
+            raise OSError(28, "No space left on device")
+        write(path, text)
+
+    monkeypatch.setattr(atomic, "write_text", full)
+    code, _, err = run(capsys, "search", tiny, *options, tmp_path / "hits.jsonl")
+    assert code == 2 and len(output.read_text().splitlines()) == COUNT
+    assert "hits.jsonl: cannot be written" in err and err.count("\n") == 1
+
+
+def test_queries_are_encoded_once_and_ids_parsed_only_where_they_are_shown(
+    capsys, made, tiny, tmp_path, monkeypatch
+):
+    found = made(passages=True)
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"id": "q", "text": "silver"}\n')
+    encoded, parsed = [], []
+    encode = DocumentModel.encode_queries_of_any_length
+    monkeypatch.setattr(
+        *(DocumentModel, "encode_queries_of_any_length"),
+        lambda self, texts: encoded.append(texts) or encode(self, texts),
+    )
+    read = index.Ids.__getitem__
+    monkeypatch.setattr(
+        index.Ids,
+        "__getitem__",
+        lambda self, row: parsed.append(row) or read(self, row),
+    )
+    options = found.folder, "--queries", queries, "--run", tmp_path / "o.trec"
+    options += ("--hits", tmp_path / "hits.jsonl", "--top", 3)
+    assert run(capsys, "search", tiny, *options)[0] == 0
+    assert encoded == [["silver"]] and len(parsed) < 10
+
+
+def test_vectors_that_are_not_finite_are_refused(model, corpus, tmp_path, monkeypatch):
+    """In one passage, in a document of a search, and in a query."""
+    pairs = DocumentModel.encode_with_passages
+
+    def broken(self, documents, counts):
+        for document, (vector, parts) in zip(documents, pairs(self, documents, counts)):
+            parts = np.where(document.id == "d9", np.nan, parts).astype(np.float32)
+            yield vector, parts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DocumentModel, "encode_with_passages", broken)
+        with pytest.raises(
+            UserError, match="of document 'd9' is not finite, the first"
+        ):
+            build_index(model, str(corpus), tmp_path / "index", passages=True)
+    infinite = jax.tree.map(lambda leaf: leaf * np.inf, model.params)
+    other = dataclasses.replace(model, params=infinite)
+    with pytest.raises(UserError, match="of document 'd0' is not finite"):
+        build_index(other, str(corpus), tmp_path / "other")
+    with pytest.raises(UserError, match="of query 'q' is not finite"):
+        search(other, jsonl(str(corpus)), QUERIES, {}, 10)
+    build_index(model, str(corpus), tmp_path / "index", passages=True)
+    found = index.load(tmp_path / "index", model.fingerprint())
+    with pytest.raises(UserError, match="of query 'q' is not finite"):
+        search_index(other, found, QUERIES, "dense")
 
 
 def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):

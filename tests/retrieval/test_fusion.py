@@ -29,6 +29,21 @@ def test_ranks_are_fused_without_a_weight():
     assert found == {"q": pytest.approx(expected)} and list(found["q"]) == list("bac")
 
 
+def test_as_many_documents_remain_as_are_asked_for():
+    """More than either run has, or than TOP, where so many are asked for."""
+    names = [f"d{i}" for i in range(1500)]
+    dense = {"q": {name: 3000.0 - i for i, name in enumerate(names)}}
+    bm25 = {"q": {f"{name} of words": score for name, score in dense["q"].items()}}
+    for found, top in (
+        (fusion.fuse(dense, bm25, {"q": 0.5}), 1000),
+        (fusion.fuse(dense, bm25, {"q": 0.5}, top=2500), 2500),
+        (fusion.fuse(dense, bm25, {"q": 0.5}, top=3), 3),
+        (fusion.by_ranks(dense, bm25, ["q"]), 1000),
+        (fusion.by_ranks(dense, bm25, ["q"], 2500), 2500),
+    ):
+        assert len(found["q"]) == top
+
+
 @pytest.mark.parametrize("scores", [{}, {"a": 4.0}, {"a": 4.0, "b": 4.0}])
 def test_equal_scores_are_all_the_best(scores):
     assert fusion.min_max(scores) == dict.fromkeys(scores, 1.0)
