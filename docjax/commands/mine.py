@@ -5,18 +5,24 @@ queries.jsonl, qrels/*.tsv) the command reads the judged queries of all splits. 
 run it reads the training documents: their "query" fields are the queries, and a
 document answers its own query and the queries of documents that link to it. Documents
 that answer a query are never its negatives. The output is JSON lines, {"query": ID,
-"negatives": [document ids, best first]}, sealed by the last line. The command prints
-the counts as one line of JSON.
+"text": TEXT, "negatives": [document ids, best first]}, sealed by the last line. The
+command prints the counts as one line of JSON.
 """
 
 import argparse
 import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
+
+if TYPE_CHECKING:
+    from docjax.retrieval.negatives import Digest
+    from docjax.types import Document
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
@@ -52,6 +58,8 @@ def run(flags: argparse.Namespace) -> None:
         if _is_run(data)
         else collection.read_judged(flags.data or flags.model, flags.max_bad_fraction)
     )
+    ranked = negatives.Digest()
+    judged = judged._replace(documents=partial(_added, judged.documents, ranked))
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == WORDS:
         made_by = WORDS
@@ -61,9 +69,24 @@ def run(flags: argparse.Namespace) -> None:
         made_by = f"{flags.model} {model.fingerprint()}"
         rank = judged_lib.by_model(model, judged, counts)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
-    documents = counts["documents"]
-    negatives.write(mined, Path(flags.output), documents=documents, made_by=made_by)
-    print(json.dumps(counts | {"negatives": sum(map(len, mined.values()))}))
+    negatives.write(
+        *(mined, Path(flags.output)),
+        queries=judged.queries,
+        documents=ranked,
+        made_by=made_by,
+    )
+    counts["negatives"] = sum(map(len, mined.values()))
+    counts["queries_without_negatives"] = sum(not names for names in mined.values())
+    print(json.dumps(counts))
+
+
+def _added(
+    read: "Callable[[], Iterable[Document]]", ranked: "Digest"
+) -> "Iterator[Document]":
+    """The documents, whose ids are added to `ranked`."""
+    for document in read():
+        ranked.add(document.id)
+        yield document
 
 
 def _check(flags: argparse.Namespace) -> None:

@@ -50,17 +50,13 @@ def build_index(
       UserError: as `encode_file`; if a library is missing; and for settings that do not
         exist, do not fit the model or differ from those of a finished index.
     """
-    bm25.libraries()
-    _check_width(model, kind, graph)
     facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
-    bm25.preset(words)
+    _check_settings(model, words, kind, graph)
     _check_made(output, facts)
-    check_again(path)
     corpus = _Corpus(path, max_bad_fraction)
-    options = {"max_bad_fraction": max_bad_fraction, "passages": passages}
-    counts = encode_file(
-        model, path, output / index.VECTORS, check_id=trec.check_id, **options, **shared
-    )
+    options = {"max_bad_fraction": max_bad_fraction, "passages": passages, **shared}
+    options["check_id"] = trec.check_id
+    counts = encode_file(model, path, output / index.VECTORS, **options)
     if counts is not None:
         facts |= _of_model(model)
         with _locked(output):
@@ -70,9 +66,10 @@ def build_index(
 
 
 class _Corpus:
-    """The documents of JSON lines, read again and again."""
+    """The documents of JSON lines, which can be read again."""
 
     def __init__(self, path: str, max_bad_fraction: float):
+        check_again(path)
         self._path, self._before = path, stamp(path)
         self.documents = functools.partial(jsonl, path, max_bad_fraction)
 
@@ -96,7 +93,11 @@ def _of_model(model: DocumentModel) -> dict[str, Any]:
     }
 
 
-def _check_width(model: DocumentModel, kind: str | None, graph: bool) -> None:
+def _check_settings(
+    model: DocumentModel, words: str, kind: str | None, graph: bool
+) -> None:
+    bm25.libraries()
+    bm25.preset(words)
     asked = [f"--codes {kind}"] * bool(kind) + ["--graph"] * graph
     if asked and model.parts > 1:
         raise UserError(

@@ -44,9 +44,7 @@ def encode_file(
 ) -> dict[str, Any] | None:
     """Writes the vectors of JSON lines to files of `Shards`; returns the counts.
 
-    `passages` writes the vectors of the documents' segments too. `check_id` raises for
-    an id that the caller has no use for.
-
+    `passages` writes the vectors of the segments too; `check_id` raises for a bad id.
     After a kill the same call continues. Process k of n writes shards k, k + n, ...
     The last process to finish joins the shards and returns the counts; every other
     process returns None.

@@ -18,7 +18,7 @@ from docjax.types import DOCUMENT, QUERY, Document, Qrels, Section
 
 UNIFORM = "uniform"
 MINED = "negatives.jsonl"  # in the run directory, if the config names no file
-TOP = 100
+TOP = 100  # negatives that the run mines for a query
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +36,10 @@ class JudgedQueries:
       fold: in place of the split "train", the collection's test queries without this
         fold, which tests, and the next one, which chooses. None: the split.
       negatives: a sealed file, as `docjax mine` writes it. "uniform": any documents.
-        None: at its start, the run writes BM25's first documents into
+        None: at its start, the run writes BM25's TOP first documents into
         RUN/negatives.jsonl.
-      each: the number of negatives of an example, drawn once for the run from the first
-        TOP negatives of its query.
+      each: the number of negatives of an example, drawn once for the run from all mined
+        negatives of its query.
     """
 
     path: str | None = None
@@ -135,7 +135,7 @@ class JudgedQueries:
         """The rows of each example's negatives: mined ones, or else any document."""
         if not self.each:
             return np.zeros((len(pairs), 0), int)
-        mined = self._mined(known, texts, qrels, rows)
+        mined = self._mined(known, texts, qrels)
         missing = sum(not mined.get(query) for query, _ in pairs)
         if missing and self.negatives != UNIFORM:
             logging.warning(
@@ -147,21 +147,23 @@ class JudgedQueries:
         pool = np.array(sorted(trained))
         drawn = np.empty((len(pairs), self.each), int)
         for i, (query, row) in enumerate(pairs):
-            ranked = [rows[name] for name in mined.get(query, ())[:TOP]]
+            ranked = [rows[name] for name in mined.get(query, ())]
             ranked = [number for number in ranked if number in trained] or pool
             drawn[i] = generator.choice(
                 ranked, self.each, replace=len(ranked) < self.each
             )
         return drawn
 
-    def _mined(self, known: Known, texts, qrels, rows) -> dict[str, list[str]]:
+    def _mined(self, known: Known, texts, qrels) -> dict[str, list[str]]:
         """The negatives of each query in a file; none for uniform ones."""
         if self.negatives == UNIFORM:
             return {}
         path = Path(self.negatives) if self.negatives else known.run / MINED
         if not self.negatives:
             _mine(path, known, texts, qrels)
-        return negatives.read(path, known=rows)
+        ids = known.corpus.ids
+        read = (ids[row] for row in known.documents.tolist())
+        return negatives.read(path, negatives.Trained(set(ids), set(read), texts))
 
 
 def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:
@@ -170,7 +172,10 @@ def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> N
     if jax.process_index() == 0 and negatives.made_by(path) != made_by:
         rank = lambda top: bm25.search(known.source(), texts, top=top)
         mined = negatives.mine(rank, qrels, TOP)
-        negatives.write(mined, path, documents=len(known.corpus), made_by=made_by)
+        documents = negatives.Digest(known.corpus.ids)
+        negatives.write(
+            *(mined, path), queries=texts, documents=documents, made_by=made_by
+        )
     wait("negatives")
 
 

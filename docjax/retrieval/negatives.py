@@ -2,17 +2,20 @@
 
 A file of negatives has a JSON object per line; the last line is its seal:
 
-    {"query": ID, "negatives": [document ids, best first]}
-    {"seal": sha256 of the lines before, "documents": COUNT, "made_by": NAME,
-     "queries": COUNT}
+    {"query": ID, "text": TEXT, "negatives": [document ids, best first]}
+    {"seal": sha256 of the lines before, "documents": COUNT, "ids": DIGEST,
+     "made_by": NAME, "queries": COUNT}
 
-`documents` is the number of documents that were ranked.
+`documents` and `ids` are the number and the digest of the documents that were ranked.
+Texts and digest say whether a file is of the queries and the documents of a run: other
+collections may have the same ids.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from docjax.errors import UserError
 from docjax.storage import atomic
@@ -20,6 +23,31 @@ from docjax.types import Qrels, Run
 
 Negatives = Mapping[str, list[str]]  # query id -> document ids, best first
 AGAIN = "write it again with docjax mine"
+MOST = 100  # relevant documents of a query for which a ranking is longer, or `top`
+
+
+class Trained(NamedTuple):
+    """What a run trains on: its documents, and the texts of its queries by id."""
+
+    corpus: Collection[str]  # the ids of all documents
+    documents: Collection[str]  # the ids of those that train
+    queries: Mapping[str, str]
+
+
+class Digest:
+    """The number and a digest of ids, in any order."""
+
+    def __init__(self, ids: Iterable[str] = ()):
+        self.count, self._sum = 0, 0
+        for name in ids:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        self.count += 1
+        self._sum += int.from_bytes(hashlib.sha256(name.encode()).digest())
+
+    def __str__(self) -> str:
+        return f"{self._sum % (1 << 256):064x}"
 
 
 def mine(
@@ -29,17 +57,20 @@ def mine(
 
     Args:
       rank: gives a run with that many documents per query. `mine` asks for more than
-        `top`, so that enough documents remain without the relevant documents.
+        `top`, so that `top` remain without the relevant documents. A query with more
+        than MOST relevant documents may have fewer: it does not lengthen all rankings.
       qrels: a document with a gain above 0 is relevant.
       margin: leaves out documents that score above (1 - margin) of the query's best
         relevant document: likely answers that nobody judged (NV-Retriever, Moreira et
-        al., 2024). None: leaves out none.
+        al., 2024). If all relevant documents are below the ranking, so is that limit,
+        and the query has no negatives. None: leaves out none.
     """
     relevant = {
         query: {name for name, gain in gains.items() if gain > 0}
         for query, gains in qrels.items()
     }
-    run = rank(top + max(map(len, relevant.values()), default=0))
+    most = max(map(len, relevant.values()), default=0)
+    run = rank(top + min(most, max(top, MOST)))
     return {
         query: _below(run.get(query, {}), known, margin)[:top]
         for query, known in relevant.items()
@@ -51,61 +82,87 @@ def _below(
 ) -> list[str]:
     """The documents that are not relevant, in order, below the margin."""
     names = [name for name in scores if name not in relevant]
-    best = max((s for name, s in scores.items() if name in relevant), default=None)
-    if margin is None or best is None:
+    if margin is None:
         return names
+    best = max((s for name, s in scores.items() if name in relevant), default=None)
+    if best is None:
+        return []
     limit = best - margin * abs(best)
     return [name for name in names if scores[name] <= limit]
 
 
-def write(negatives: Negatives, file: Path, *, documents: int, made_by: str) -> None:
+def write(
+    negatives: Negatives,
+    file: Path,
+    *,
+    queries: Mapping[str, str],
+    documents: Digest,
+    made_by: str,
+) -> None:
     """Writes a sealed file; if that fails, the old file stays.
+
+    Args:
+      queries: the texts of the queries by id.
+      documents: those that were ranked.
 
     Raises:
       UserError: if the file cannot be written.
     """
     lines = [
-        _line({"query": query, "negatives": names})
+        _line({"query": query, "text": queries[query], "negatives": names})
         for query, names in negatives.items()
     ]
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
-    facts = {"documents": documents, "made_by": made_by, "queries": len(negatives)}
+    seal = {
+        "seal": digest,
+        "documents": documents.count,
+        "ids": str(documents),
+        "made_by": made_by,
+        "queries": len(negatives),
+    }
     try:
-        atomic.write_bytes(file, b"".join([*lines, _line({"seal": digest, **facts})]))
+        atomic.write_bytes(file, b"".join([*lines, _line(seal)]))
     except OSError as error:
         raise UserError(f"{file}: cannot be written ({error})") from None
 
 
-def read(file: Path, known: Container[str] | None = None) -> dict[str, list[str]]:
+def read(file: Path, trained: Trained | None = None) -> dict[str, list[str]]:
     """The negatives of each query, from a file whose seal is intact.
 
     Args:
-      known: the ids of the corpus; None: every id is allowed.
+      trained: what the negatives are for; None: anything.
 
     Raises:
-      UserError: for a file that is missing, cut short or changed, or that names a
-        document which is not `known`.
+      UserError: for a file that is missing, cut short or changed, that was made of
+        other documents than those of `trained`, or that has none of its queries or
+        another text of one.
     """
     try:
         lines = file.read_bytes().splitlines(keepends=True)
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from None
     _check_seal(file, lines)
-    records = map(json.loads, lines[:-1])
+    records = list(map(json.loads, lines[:-1]))
     negatives = {record["query"]: record["negatives"] for record in records}
-    if known is not None:
-        _check_known(file, negatives, known)
+    if trained is not None:
+        seal = json.loads(lines[-1])
+        if "ids" not in seal:
+            raise UserError(f"{file}: was made by an older docjax: {AGAIN}")
+        _check_known(file, negatives, trained.corpus)
+        _check_ids(file, seal["ids"], trained)
+        _check_queries(file, {one["query"]: one["text"] for one in records}, trained)
     return negatives
 
 
 def made_by(file: Path) -> str | None:
-    """The `made_by` of a file's seal; None if the file is not intact."""
+    """The `made_by` of a file's seal; None if `read` cannot compare the file."""
     try:
         lines = file.read_bytes().splitlines(keepends=True)
         _check_seal(file, lines)
     except (OSError, UserError):
         return None
-    return json.loads(lines[-1]).get("made_by")
+    seal = json.loads(lines[-1])
+    return seal.get("made_by") if "ids" in seal else None
 
 
 def _check_seal(file: Path, lines: list[bytes]) -> None:
@@ -127,6 +184,30 @@ def _check_known(file: Path, negatives: Negatives, known: Container[str]) -> Non
         raise UserError(
             f"{file}: {len(unknown)} of {len(names)} documents are not in the corpus, "
             f"{unknown[0]!r} is the first: {AGAIN}, with the documents of this corpus"
+        )
+
+
+def _check_ids(file: Path, ids: str, trained: Trained) -> None:
+    """Raises UserError if neither the corpus nor the training documents were ranked."""
+    if all(ids != str(Digest(ranked)) for ranked in trained[:2]):
+        raise UserError(
+            f"{file}: was made of other documents: {AGAIN}, with the documents of this "
+            "corpus"
+        )
+
+
+def _check_queries(file: Path, texts: Mapping[str, str], trained: Trained) -> None:
+    shared = texts.keys() & trained.queries.keys()
+    if not shared and trained.queries:
+        raise UserError(
+            f"{file}: has none of the {len(trained.queries)} queries that train: "
+            f"{AGAIN}, with these queries"
+        )
+    other = sorted(name for name in shared if texts[name] != trained.queries[name])
+    if other:
+        raise UserError(
+            f"{file}: {len(other)} of {len(shared)} queries have another text, "
+            f"{other[0]!r} is the first: {AGAIN}, with the queries of this run"
         )
 
 

@@ -76,20 +76,40 @@ def seal(file) -> dict:
 def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path):
     output = tmp_path / "out.jsonl"
     code, out, _ = mine(capsys, output, "bm25", "--data", folder)
-    found = negatives.read(output, known=set(TEXTS))
+    trained = negatives.Trained(list(TEXTS), [], QUERIES)
+    found = negatives.read(output, trained)
     assert code == 0 and set(found) == {"x", "y", "z"}
     assert found["x"] == ["e"]  # a and b answer it, in one split or the other
     assert set(found["y"]) == {"c", "d"} and found["z"] == ["a"]
     counts = json.loads(out.splitlines()[-1])
-    assert counts == {"queries": 3, "documents": 6, "negatives": 4}
+    assert counts == {
+        "queries": 3,
+        "documents": 6,
+        "negatives": 4,
+        "queries_without_negatives": 0,
+    }
     facts = seal(output)
     assert (facts["made_by"], facts["documents"], facts["queries"]) == ("bm25", 6, 3)
+
+
+def test_queries_whose_answer_is_not_ranked_lose_their_negatives_to_a_margin(
+    capsys, folder, tmp_path
+):
+    """BM25 does not find b, the answer of y, if a query has no word of it."""
+    copy = shutil.copytree(folder, tmp_path / "beir")
+    (copy / "qrels/train.tsv").write_text("x\tf\t1\ny\tb\t1\n")
+    (copy / "qrels/test.tsv").unlink()
+    for margin, without in (([], 0), (["--margin", 0], 1)):
+        output = tmp_path / "out.jsonl"
+        _, out, _ = mine(capsys, output, "bm25", "--data", copy, *margin)
+        assert json.loads(out)["queries_without_negatives"] == without
+    assert negatives.read(output)["x"] == []
 
 
 def test_a_model_ranks_by_its_vectors(capsys, folder, tiny, tmp_path):
     output = tmp_path / "out.jsonl"
     _, out, _ = mine(capsys, output, tiny, "--data", folder, "--top", 2)
-    found = negatives.read(output, known=set(TEXTS))
+    found = negatives.read(output, negatives.Trained(list(TEXTS), [], QUERIES))
     model = docjax.load(tiny)
     vectors = model.encode([{"id": i, "text": text} for i, text in TEXTS.items()])
     for query, relevant in (("x", "ab"), ("y", "b"), ("z", "f")):
@@ -107,7 +127,9 @@ def test_a_run_gives_its_training_documents_with_their_queries(
     output = tmp_path / "out.jsonl"
     options = [run] if model == "run" else ["bm25", "--data", run]
     code, out, _ = mine(capsys, output, *options)
-    found = negatives.read(output, known=set("abcde"))  # f is a test document
+    texts = {name: text[:20] for name, text in TEXTS.items() if name != "b"}
+    # f is a test document
+    found = negatives.read(output, negatives.Trained(set(TEXTS), set("abcde"), texts))
     assert code == 0 and set(found) == set("acde")
     for query, names in found.items():
         assert query not in names

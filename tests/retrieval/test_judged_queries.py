@@ -29,6 +29,9 @@ OWN = {  # query and links of documents
 }
 
 
+BEIR_QUERIES = {"q": "baked things", "r": "space", "s": "soup"}
+
+
 def documents(own=OWN) -> list[Document]:
     return [
         Document(
@@ -69,8 +72,7 @@ def beir(tmp_path):
     """A folder whose training queries are q and r; s is a query of the test."""
     folder = tmp_path / "beir"
     (folder / "qrels").mkdir(parents=True)
-    queries = {"q": "baked things", "r": "space", "s": "soup"}
-    for name, texts in (("corpus", TEXTS), ("queries", queries)):
+    for name, texts in (("corpus", TEXTS), ("queries", BEIR_QUERIES)):
         lines = [json.dumps({"_id": n, "text": text}) for n, text in texts.items()]
         (folder / f"{name}.jsonl").write_text("\n".join(lines))
     train = "q\ta\t2\nq\tb\t1\nq\tc\t0\nr\tc\t1\nr\te\t1\nr\tgone\t1\n"
@@ -83,8 +85,13 @@ def beir(tmp_path):
 def mined(tmp_path):
     file = tmp_path / "mined.jsonl"
     found = {"q": ["c", "e", "d"], "r": ["d"]}
-    negatives.write(found, file, documents=5, made_by="bm25")
+    save(found, file)
     return file
+
+
+def save(found, file, texts=BEIR_QUERIES):
+    documents = negatives.Digest(TEXTS)
+    negatives.write(found, file, queries=texts, documents=documents, made_by="bm25")
 
 
 def named(examples: Examples, known: Known) -> list[tuple[str, ...]]:
@@ -160,11 +167,23 @@ def test_negatives_of_a_sealed_file_are_drawn_from_training_documents(
     assert rows == named(asked.among(given), given)  # the same at every start
 
 
+def test_all_negatives_of_a_file_are_drawn_from(known, beir, tmp_path, monkeypatch):
+    """`docjax mine --top` says how many; TOP is what a run mines itself."""
+    monkeypatch.setattr(judged_queries, "TOP", 1)
+    file = tmp_path / "many.jsonl"
+    save({"q": ["c", "d"], "r": ["a", "b", "d"]}, file)
+    asked = JudgedQueries(path=str(beir), negatives=str(file), each=2)
+    given = known(asked, documents({}))
+    rows = named(asked.among(given), given)
+    assert all({*row[2:]} == {"c", "d"} for row in rows[:2])
+    assert len({*rows[2][2:]}) == 2
+
+
 def test_a_query_without_mined_negatives_takes_any_document(
     known, beir, tmp_path, caplog
 ):
     file = tmp_path / "few.jsonl"
-    negatives.write({"q": ["d"]}, file, documents=5, made_by="bm25")
+    save({"q": ["d"]}, file)
     asked = JudgedQueries(path=str(beir), negatives=str(file), each=2)
     given = known(asked, documents({}))
     rows = named(asked.among(given), given)
@@ -212,9 +231,12 @@ def test_documents_that_answer_a_query_are_no_negatives_of_it(known, beir, mined
 
 def test_a_file_of_other_documents_is_one_line(known, beir, tmp_path):
     file = tmp_path / "other.jsonl"
-    negatives.write({"q": ["c", "x"]}, file, documents=5, made_by="bm25")
+    save({"q": ["c", "x"]}, file)
+    other = tmp_path / "same ids.jsonl"
+    save({"q": ["c"]}, other, BEIR_QUERIES | {"q": "another query"})
     for path, message in (
         (file, r"other\.jsonl: 1 of 2 documents are not in the corpus, 'x' is the"),
+        (other, r"ids\.jsonl: 1 of 1 queries have another text, 'q' is the first: wr"),
         (tmp_path / "no.jsonl", r"no\.jsonl: cannot be read .No such file"),
         (beir / "queries.jsonl", "the last line is no seal"),
     ):

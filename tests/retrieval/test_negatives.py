@@ -6,7 +6,7 @@ import json
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.negatives import mine, read, write
+from docjax.retrieval.negatives import Digest, Trained, made_by, mine, read, write
 from docjax.storage import atomic
 
 FOUND = {"q": ["c", "é"], "r": [], "s": ["a"]}
@@ -39,26 +39,49 @@ def test_documents_near_the_best_answer_are_left_out(sign):
     rank = lambda top: {"q": scores}
     assert mine(rank, {"q": {"b": 1}}, 9, 0.0) == {"q": ["c", "d", "e"]}
     assert mine(rank, {"q": {"b": 1}}, 9, 0.05) == {"q": ["d", "e"]}
-    assert mine(rank, {"q": {"x": 1}}, 2, 0.05) == {"q": ["a", "b"]}  # not found
+    # An answer below the ranking is below each document, and so is the limit.
+    assert mine(rank, {"q": {"x": 1}}, 2, 0.05) == {"q": []}
+    assert mine(rank, {"q": {"x": 1}}, 2) == {"q": ["a", "b"]}
 
 
 def test_a_query_without_judgement_has_no_negatives():
     assert mine(ranking([]), {"q": {"a": 1}}, top=1) == {"q": ["b"]}
 
 
+def test_a_popular_query_does_not_lengthen_all_rankings():
+    asked = []
+    qrels = {"q": {f"d{i}": 1 for i in range(5000)}, "r": {"a": 1}}
+    assert mine(ranking(asked), qrels, top=3)["r"] == list("bcd")
+    mine(ranking(asked), qrels, top=300)
+    assert asked == [3 + 100, 300 + 300]
+
+
+TEXTS = {"q": "of q", "r": "of r", "s": "of s"}
+DOCUMENTS = list("abcdefgh") + ["é"]
+TRAINED = Trained(DOCUMENTS, list("abc"), TEXTS)
+
+
+def save(found, file, documents=DOCUMENTS, **queries):
+    texts = TEXTS | queries
+    write(found, file, queries=texts, documents=Digest(documents), made_by="bm25")
+
+
 @pytest.fixture
 def file(tmp_path):
-    write(FOUND, tmp_path / "found.jsonl", documents=9, made_by="bm25")
+    save(FOUND, tmp_path / "found.jsonl")
     return tmp_path / "found.jsonl"
 
 
 def test_a_file_is_read_back_and_says_where_it_is_from(file):
-    assert read(file) == read(file, known={"a", "c", "é"}) == FOUND
+    assert read(file) == read(file, TRAINED) == FOUND
     *lines, last = file.read_bytes().splitlines(keepends=True)
-    assert json.loads(lines[0]) == {"query": "q", "negatives": ["c", "é"]}
+    expected = {"query": "q", "text": "of q", "negatives": ["c", "é"]}
+    assert json.loads(lines[0]) == expected
+    digests = [hashlib.sha256(name.encode()).hexdigest() for name in DOCUMENTS]
     assert json.loads(last) == {
         "seal": hashlib.sha256(b"".join(lines)).hexdigest(),
         "documents": 9,
+        "ids": f"{sum(int(each, 16) for each in digests) % 2**256:064x}",
         "made_by": "bm25",
         "queries": 3,
     }
@@ -66,7 +89,7 @@ def test_a_file_is_read_back_and_says_where_it_is_from(file):
 
 
 def test_no_queries_make_a_file_that_can_be_read(tmp_path):
-    write({}, tmp_path / "none.jsonl", documents=0, made_by="bm25")
+    save({}, tmp_path / "none.jsonl", [])
     assert read(tmp_path / "none.jsonl") == {}
 
 
@@ -101,15 +124,38 @@ def test_another_kind_of_file_is_one_line(tmp_path, text):
         read(tmp_path / "no")
 
 
-def test_negatives_of_other_documents_are_refused(file):
+def test_negatives_of_other_documents_are_refused(file, tmp_path):
     with pytest.raises(UserError, match="2 of 3 documents are not in the .* 'a' is"):
-        read(file, known={"c", "x"})
+        read(file, TRAINED._replace(corpus=["c", "x"]))
+    more = TRAINED._replace(corpus=[*DOCUMENTS, "new"])
+    with pytest.raises(UserError, match="found.jsonl: was made of other documents: wr"):
+        read(file, more)
+    save({"q": ["c"]}, tmp_path / "trained.jsonl", documents=list("cab"))
+    assert read(tmp_path / "trained.jsonl", more) == {"q": ["c"]}
+
+
+def test_negatives_of_other_queries_with_the_same_ids_are_refused(file):
+    some = TRAINED._replace(queries={"q": "of q", "new": "of another"})
+    assert read(file, some) == FOUND
+    with pytest.raises(UserError, match="none of the 1 queries that train: .* mine, w"):
+        read(file, TRAINED._replace(queries={"new": "of another"}))
+    with pytest.raises(UserError, match="1 of 2 queries have another text, 's' is the"):
+        read(file, TRAINED._replace(queries={"q": "of q", "s": "of another"}))
+
+
+def test_a_file_of_an_older_docjax_is_one_line(file):
+    *lines, last = file.read_bytes().splitlines(keepends=True)
+    seal = {name: fact for name, fact in json.loads(last).items() if name != "ids"}
+    file.write_bytes(b"".join(lines) + json.dumps(seal).encode())
+    assert made_by(file) is None and read(file) == FOUND
+    with pytest.raises(UserError, match="made by an older docjax: write it again with"):
+        read(file, TRAINED)
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path, file, monkeypatch):
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError, match="folder: cannot be written"):
-        write(FOUND, tmp_path / "folder", documents=9, made_by="bm25")
+        save(FOUND, tmp_path / "folder")
     before = file.read_bytes()
 
     def full(*_):
@@ -117,6 +163,6 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, file, monkeypatch):
 
     monkeypatch.setattr(atomic, "rename", full)
     with pytest.raises(UserError, match="No space left"):
-        write({"other": []}, file, documents=1, made_by="bm25")
+        save({"other": []}, file, other="")
     assert file.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", file.name]
