@@ -12,7 +12,7 @@ All but the last also as .gz, .xz or .zst.
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from docjax.data.documents import decode, full_text
@@ -28,6 +28,7 @@ READERS = {".jsonl": jsonl, ".tsv": tsv, ".txt": topics}
 KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
 QRELS = (".qrels", ".tsv")
 FOLDS = "folds.json"
+NO_SCORES = ("nan", "inf", "infinity", "none", "null")  # mistakes, and no header
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,11 @@ class BeirFolder:
         """The splits with judgements."""
         return tuple(self._qrels)
 
-    def judgements(self, split: str, queries: Mapping[str, str]) -> Qrels:
-        """The judgements of the queries that have a score of 1 or more.
+    def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
+        """The judgements of all queries of a split.
+
+        Args:
+          queries: the ids that a query may have; None: any.
 
         Raises:
           UserError: for a line that is not a judgement or comes twice, and for a judged
@@ -64,10 +68,10 @@ class BeirFolder:
         for number, line in enumerate(open_lines(file), start=1):
             place = f"{file}, line {number}"
             text = decode(line, place).rstrip("\r\n")
-            if number == 1 and text.split()[-1:] and text.split()[-1].isalpha():
-                continue  # a header, such as query-id, corpus-id, score
+            if number == 1 and _is_header(text):
+                continue
             query, document, gain = _judgement(text, place, is_trec)
-            if query not in queries:
+            if queries is not None and query not in queries:
                 raise UserError(f"{place}: no query has the id {query!r}")
             gains = qrels.setdefault(query, {})
             if document in gains:
@@ -76,7 +80,7 @@ class BeirFolder:
                     "before: remove one line"
                 )
             gains[document] = gain
-        return {q: gains for q, gains in qrels.items() if max(gains.values()) > 0}
+        return qrels
 
     def folds(self) -> Path | None:
         """The file of folds, if there is one."""
@@ -118,6 +122,12 @@ class BeirFolder:
                 ".zst), not 1: a collection has a corpus, queries and qrels/test.tsv"
             )
         return existing[0]
+
+
+def _is_header(text: str) -> bool:
+    """Whether the first line names columns, such as query-id, corpus-id, score."""
+    last = (text.split() or [""])[-1]
+    return last.isalpha() and last.lower() not in NO_SCORES
 
 
 def _judgement(text: str, place: str, is_trec: bool) -> tuple[str, str, int]:

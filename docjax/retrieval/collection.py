@@ -6,7 +6,7 @@ A collection is a folder (`docjax/retrieval/beir.py`), a name after "ir-datasets
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from docjax.types import Document, Qrels, Reader
 
 TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
 logger = logging.getLogger(__name__)
+Store = BeirFolder | IrDataset
 TENTH = 10  # without a split for it, one of so many training queries chooses
 
 
@@ -63,13 +64,22 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
     test = _some(store, split, queries)
     folds = _folds(store, test)
     if fold is not None:
-        _, to_choose, to_test = _rotation(folds, test, fold)
-        part = lambda names: {q: test[q] for q in test if q in names}
-        test, tuning, folds = part(to_test), part(to_choose), ()
-        return Collection(str(store), documents, queries, test, tuning, folds)
+        test, tuning = _of_fold(folds, test, fold)
+        return Collection(str(store), documents, queries, test, tuning, ())
     tuning = _to_choose(store, split, queries)
     tuning = {query: gains for query, gains in tuning.items() if query not in test}
     return Collection(str(store), documents, queries, test, tuning, folds)
+
+
+def read_test(place: str | Path, fold: int | None = None) -> Qrels:
+    """The judgements of the test queries; no other file is read.
+
+    Raises:
+      UserError: as `read`.
+    """
+    store = opened(place)
+    test = _some(store, _test_split(store), None)
+    return test if fold is None else _of_fold(_folds(store, test), test, fold)[0]
 
 
 def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
@@ -81,7 +91,7 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
     store, qrels = opened(place), {}
     queries = store.queries()
     for split in store.splits():
-        for query, gains in store.judgements(split, queries).items():
+        for query, gains in _answered(store, split, queries).items():
             qrels[query] = qrels.get(query, {}) | gains
     if not qrels:
         raise UserError(f"{store}: no query has a document with score 1 or more")
@@ -109,9 +119,7 @@ def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels
     return {name: queries[name] for name in kept}, kept
 
 
-def _not_judged_otherwise(
-    store: BeirFolder | IrDataset, train: Qrels, queries: dict[str, str]
-) -> Qrels:
+def _not_judged_otherwise(store: Store, train: Qrels, queries: dict[str, str]) -> Qrels:
     """The training queries that neither test nor choose; logs what is left out."""
     if tuple(store.splits()) == ("train",):
         logger.warning(
@@ -120,7 +128,7 @@ def _not_judged_otherwise(
             store,
         )
         return train
-    test = store.judgements("test", queries) if "test" in store.splits() else {}
+    test = _answered(store, "test", queries) if "test" in store.splits() else {}
     choose = _to_choose(store, "test", queries)
     kept = {q: train[q] for q in train if q not in test and q not in choose}
     if not kept:
@@ -176,7 +184,7 @@ def of_documents(
     return ids, queries, qrels
 
 
-def _test_split(store: BeirFolder | IrDataset) -> str:
+def _test_split(store: Store) -> str:
     splits = store.splits()
     if "test" not in splits and len(splits) != 1:
         raise UserError(
@@ -186,7 +194,7 @@ def _test_split(store: BeirFolder | IrDataset) -> str:
     return "test" if "test" in splits else splits[0]
 
 
-def _training_split(store: BeirFolder | IrDataset, fold: int | None) -> str:
+def _training_split(store: Store, fold: int | None) -> str:
     if fold is not None:
         return _test_split(store)
     if "train" not in store.splits():
@@ -197,23 +205,21 @@ def _training_split(store: BeirFolder | IrDataset, fold: int | None) -> str:
     return "train"
 
 
-def _to_choose(
-    store: BeirFolder | IrDataset, test: str, queries: dict[str, str]
-) -> Qrels:
+def _to_choose(store: Store, test: str, queries: Container[str] | None) -> Qrels:
     """The judgements of the queries that choose; {} if only `test` is judged."""
     names = [name for name in _splits_to_choose(store) if name != test]
     if names:
-        return store.judgements(names[0], queries)
+        return _answered(store, names[0], queries)
     if "train" in store.splits() and test != "train":
-        return _tenth(store.judgements("train", queries))
+        return _tenth(_answered(store, "train", queries))
     return {}
 
 
-def _splits_to_choose(store: BeirFolder | IrDataset) -> list[str]:
+def _splits_to_choose(store: Store) -> list[str]:
     return [name for name in TUNING if name in store.splits() and name != "train"]
 
 
-def _kept_out(store: BeirFolder | IrDataset) -> list[str]:
+def _kept_out(store: Store) -> list[str]:
     """The splits whose queries do not train: they test or choose."""
     return ["test"] * ("test" in store.splits()) + _splits_to_choose(store)[:1]
 
@@ -222,9 +228,9 @@ def _tenth(qrels: Qrels) -> Qrels:
     return {query: qrels[query] for query in list(qrels)[TENTH - 1 :: TENTH]}
 
 
-def _some(store: BeirFolder | IrDataset, split: str, queries: dict[str, str]) -> Qrels:
+def _some(store: Store, split: str, queries: Container[str] | None) -> Qrels:
     """The judgements of a split. Raises UserError if no query has an answer."""
-    qrels = store.judgements(split, queries)
+    qrels = _answered(store, split, queries)
     if not qrels:
         raise UserError(
             f"{store}, judgements {split}: no query has a document with score 1 or more"
@@ -232,12 +238,35 @@ def _some(store: BeirFolder | IrDataset, split: str, queries: dict[str, str]) ->
     return qrels
 
 
+def _answered(store: Store, split: str, queries: Container[str] | None) -> Qrels:
+    """The judgements of the queries that have an answer; warns of the other queries."""
+    qrels = store.judgements(split, queries)
+    answered = {q: gains for q, gains in qrels.items() if max(gains.values()) > 0}
+    if answered and len(answered) < len(qrels):
+        _warn_once(str(store), split, len(qrels) - len(answered), len(qrels))
+    return answered
+
+
+@functools.cache
+def _warn_once(store: str, split: str, without: int, count: int) -> None:
+    """Warns of queries without an answer, which every evaluation reads again."""
+    text = "%s, judgements %s: %d of %d queries have no document with score 1 or more:"
+    logger.warning(f"{text} left out", store, split, without, count)
+
+
+def _of_fold(folds: Folds, test: Qrels, fold: int) -> tuple[Qrels, Qrels]:
+    """The judgements of a fold, and of the fold that chooses for it."""
+    _, to_choose, to_test = _rotation(folds, test, fold)
+    part = lambda names: {q: test[q] for q in test if q in names}
+    return part(to_test), part(to_choose)
+
+
 def _rotation(folds: Folds, test: Qrels, fold: int) -> tuple[set[str], ...]:
     """As `folds.rotation`, over the given folds or drawn ones."""
     return folds_lib.rotation(folds or folds_lib.drawn(list(test)), fold)
 
 
-def _folds(store: BeirFolder | IrDataset, test: Qrels) -> Folds:
+def _folds(store: Store, test: Qrels) -> Folds:
     """The given folds, each with its judged queries only."""
     file = store.folds()
     if file is None:

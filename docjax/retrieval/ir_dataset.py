@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,14 @@ class IrDataset:
     def splits(self) -> tuple[str, ...]:
         return tuple(self._datasets)
 
-    def judgements(self, split: str, queries: Mapping[str, str]) -> Qrels:
-        """The judgements of the queries that have a score of 1 or more."""
+    def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
+        """The judgements of all queries of a split that are in `queries`."""
         qrels: Qrels = {}
         for judged in self._datasets[split].qrels_iter():
-            if judged.query_id in queries:
+            if queries is None or judged.query_id in queries:
                 gains = qrels.setdefault(judged.query_id, {})
                 gains[judged.doc_id] = judged.relevance
-        return {q: gains for q, gains in qrels.items() if max(gains.values()) > 0}
+        return qrels
 
     def folds(self) -> Path | None:
         return None

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.collection import read, read_judged, to_train, training_files
+from docjax.retrieval.collection import (
+    read,
+    read_judged,
+    read_test,
+    to_train,
+    training_files,
+)
 
 TREC = Path(__file__).parents[3] / "shared/data/trec_topics_qrels"
 HEADER = "query-id\tcorpus-id\tscore\n"
@@ -78,6 +84,33 @@ def test_judgements_need_no_header(folder):
     (folder / "qrels" / "test.tsv").write_text("q\ta\t1.5x\nr\tb\t1\n")
     with pytest.raises(UserError, match="line 1: 'q.*1.5x' is not"):
         read(folder)
+
+
+@pytest.mark.parametrize("score", ["nan", "NaN", "inf", "null"])
+def test_a_first_judgement_without_a_number_is_no_header(folder, score):
+    (folder / "qrels" / "test.tsv").write_text(f"q\ta\t{score}\nr\tb\t1\n")
+    with pytest.raises(UserError, match=f"line 1: 'q.*{score}' is not"):
+        read(folder)
+
+
+def test_queries_without_an_answer_are_counted_once(folder, caplog):
+    for _ in range(3):
+        read(folder)
+    assert caplog.text.count("judgements test: 1 of 2 queries have no document") == 1
+    qrels(folder, "train", "s\ta\t1\nt\ta\t0\nr\ta\t0\n")
+    read_judged(folder, 0.0)
+    assert "judgements train: 2 of 3 queries have no document with" in caplog.text
+
+
+def test_test_judgements_need_neither_corpus_nor_queries(folder):
+    qrels(folder, "test", "".join(f"{query}\ta\t1\n" for query in "qrst"))
+    expected = [read(folder).test, *(read(folder, fold).test for fold in range(4))]
+    (folder / "corpus.jsonl").unlink()
+    (folder / "queries.jsonl").unlink()
+    assert [read_test(folder, fold) for fold in (None, *range(4))] == expected
+    (folder / "qrels/test.tsv").write_text("q\ta\t0\n")
+    with pytest.raises(UserError, match="judgements test: no query has a document"):
+        read_test(folder)
 
 
 def test_judgements_of_trec_are_read(folder):

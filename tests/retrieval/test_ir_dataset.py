@@ -28,9 +28,11 @@ def datasets(tmp_path, monkeypatch):
     return made
 
 
-def test_splits_are_the_datasets_below_a_name(datasets):
+def test_splits_are_the_datasets_below_a_name(datasets, caplog):
+    collection._warn_once.cache_clear()
     found = collection.read("ir-datasets:made")
     assert found.test == {"q": {"a": 2}} and found.tuning == {}
+    assert "made, judgements test: 1 of 2 queries have no document" in caplog.text
     assert found.queries == {"q": "cat", "r": "fish food"}
     assert [full_text(each) for each in found.documents(0.0)] == ["cats", "fish"]
     assert collection.to_train("ir-datasets:made", None) == (
