@@ -5,9 +5,9 @@ clustering, classification, probe, k_nearest, few_shot and shots read JSON lines
 read the texts of JSON lines; redundancy does without the model. retrieval reads a
 folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv) or
 "ir-datasets:NAME", and ranks by words, vectors and both, with --passages also by the
-best passages. For retrieval MODEL may also be a TREC run (FILE.trec), and --compare
-adds how much better or worse each system is than one of them or than a TREC run, with a
-95 % interval over the queries. matching and links read a table of split, source, target
+best passages. For retrieval MODEL may also be a TREC run (FILE.trec), for which only the
+judgements of --data are read, and --compare adds how much better or worse each system is
+than one of them or than a TREC run, with a 95 % interval over the queries. matching and links read a table of split, source, target
 and label, and the documents as JSON lines. The command prints the metrics as one line
 of JSON.
 """
@@ -46,7 +46,19 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
         RETRIEVAL,
         dict(action="store_true", default=None, help="also rank by the best passages"),
     ),
-    "words": (RETRIEVAL, dict(help="settings of BM25: docjax, anserini or rank_bm25")),
+    "words": (
+        RETRIEVAL,
+        dict(help="settings of BM25: docjax, anserini, rank_bm25 or wikir"),
+    ),
+    "scale": (RETRIEVAL, dict(help="of the fused scores: min-max or raw")),
+    "fold": (
+        RETRIEVAL,
+        dict(
+            type=int,
+            help="test on this fold of the test queries alone; the next fold chooses "
+            "the weight of the fusion",
+        ),
+    ),
     "documents": (PAIRS, dict(help="the file of the documents")),
     "sample": (TEXTS, dict(type=int, help="documents to read (1000)")),
     "lexicons": (
@@ -85,7 +97,9 @@ def run(flags: argparse.Namespace) -> None:
                 f"{flags.task}"
             )
     if flags.task == "retrieval" and Path(flags.model).is_file():
-        found = retrieval.of_file(Path(flags.data), Path(flags.model), flags.compare)
+        _check_run(flags)
+        run = Path(flags.model)
+        found = retrieval.of_file(Path(flags.data), run, flags.compare, flags.fold)
         print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
         return
     metrics = evaluate_model(
@@ -105,8 +119,9 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
     from docjax.tasks.classification import LINEAR
     from docjax.tasks.probe import FEW, Probe
 
-    names = "compare passages words features lexicons hidden_layers shots".split()
-    given = {name: getattr(flags, name) for name in names} | {"most": flags.sample}
+    names = "compare passages words scale fold features lexicons hidden_layers shots"
+    given = {name: getattr(flags, name) for name in names.split()}
+    given["most"] = flags.sample
     if flags.shots and flags.task == "few_shot":
         if len(flags.shots) > 1:
             raise UserError("--shots: few_shot has one number; the task shots several")
@@ -117,3 +132,15 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
     if flags.task == "links" and "hidden_layers" in given:
         given["classifier"] = Probe(hidden_layers=given.pop("hidden_layers"))
     return given
+
+
+def _check_run(flags: argparse.Namespace) -> None:
+    """Raises UserError for a flag that does nothing to a TREC run."""
+    names = ("passages", "words", "scale", "output", "truncate_dim")
+    given = [name for name in names if getattr(flags, name) is not None]
+    given += ["max_bad_fraction"] * bool(flags.max_bad_fraction)
+    if given:
+        raise UserError(
+            f"--{given[0].replace('_', '-')} does nothing to {flags.model}, which is a "
+            "run: leave it out"
+        )

@@ -13,9 +13,13 @@ from collections import Counter
 from pathlib import Path
 
 from docjax.commands import options
+from docjax.errors import UserError
 
 HELP = "a retrieval collection made of articles"
 EXAMPLE = "docjax queries articles.jsonl --output wikir --query sentence"
+
+LEAST = {"query_words": 1, "least_words": 0, "document_words": 1}
+LEAST |= {"validation": 0, "test": 0, "seed": 0}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +47,11 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.data.sources.wikir import wikir
     from docjax.retrieval.from_articles import write
 
+    for name, least in LEAST.items():
+        value = getattr(flags, name)
+        if value is not None and value < least:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} {value} is too small; give at least {least}")
     report: Counter = Counter()
     documents = wikir(
         flags.articles,

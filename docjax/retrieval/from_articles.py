@@ -36,15 +36,17 @@ def write(
       seed: of the order in which queries are dealt to the parts.
 
     Raises:
-      UserError: if the folder has a collection already, or too few queries remain.
+      UserError: if the folder has a collection already, or too few queries remain; the
+        folder then has no corpus, and the next call may write there.
     """
     if (folder / "corpus.jsonl").exists():
         raise UserError(f"{folder} has a collection already: name another --output")
     folder.mkdir(parents=True, exist_ok=True)
-    queries, links = _write_corpus(documents, folder / "corpus.jsonl")
-    qrels, by_links = _judgements(links)
-    parts = _parts(list(qrels), validation, test, seed)
-    _write_queries(folder, queries, parts, qrels)
+    with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
+        queries, links = _write_corpus(documents, partial)
+        qrels, by_links = _judgements(links)
+        parts = _parts(list(qrels), validation, test, seed)
+        _write_queries(folder, queries, parts, qrels)
     return {
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
@@ -58,10 +60,7 @@ def _write_corpus(
 ) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
     """Writes the documents; returns the query and the links of each."""
     queries, links = {}, {}
-    with (
-        atomic.partial(file) as partial,
-        open(partial, "w", encoding="utf-8") as lines,
-    ):
+    with file.open("w", encoding="utf-8") as lines:
         for document in documents:
             queries[document.id], links[document.id] = document.query, document.links
             lines.write(documents_lib.to_line(document))

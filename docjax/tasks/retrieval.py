@@ -214,12 +214,7 @@ def _keep(
     """Keeps the runs of the test, the curves of the weight, and scores by query."""
     if part != "test":
         return
-    ids = itertools.chain(*(of for run in found.runs.values() for of in run.values()))
-    if any(len(name.split()) != 1 for name in itertools.chain(queries, ids)):
-        logger.warning("ids have white space: no TREC runs are written")
-        return
-    for system, run in found.runs.items():
-        data.keep(f"{FOLDER}/{system}.trec", "".join(trec.lines(run, system)))
+    _keep_runs(data, queries, found)
     rows = zip(fusion.WEIGHTS, *found.curves.values(), strict=True)
     table = [("weight", *found.curves), *rows]
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
@@ -241,6 +236,15 @@ def _keep(
     data.keep(f"{FOLDER}/queries.jsonl", text)
 
 
+def _keep_runs(data: TaskData, queries: Mapping[str, str], found: Systems) -> None:
+    ids = itertools.chain(*(of for run in found.runs.values() for of in run.values()))
+    if any(len(name.split()) != 1 for name in itertools.chain(queries, ids)):
+        logger.warning("ids have white space: no TREC runs are written")
+        return
+    for system, run in found.runs.items():
+        data.keep(f"{FOLDER}/{system}.trec", "".join(trec.lines(run, system)))
+
+
 def _compared(compare: str | None) -> dict[str, Run]:
     """The TREC run `compare` under the name OTHER; nothing for None and a system."""
     if compare in (None, *systems.NAMES):
@@ -248,8 +252,10 @@ def _compared(compare: str | None) -> dict[str, Run]:
     return {OTHER: trec.read(Path(compare))}
 
 
-def of_file(folder: Path, run: Path, compare: str | None = None) -> dict[str, float]:
-    """`run/METRIC` of a TREC run on the test queries of a collection.
+def of_file(
+    folder: Path, run: Path, compare: str | None = None, fold: int | None = None
+) -> dict[str, float]:
+    """`run/METRIC` of a TREC run on the test queries of a collection, or on one fold.
 
     Args:
       compare: another TREC run, see `measures.of_systems`.
@@ -263,6 +269,6 @@ def of_file(folder: Path, run: Path, compare: str | None = None) -> dict[str, fl
             f"--compare {compare}: {run} is a run and has no other systems; give a "
             "TREC run, or a model in place of the run"
         )
-    qrels = collection.read(folder).test
+    qrels = collection.read_test(folder, fold)
     found = {"run": trec.read(run)} | _compared(compare)
     return measures.of_systems(found, qrels, compare and OTHER)

@@ -104,6 +104,38 @@ def test_topics_are_found_by_words_and_by_vectors(model, folder):
     assert found["eval/retrieval/bm25/ndcg@10"] == 0  # no word in common
 
 
+def test_a_fold_and_a_scale_are_those_of_the_task(
+    capsys, model, minilm, folder, tmp_path
+):
+    """And of a run in a file only the judgements are read; other flags are refused."""
+    beir = shutil.copytree(folder / "beir", tmp_path / "beir")
+    topics = list(TOPICS)
+    (beir / "folds.json").write_text(json.dumps([[topic] for topic in topics]))
+    options = "--task", "retrieval", "--data", str(beir), "--fold", "1"
+    given = *options, "--scale", "raw", "--output", str(tmp_path / "out")
+    assert cli.main(["evaluate", str(minilm), *given]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    expected = evaluate_model(model, "retrieval", str(beir), fold=1, scale="raw")
+    assert found == pytest.approx(expected)
+    lines = (tmp_path / "out/retrieval/queries.jsonl").read_text().splitlines()
+    assert [json.loads(line)["query"] for line in lines] == topics[1:2]
+    (beir / "corpus.jsonl").unlink()
+    run = str(tmp_path / "out/retrieval/dense.trec")
+    assert cli.main(["evaluate", run, *options]) == 0
+    of_run = json.loads(capsys.readouterr().out)
+    for metric in ("ndcg@10", "map"):
+        value = found[f"eval/retrieval/dense/{metric}"]
+        assert of_run[f"eval/retrieval/run/{metric}"] == pytest.approx(value)
+    for flag in (
+        *(["--passages"], ["--words", "wikir"], ["--scale", "raw"], ["--output", "a"]),
+        *(["--truncate-dim", "8"], ["--max-bad-fraction", "0.1"]),
+    ):
+        assert cli.main(["evaluate", run, *options, *flag]) == 2
+        error = capsys.readouterr().err
+        assert f"{flag[0]} does nothing to {run}, which is a run: leave" in error
+        assert error.count("\n") == 1
+
+
 def test_pairs_of_a_topic_are_told_from_others(model, folder):
     found = evaluate_model(model, "matching", str(folder / "pairs" / "pairs.tsv"))
     assert found["eval/matching/f1"] > 0.8 and found["eval/matching/accuracy"] > 0.8
@@ -250,6 +282,7 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
             "no.tsv: cannot be read",
         ),
         (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
+        (("--task", "clustering", "--data", "a", "--fold", "0"), "of retrieval"),
     ],
 )
 def test_mistakes_are_one_line(capsys, tiny, options, message):

@@ -105,6 +105,9 @@ def test_without_links_a_query_has_its_own_document(tmp_path):
         write(documents(links), tmp_path / "w", validation=2, test=3)
     with pytest.raises(UserError, match="10 queries: too few for 5 to validate, 5 to"):
         write(documents(links), tmp_path / "v", validation=5, test=5)
+    assert not list((tmp_path / "v").iterdir())
+    write(documents(links), tmp_path / "v", validation=2, test=3)  # the corrected call
+    assert len(collection.read(tmp_path / "v").test) == 3
 
 
 def test_the_command_says_what_it_made(capsys, tmp_path):
@@ -119,3 +122,15 @@ def test_the_command_says_what_it_made(capsys, tmp_path):
     assert counts["left_out"] == {"short articles": 1}
     queries = collection.read(tmp_path / "w").queries
     assert sorted(queries.values()) == [f"Ada {i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    "flag, least",
+    [("--test", 0), ("--validation", 0), ("--query-words", 1), ("--document-words", 1)],
+)
+def test_numbers_that_are_too_small_are_one_line(capsys, tmp_path, flag, least):
+    options = ["--output", str(tmp_path / "w"), flag, str(least - 1)]
+    assert cli.main(["queries", "no.jsonl", *options]) == 2
+    error = capsys.readouterr().err
+    assert f"{flag} {least - 1} is too small; give at least {least}" in error
+    assert error.count("\n") == 1 and not (tmp_path / "w").exists()

@@ -149,6 +149,14 @@ def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
     assert mean == pytest.approx(found["bm25/ndcg@10"])
 
 
+def test_an_id_with_white_space_costs_the_trec_runs_alone(data, folder, caplog):
+    write(folder / "queries.jsonl", **{"x": "cat", "y y": "dog"})
+    (folder / "qrels/test.tsv").write_text("x\tb\t1\ny y\tc\t1\n")
+    Retrieval(str(folder))(data, "test")
+    assert set(data.files) == {"retrieval/curves.csv", "retrieval/queries.jsonl"}
+    assert "ids have white space: no TREC runs are written" in caplog.text
+
+
 def test_validation_has_the_other_split_of_a_folder(data, folder):
     task = Retrieval(str(folder))
     with pytest.raises(UserError, match="no queries for a validation metric: give"):
@@ -191,6 +199,12 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     assert found["run/mrr@10"] == 0.5 and found["compared/mrr@10"] == 0.75
     assert found["run/mrr@10_gain"] == -0.25
     assert "compared/mrr@10_gain" not in found
+    (folder / "queries.jsonl").unlink()
+    (folder / "corpus.jsonl").unlink()  # neither is read
+    assert of_file(folder, tmp_path / "a.trec", other) == found
+    (folder / "folds.json").write_text('[["x"], ["y"], []]')
+    assert of_file(folder, tmp_path / "b.trec", fold=1)["run/mrr@10"] == 1
+    assert of_file(folder, tmp_path / "b.trec", fold=0)["run/mrr@10"] == 0.5
     with pytest.raises(UserError, match="--compare bm25: .* give a TREC run, or a mod"):
         of_file(folder, tmp_path / "a.trec", "bm25")
     (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
