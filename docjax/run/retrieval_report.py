@@ -40,13 +40,9 @@ def gathered(
     if not tasks or not (folder / "queries.jsonl").exists():
         return None
     name, task = tasks[0]
-    lines = (folder / "queries.jsonl").read_text("utf-8").splitlines()
-    shown = _shown([json.loads(line) for line in lines])
-    files = {system: folder / f"{system}.trec" for system in SYSTEMS}
-    runs = {  # the file of a system that finds nothing is empty
-        name: trec.read(file) if file.stat().st_size else {}
-        for name, file in files.items()
-    }
+    lines = (folder / "queries.jsonl").read_text("utf-8").split("\n")
+    shown = _shown([json.loads(line) for line in lines if line])
+    runs = {system: _run(folder / f"{system}.trec") for system in SYSTEMS}
     wanted = {
         document
         for record in itertools.chain(*shown.values())
@@ -63,6 +59,14 @@ def gathered(
             for part, chosen in shown.items()
         },
     )
+
+
+def _run(file: Path) -> Run:
+    """The run in a file, which is empty if a system finds nothing.
+
+    Ids with white space have no files: no documents are shown then.
+    """
+    return trec.read(file) if file.exists() and file.stat().st_size else {}
 
 
 def _shown(
@@ -102,7 +106,8 @@ def _table(
     table: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
     for system, values in published.items():
         for metric, value in values.items():
-            table[metric][f"{system} (published)"] = value
+            row = table.setdefault(metric, {})
+            row[f"{system} (published)"] = value
     for name, value in scores.items():
         _, _, rest = name.partition(f"eval/{task}/")
         system, _, metric = rest.partition("/")

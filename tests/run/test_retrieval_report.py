@@ -1,6 +1,7 @@
 """What a report shows of retrieval, from a small run to the page."""
 
 import json
+import shutil
 
 import pytest
 
@@ -16,7 +17,7 @@ def run(tmp_path_factory):
     pytest.importorskip("bm25s")
     folder = tmp_path_factory.mktemp("runs") / "retriever"
     config = docjax.config.load("retriever", variant="smoke")
-    config.report.published = {"BM25": {"p@5": 0.123}}
+    config.report.published = {"BM25": {"p@5": 0.123, "map": 0.2, "err": 0.3}}
     docjax.train(config, folder)
     return folder
 
@@ -32,6 +33,8 @@ def found(run):
 def test_systems_stand_beside_published_scores(found):
     report, last = found
     assert report.metrics["p@5"]["BM25 (published)"] == 0.123
+    assert report.metrics["err"] == {"BM25 (published)": 0.3}  # of the paper alone
+    assert report.metrics["map"]["dense"] == last["eval/retrieval/dense/map"]
     for system in ("bm25", "dense", "maxp", "fused", "rrf"):
         score = last[f"eval/retrieval/{system}/ndcg@10"]
         assert report.metrics["ndcg@10"][system] == score
@@ -71,3 +74,23 @@ def test_the_page_marks_relevant_documents(run):
     page = (run / "report/index.html").read_text("utf-8")
     assert "<h3>Searches</h3>" in page and '<li class="relevant">' in page
     assert "BM25 (published)" in page
+
+
+def test_queries_with_odd_line_ends_and_without_trec_runs_are_reported(
+    run, found, tmp_path
+):
+    """As ids with white space leave it, and texts with the line ends of Unicode."""
+    _, last = found
+    copy = shutil.copytree(run, tmp_path / "run")
+    for file in (copy / "retrieval").glob("*.trec"):
+        file.unlink()
+    file = copy / "retrieval/queries.jsonl"
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for record in records:
+        record["text"] += "\u2028and\u0085more"
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    file.write_text("".join(lines), "utf-8")
+    prepared = prepare(json_file.read(copy / "config.json"), copy)
+    report = retrieval_report.gathered(prepared, docjax.load(copy), last)
+    assert len(report.searches) == 5 and "\u2028" in report.searches[0].text
+    assert all(not hits for query in report.searches for hits in query.hits.values())
