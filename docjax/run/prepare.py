@@ -275,8 +275,7 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document.share to 1 for word vectors alone"
         )
     _check_folds(config)
-    if isinstance(document, FirstSegments):
-        _check_several(config, document, examples.kinds)
+    _check_several(config, document, examples.kinds)
     examples.files()
     if config.reads_views:
         views.files()
@@ -295,20 +294,27 @@ def _check_folds(config: RunConfig) -> None:
     ours = config.examples.keywords
     for name, task in config.tasks.items():
         theirs = task.keywords
-        if "fold" not in ours or "fold" not in theirs or not ours.get("path"):
+        if not ours.get("path") or not theirs.get("path"):
             continue
-        if ours["path"] == theirs.get("path") and ours["fold"] != theirs["fold"]:
+        is_same = Path(ours["path"]).resolve() == Path(theirs["path"]).resolve()
+        if is_same and ours.get("fold") != theirs.get("fold"):
             raise UserError(
-                f"examples.fold is {ours['fold']} and tasks.{name}.fold is "
-                f"{theirs['fold']}: queries that train would test; give the same number"
+                f"examples.fold is {ours.get('fold')} and tasks.{name}.fold is "
+                f"{theirs.get('fold')}: queries that train would test; give the same "
+                "number"
             )
 
 
-def _check_several(
-    config: RunConfig, document: FirstSegments, kinds: tuple[str, ...]
-) -> None:
-    """Raises UserError if loss or limits do not fit a document's several vectors."""
+def _check_several(config: RunConfig, document: Any, kinds: tuple[str, ...]) -> None:
+    """Raises UserError if loss or limits do not fit a document's one vector or more."""
     parts, limits = config.objective.keywords.get("parts", 1), config.limits
+    if not isinstance(document, FirstSegments):
+        if parts != 1:
+            raise UserError(
+                f"objective.parts is {parts}, but encoder.document gives a document one "
+                "vector: give 1, or docjax.encoders.first_segments.FirstSegments"
+            )
+        return
     if parts != document.parts:
         raise UserError(
             f"encoder.document.parts is {document.parts} and objective.parts is {parts}: "

@@ -16,7 +16,7 @@ from docjax.data.documents import parse
 from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
-from docjax.run import corpora
+from docjax.run import corpora, fields
 from docjax.run import prepare as prepare_lib
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -338,6 +338,49 @@ def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
     path.write_text("\n".join(lines))
     with pytest.raises(UserError, match="pairs.tsv changed since training began"):
         checked()
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, is_refused",
+    [
+        (dict(path="{0}", fold=0), dict(path="{0}", fold=1), True),
+        (dict(path="{0}", fold=0), dict(path="{0}/../beir/", fold=1), True),
+        (dict(path="{0}", fold=0), dict(path="{0}"), True),
+        (dict(path="{0}"), dict(path="{0}/.", fold=0), True),
+        (dict(path="{0}", fold=0), dict(path="{0}-other", fold=1), False),
+        (dict(path="{0}", fold=None), dict(path="{0}"), False),
+        (dict(), dict(path="{0}", fold=1), False),
+    ],
+)
+def test_queries_that_train_in_one_fold_do_not_test_in_another(
+    corpus, tmp_path, ours, theirs, is_refused
+):
+    beir = tmp_path / "beir"
+    beir.mkdir()
+    place = lambda part: (
+        part
+        | {name: value.format(beir) for name, value in part.items() if name == "path"}
+    )
+    found = config(corpus)
+    queries = "docjax.retrieval.judged_queries.JudgedQueries"
+    found.examples = dict(fn=queries, **place(ours))
+    task = dict(fn="docjax.tasks.retrieval.Retrieval", **place(theirs))
+    found.tasks = dict(retrieval=task)
+    resolved = fields.resolve(found)
+    if not is_refused:
+        prepare_lib._check_folds(resolved)
+        return
+    with pytest.raises(UserError, match="queries that train would test; give the same"):
+        prepare_lib._check_folds(resolved)
+
+
+def test_one_vector_of_a_document_is_compared_as_one(corpus, tmp_path):
+    found = config(corpus)
+    found.objective.parts = 2
+    with pytest.raises(
+        UserError, match="objective.parts is 2, but encoder.document giv"
+    ):
+        prepare(found, tmp_path / "run")
 
 
 def test_other_queries_that_test_or_choose_are_refused(corpus, tmp_path):
