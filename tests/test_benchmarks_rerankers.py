@@ -1,5 +1,6 @@
 """The re-rankers against their formulae, and their table on a small collection."""
 
+import argparse
 import json
 import sys
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import flax.linen as nn
 import jax
 import numpy as np
+import optax
 import pytest
+from flax.training.train_state import TrainState
 
 from benchmarks import reranker_models, rerankers
 
@@ -130,6 +133,41 @@ def test_the_table_has_a_row_for_each_system(folder, monkeypatch, capsys):
     assert rows[0] == "| BM25 | 0.200 | 0.100 | 0.050 | 1.000 |"
     assert rows[1].startswith("| MatchPyramid | 0.200, 0.200 | 0.100, 0.100 |")
     assert rows[2].startswith("| Conv-KNRM | 0.200, 0.200 | 0.100, 0.100 |")
+
+
+DATA = dict(
+    queries={"q": np.array([2], np.int32), "r": np.array([1], np.int32)},
+    documents={name: np.array([row], np.int32) for row, name in enumerate("abc", 1)},
+    table=np.eye(4, 6, dtype=np.float32),
+    pairs=[("q", "b"), ("r", "a")],
+    negatives={"q": ["a", "c"], "r": ["b", "c"]},
+    candidates={"q": dict(c=3.0, b=2.0, a=1.0), "r": dict(a=2.0, b=1.0)},
+    tuning={"q": {"b": 1}},
+    test={"r": {"a": 1}},
+)
+
+
+def test_documents_are_in_the_order_of_their_scores():
+    """Not in BM25's order, nor in that of their ids; padding is no document."""
+    score = lambda params, queries, documents: -params * (1.5 - documents[:, 0]) ** 2
+    state = TrainState.create(
+        apply_fn=score, params=jax.numpy.float32(1), tx=optax.sgd(0.1)
+    )
+    found = rerankers.reranked(state, rerankers.Data(**DATA), ["r", "q"], 5)
+    assert found == {"r": dict(b=-0.25, a=-0.25), "q": dict(b=-0.25, a=-0.25, c=-2.25)}
+    assert [list(found[query]) for query in "rq"] == [["b", "a"], ["b", "a", "c"]]
+
+
+@pytest.mark.parametrize("system", rerankers.SYSTEMS)
+def test_training_puts_the_document_with_the_words_of_the_query_first(system):
+    data = rerankers.Data(**DATA)
+    model = rerankers.Reranker(rerankers.SYSTEMS[system](), data.table)
+    orders = {}
+    for epochs in (0, 100):
+        flags = argparse.Namespace(epochs=epochs, top=3)
+        found = [rerankers.trained(model, data, seed, flags)["r"] for seed in range(3)]
+        orders[epochs] = [list(order) for order in found]
+    assert ["b", "a"] in orders[0] and orders[100] == [["a", "b"]] * 3
 
 
 def test_a_mistake_is_one_line(folder, monkeypatch):
