@@ -130,21 +130,6 @@ def check_words(words: int, documents: int, settings: Settings) -> None:
         raise UserError(f"BM25: none of {documents} documents has a word{stopped}")
 
 
-def search(
-    documents: Iterable[Document],
-    queries: Mapping[str, str],
-    *,
-    top: int = TOP,
-    settings: Settings | None = None,
-) -> Run:
-    """The `top` documents of each query that share a word with it.
-
-    Raises:
-      UserError: as `index`.
-    """
-    return index(documents, settings).search(queries, top)
-
-
 def preset(name: str) -> Settings:
     """The settings of a name. Raises UserError for an unknown name."""
     if name not in PRESETS:

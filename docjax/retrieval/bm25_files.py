@@ -24,7 +24,7 @@ from docjax.data.documents import full_text, parts
 from docjax.retrieval import bm25
 from docjax.storage import json_file
 from docjax.storage.arrays import growing_array
-from docjax.types import Document
+from docjax.types import Document, Run
 
 DOCUMENTS, CHARACTERS = 1 << 14, 1 << 24  # a block ends at either number
 AT_ONCE = 1 << 19  # postings that are merged at once
@@ -68,6 +68,32 @@ def write(documents: Iterable[Document], settings: bm25.Settings, folder: Path) 
                 append_documents(part["document"])
     json_file.write(folder / bm25.SETTINGS, dataclasses.asdict(settings))
     return counts.documents
+
+
+def search(
+    documents: Iterable[Document],
+    queries: Mapping[str, str],
+    *,
+    top: int = bm25.TOP,
+    settings: bm25.Settings | None = None,
+) -> Run:
+    """The `top` documents of each query that share a word with it.
+
+    The words lie in a temporary folder meanwhile, the documents' ids in memory.
+
+    Raises:
+      UserError: as `write`.
+    """
+    ids: list[str] = []
+
+    def with_ids_kept() -> Iterator[Document]:
+        for document in documents:
+            ids.append(document.id)
+            yield document
+
+    with tempfile.TemporaryDirectory() as folder:
+        write(with_ids_kept(), settings or bm25.Settings(), Path(folder))
+        return bm25.load(Path(folder), ids).search(queries, top)
 
 
 def _write_blocks(

@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from docjax.data.examples import Examples, Known, relation
 from docjax.errors import UserError
-from docjax.retrieval import bm25, collection, negatives
+from docjax.retrieval import bm25, bm25_files, collection, negatives
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Document, Qrels, Section
 
@@ -170,7 +170,7 @@ def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> N
     """Writes BM25's first documents, unless the file fits documents and queries."""
     made_by = f"bm25 {known.queries.fingerprint}"
     if jax.process_index() == 0 and negatives.made_by(path) != made_by:
-        rank = lambda top: bm25.search(known.source(), texts, top=top)
+        rank = lambda top: bm25_files.search(known.source(), texts, top=top)
         mined = negatives.mine(rank, qrels, TOP)
         documents = negatives.Digest(known.corpus.ids)
         negatives.write(

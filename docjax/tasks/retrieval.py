@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from docjax.errors import UserError
-from docjax.retrieval import bm25, collection, fusion, measures, systems, trec
+from docjax.retrieval import (
+    bm25,
+    bm25_files,
+    collection,
+    fusion,
+    measures,
+    systems,
+    trec,
+)
 from docjax.retrieval.collection import Collection
 from docjax.retrieval.folds import Folds
 from docjax.retrieval.systems import Systems
@@ -118,7 +126,7 @@ class Retrieval:
         vectors = systems.read_queries(texts, data.queries, self.passages)
         settings = bm25.preset(self.words)
         if part not in self._by_words:
-            self._by_words[part] = bm25.search(
+            self._by_words[part] = bm25_files.search(
                 documents, queries, top=fusion.TOP, settings=settings
             )
         cosine = data.similarity == "cosine"

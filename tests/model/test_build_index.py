@@ -95,7 +95,7 @@ def test_an_index_finds_what_a_search_over_the_corpus_finds(model, corpus, made)
     found = search_index(model, made(), QUERIES, "dense", 10)
     same(found, search(model, read(), QUERIES, {}, 10))
     by_words = search_index(model, made(), QUERIES, "bm25", 10)
-    same(by_words, bm25.search(read(), QUERIES, top=10))
+    same(by_words, bm25.index(read()).search(QUERIES, top=10))
     assert by_words["s"] == {} and len(made()) == COUNT
 
 

@@ -4,7 +4,8 @@ import math
 import pytest
 
 from docjax.errors import UserError
-from docjax.retrieval.bm25 import PRESETS, Settings, preset, search
+from docjax.retrieval.bm25 import PRESETS, Settings, preset
+from docjax.retrieval.bm25_files import search
 from docjax.types import Document, Section
 
 TEXTS = {

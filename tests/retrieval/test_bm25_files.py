@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from pathlib import Path
 
@@ -105,3 +106,14 @@ def test_documents_of_stop_words_alone_are_refused(tmp_path):
 if __name__ == "__main__":
     vars(bm25_files).update(SMALL)
     bm25_files.write(documents(), bm25.Settings(), Path(sys.argv[1]))
+
+
+@pytest.mark.parametrize("name", bm25.PRESETS)
+def test_a_search_finds_what_an_index_in_memory_finds(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    settings = bm25.PRESETS[name]
+    found = bm25_files.search(documents(), QUERIES, top=20, settings=settings)
+    expected = bm25.index(documents(), settings).search(QUERIES, 20)
+    assert found == expected and len(found["q"]) == 20
+    assert [*map(list, found.values())] == [*map(list, expected.values())]
+    assert not list(tmp_path.iterdir())

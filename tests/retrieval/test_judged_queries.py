@@ -136,7 +136,7 @@ def test_negatives_are_mined_by_words_once_for_a_run(known, monkeypatch):
     assert named(examples, given) == [
         *(("a", "a", "d"), ("a", "b", "d"), ("c", "c", "d")),
     ]
-    monkeypatch.setattr(judged_queries.bm25, "search", None)
+    monkeypatch.setattr(judged_queries.bm25_files, "search", None)
     assert named(asked.among(given), given) == named(examples, given)
 
 

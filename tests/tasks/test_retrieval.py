@@ -10,7 +10,7 @@ import pytest
 import pytrec_eval
 
 from docjax.errors import UserError
-from docjax.retrieval import bm25, fusion
+from docjax.retrieval import bm25_files, fusion
 from docjax.retrieval.measures import of_queries
 from docjax.tasks.retrieval import Retrieval, fused, of_file, scores
 from docjax.types import Qrels
@@ -92,9 +92,9 @@ def test_vectors_are_compared_as_the_model_was_trained(data):
 
 
 def test_documents_are_indexed_by_their_words_once_a_run(data, monkeypatch):
-    search, calls = bm25.search, []
+    search, calls = bm25_files.search, []
     monkeypatch.setattr(
-        bm25, "search", lambda *a, **k: calls.append(1) or search(*a, **k)
+        bm25_files, "search", lambda *a, **k: calls.append(1) or search(*a, **k)
     )
     task = Retrieval()
     assert task(data, "test") == task(data, "test") and calls == [1]
