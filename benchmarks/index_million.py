@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.tiny_transformer import apart, vocabulary, write_model
 from docjax.model.encode_file import DOCUMENTS
-from docjax.retrieval import index_folder
+from docjax.retrieval import index_files
 from docjax.storage.digest import digest
 
 AT_ONCE = 10_000  # documents that are made up at once
@@ -104,17 +104,17 @@ def write_lines(path: Path, name: str, count: int, *rest) -> None:
 
 def stage_of(output: Path, shards: int) -> str:
     """What `docjax index` does, from the files that are there."""
-    if (output / index_folder.WORDS).exists():
+    if (output / index_files.WORDS).exists():
         return "words"
-    if (output / index_folder.VECTORS).exists():
+    if (output / index_files.VECTORS).exists():
         return "texts"
-    if not (output / f"{index_folder.VECTORS}.shards/plan.json").exists():
+    if not (output / f"{index_files.VECTORS}.shards/plan.json").exists():
         return "check"
     return "first tenth" if sealed(output) < shards / 10 else "encode"
 
 
 def sealed(output: Path) -> int:
-    return len(list(output.glob(f"{index_folder.VECTORS}.shards/[0-9]*.json")))
+    return len(list(output.glob(f"{index_files.VECTORS}.shards/[0-9]*.json")))
 
 
 def most_memory(process: int) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 
 from docjax.model.build_index import AT_ONCE
 from docjax.retrieval import codes, shortlist
-from docjax.retrieval import index_folder as index
+from docjax.retrieval import index_files as index
 from docjax.retrieval.index_folder import Index
 from docjax.retrieval.systems import QueryVectors
 from docjax.storage.arrays import growing_array

@@ -96,14 +96,14 @@ def _of_index(flags: argparse.Namespace) -> None:
         query_vectors,
         search_index,
     )
-    from docjax.retrieval import index_folder, trec
+    from docjax.retrieval import index_files, index_folder, trec
 
     check_system(flags.system)
     if flags.truncate_dim is not None:
         raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
     if not 0 <= flags.weight <= 1:
         raise UserError(f"--weight {flags.weight} is not between 0 and 1")
-    facts = index_folder.read_facts(Path(flags.corpus))
+    facts = index_files.read_facts(Path(flags.corpus))
     model = docjax.load(flags.model, truncate_dim=facts["truncate_dim"])
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:

@@ -1,4 +1,4 @@
-"""`docjax index`: the files of `docjax.retrieval.index_folder` for a corpus of any size."""
+"""`docjax index`: the files of `docjax.retrieval.index_files` for a corpus of any size."""
 
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
 from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
-from docjax.retrieval import index_folder as index
+from docjax.retrieval import index_files as index
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside

@@ -1,15 +1,8 @@
-"""An index on disk: the vectors, passages, words and texts of a corpus.
+"""An index in memory maps: searching it by words, vectors and passages.
 
-    index.json             what it was made of, and the size of each file; written last
-    vectors.npy            the documents' vectors, with ids, passages and counts as in
-                           `docjax.storage.shards`
-    codes.npy, steps.npy   optional: the vectors' codes (`docjax.retrieval.codes`)
-    graph.usearch          optional: a graph of neighbours (`docjax.retrieval.hnsw`)
-    words/                 BM25 (`docjax.retrieval.bm25_files`)
-    documents.jsonl        id, title and sections of each document
-
-`docjax.model.build_index` writes it. Searching maps the files into memory and is exact;
-with codes (`docjax.retrieval.shortlist`) or a graph it is nearly so.
+`docjax.model.build_index` writes it; `docjax.retrieval.index_files` says which files it
+has. The search is exact; with codes (`docjax.retrieval.shortlist`) or a graph it is
+nearly so.
 """
 
 import dataclasses
@@ -24,17 +17,14 @@ from jaxtyping import Float, Int
 
 from docjax.data import documents as documents_lib
 from docjax.errors import UserError
-from docjax.retrieval import bm25, fusion, hnsw, nearest, shortlist
+from docjax.retrieval import bm25, fusion, hnsw, index_files, nearest, shortlist
 from docjax.retrieval.codes import Codes
+from docjax.retrieval.index_files import CODES, DOCUMENTS, GRAPH, STEPS, VECTORS, WORDS
 from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
-from docjax.storage import json_file
 from docjax.storage.line_starts import Lines
 from docjax.storage.shards import PASSAGES, SIZES, beside
 from docjax.types import Document, Run
-
-FACTS, VECTORS, CODES, STEPS = "index.json", "vectors.npy", "codes.npy", "steps.npy"
-GRAPH, WORDS, DOCUMENTS = "graph.usearch", "words", "documents.jsonl"
 
 
 class Ids(Sequence[str]):
@@ -173,11 +163,11 @@ class Index:
         parts = self.vectors.shape[1] // width
         count = max(1, nearest.ROWS // parts)
         for start in range(0, len(self), count):
-            found = self.vectors[start : start + count]
+            part = self.vectors[start : start + count]
             rows = np.full(count, -1, np.int32)
-            rows[: len(found)] = np.arange(start, start + len(found))
+            rows[: len(part)] = np.arange(start, start + len(part))
             vectors = np.zeros((count, parts, width), np.float32)
-            vectors[: len(found)] = found.reshape(len(found), parts, width)
+            vectors[: len(part)] = part.reshape(len(part), parts, width)
             yield vectors, rows
 
     def _passage_blocks(
@@ -216,55 +206,14 @@ def load(folder: Path, model: str) -> Index:
       UserError: if the index was not finished, is damaged, or was made with another
         model.
     """
-    facts = read_facts(folder)
+    facts = index_files.read_facts(folder)
     if facts["model"] != model:
         raise UserError(
             f"{folder} was made with another model: give that model, or make an index "
             "with this one"
         )
-    if wrong := damaged(folder, facts):
+    if wrong := index_files.damaged(folder, facts):
         raise UserError(
             f"{folder}/{wrong[0]} is damaged or missing: run the same docjax index again"
         )
     return Index(folder, facts)
-
-
-def read_facts(folder: Path) -> dict[str, Any]:
-    """What an index was made of. Raises UserError if it was not finished."""
-    if not (folder / FACTS).exists():
-        raise UserError(
-            f"{folder} has no {FACTS}: it is no index, or docjax index was stopped; run "
-            "the same command again"
-        )
-    facts = json_file.read(folder / FACTS)
-    if not facts.keys() >= {"graph", "rounding"}:
-        raise UserError(
-            f"{folder} was made by an older docjax: delete {folder}, and make the index "
-            "again"
-        )
-    return facts
-
-
-def damaged(folder: Path, facts: Mapping[str, Any]) -> list[str]:
-    """The recorded files that are missing or have another size."""
-    files = {folder / name: size for name, size in facts["files"].items()}
-    return [
-        file.relative_to(folder).as_posix()
-        for file, size in files.items()
-        if not file.is_file() or file.stat().st_size != size
-    ]
-
-
-def file_sizes(folder: Path, facts: Mapping[str, Any]) -> dict[str, int]:
-    """The size of each file of an index, by its path in the folder.
-
-    Other files in the folder, such as a lock, are left out.
-    """
-    names = [f"{VECTORS}*", f"{DOCUMENTS}*", f"{WORDS}/*"]
-    names += [CODES, STEPS] * bool(facts["codes"]) + [GRAPH] * bool(facts["graph"])
-    files = (file for name in names for file in sorted(folder.glob(name)))
-    return {
-        file.relative_to(folder).as_posix(): file.stat().st_size
-        for file in files
-        if file.is_file() and file.suffix != ".partial"
-    }

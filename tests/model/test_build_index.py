@@ -26,8 +26,8 @@ from docjax.model.build_index import build_index
 from docjax.model.document_model import DocumentModel
 from docjax.model.search import search
 from docjax.model.search_index import search_index
+from docjax.retrieval import index_files, nearest, shortlist, trec
 from docjax.retrieval import index_folder as index
-from docjax.retrieval import nearest, shortlist, trec
 from docjax.retrieval.systems import QueryVectors
 from docjax.storage import atomic
 
@@ -151,7 +151,9 @@ def test_codes_choose_and_vectors_score(model, made, kind, monkeypatch):
     monkeypatch.setattr(shortlist, "GROUPS", {kind: 0.5})
     found, asked = made(kind=kind), draw(3)
     best = found.by_vectors("dense", QueryVectors(asked, None), 4)
-    codes, steps = (np.load(found.folder / n) for n in (index.CODES, index.STEPS))
+    codes, steps = (
+        np.load(found.folder / n) for n in (index_files.CODES, index_files.STEPS)
+    )
     signs = np.unpackbits(codes.view(np.uint8), axis=-1) * 2.0 - 1
     decoded = (codes if kind == "int8" else signs) * steps[:, None]
     by_codes = model.similarity(asked, decoded.astype(np.float32))
@@ -169,12 +171,12 @@ def test_a_graph_finds_what_the_vectors_find(made):
     found = made(graph=True)
     exact = index.Index(found.folder, {**found.facts, "graph": False})
     queries = QueryVectors(exact.vectors[:3] * np.float32(2), None)
-    assert (found.folder / index.GRAPH).exists()
+    assert (found.folder / index_files.GRAPH).exists()
     for top in (5, COUNT):
         best = found.by_vectors("dense", queries, top)
         expected = exact.by_vectors("dense", queries, top)
         np.testing.assert_allclose(best.scores, expected.scores, rtol=1e-5, atol=1e-5)
-    (found.folder / index.GRAPH).unlink()
+    (found.folder / index_files.GRAPH).unlink()
     with pytest.raises(AttributeError):  # the graph is what is searched
         found.by_vectors("dense", queries, 5)
     with pytest.raises(UserError, match="--codes int8 and --graph are two ways"):
@@ -184,7 +186,7 @@ def test_a_graph_finds_what_the_vectors_find(made):
 def test_an_index_of_an_older_docjax_is_told(made, model, corpus):
     found = made()
     facts = {name: x for name, x in found.facts.items() if name != "rounding"}
-    (found.folder / index.FACTS).write_text(json.dumps(facts))
+    (found.folder / index_files.FACTS).write_text(json.dumps(facts))
     for again in (
         lambda: index.load(found.folder, model.fingerprint()),
         lambda: build_index(model, str(corpus), found.folder),
@@ -209,10 +211,12 @@ def test_a_model_or_settings_of_another_index_are_refused(
         made(words="anserini")
     with pytest.raises(UserError, match="made with no --passages, not with --passages"):
         made(passages=True)
-    (tmp_path / "index" / index.FACTS).rename(tmp_path / "facts")  # it was stopped
+    (tmp_path / "index" / index_files.FACTS).rename(
+        tmp_path / "facts"
+    )  # it was stopped
     with pytest.raises(UserError, match="was made without passages; use the original"):
         made(passages=True)
-    (tmp_path / "facts").rename(tmp_path / "index" / index.FACTS)
+    (tmp_path / "facts").rename(tmp_path / "index" / index_files.FACTS)
     with pytest.raises(UserError, match="no passages: make it again with docjax index"):
         search_index(model, made(), QUERIES, "maxp")
     with pytest.raises(UserError, match="--system best is none of bm25"):
@@ -220,7 +224,7 @@ def test_a_model_or_settings_of_another_index_are_refused(
     (tmp_path / "index/words/vocab.index.json").write_text("{}")
     with pytest.raises(UserError, match="words/vocab.index.json is damaged or missing"):
         index.load(tmp_path / "index", model.fingerprint())
-    (tmp_path / "index" / index.FACTS).unlink()
+    (tmp_path / "index" / index_files.FACTS).unlink()
     with pytest.raises(UserError, match="docjax index was stopped; run the same"):
         index.load(tmp_path / "index", model.fingerprint())
     assert len(made()) == COUNT  # made whole again
@@ -289,7 +293,7 @@ def test_a_damaged_index_is_made_whole_again(made, model, tmp_path, name):
 def test_the_files_of_an_index_are_its_own(made, model, tmp_path):
     folder = tmp_path / "index"
     made(passages=True, kind="int8")
-    (folder / index.FACTS).unlink()
+    (folder / index_files.FACTS).unlink()
     (folder / "notes.txt").write_text("of a user")
     found = made(passages=True, kind="int8")
     of_words = {f"words/{file.name}" for file in (folder / "words").iterdir()}
