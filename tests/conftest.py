@@ -6,6 +6,7 @@ starts has one device, or those of `objective.replicas`, as it has for users.
 
 import atexit
 import functools
+import gc
 import json
 import os
 import shutil
@@ -43,6 +44,14 @@ jax.config.update("jax_num_cpu_devices", 8)
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory():
+    """Compiled programs of a module are forgotten: those of all take many GB."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

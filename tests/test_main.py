@@ -100,16 +100,18 @@ def fails(arguments: list[str], code: int = 2) -> str:
 def told(corpus: Path, run: Path, **changes) -> str:
     """The one line of a mistake, in training and in its plan alike.
 
-    In this process, as a new one takes long to start.
+    In this process, as a new one takes long to start. A plan does not look at a run
+    that is there.
     """
     config = graph_roberta.get_config("small")
     config.update_from_flattened_dict(TINY | {"source.path": str(corpus)} | changes)
     with pytest.raises(UserError) as caught:
         main.run(config, run, "train")
-    with pytest.raises(UserError) as planned:
-        main.run(config, run, "plan")
     assert "\n" not in str(caught.value)
-    assert str(planned.value) == str(caught.value)
+    if not (run / "checkpoints").exists():
+        with pytest.raises(UserError) as planned:
+            main.run(config, run, "plan")
+        assert str(planned.value) == str(caught.value)
     return str(caught.value)
 
 
@@ -432,7 +434,7 @@ def test_missing_flags_are_named():
 def test_an_unknown_config_lists_the_shipped_ones():
     line = fails([sys.executable, "-m", "docjax.main", "--config=graph_robert:small"])
     assert "config 'graph_robert' is neither a Python file" in line
-    assert "colde, deca, deca_bert, docsplit, graph_roberta, graph_roberta_cl" in line
+    assert "colde, contrastive_tension, contriever, deca, deca_bert, docsplit" in line
 
 
 def test_a_shipped_config_trains_from_any_folder_in_a_workdir_of_its_name(tmp_path):
