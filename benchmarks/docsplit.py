@@ -6,8 +6,9 @@
 An encoder of 4 layers of 256 learns masked words on the training documents first
 (`masked_lm:scratch`); every method goes on from there for the same number of epochs. The
 papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each class,
-and with all. Runs lie under --workdir; the same command resumes them. Prints accuracies,
-and DocSplit's gain over the other rows, paired over seeds, with 95 % intervals.
+and with all; a seed also draws these documents, for all rows alike. Runs lie under
+--workdir; the same command resumes them, another --set needs another --workdir. Prints
+accuracies, and DocSplit's gain over the other rows, paired over seeds, with intervals.
 
 The corpus "choose" is the training part of 20 Newsgroups, with each tenth document as
 its test: the learning rates of RATES were chosen there.
@@ -16,7 +17,7 @@ its test: the learning rates of RATES were chosen there.
 import argparse
 import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ RATES = dict.fromkeys(METHODS, 3e-4)
 CHAPTERS = dict(fn="docjax.data.splits.holdout", test=0.2, by="chapter")
 SHOTS = {"openstax": (5, 10, 20), "hyperpartisan": (5, 10, 20, 50)}
 ALL = (5, 10, 20, 50)
+SEEDS = range(5)  # the most that are compared
 
 
 def source(corpus: str, flags: argparse.Namespace) -> Path:
@@ -60,7 +62,7 @@ def _tenth_as_test(data: Path) -> Iterator[str]:
 def start(corpus: str, flags: argparse.Namespace) -> Path:
     """The run of masked language modelling that all methods of a corpus begin with."""
     config = configs.load(START, variant="scratch")
-    return _run(config, corpus, flags.workdir / corpus / START, flags)
+    return _run(config, corpus, SEEDS, flags.workdir / corpus / START, flags)
 
 
 def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path:
@@ -72,28 +74,35 @@ def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path
         config.optimizer.learning_rates = (RATES[name],)
     else:
         config.optimizer.learning_rate = RATES[name]
-    return _run(config, corpus, flags.workdir / corpus / f"{name}-{seed}", flags)
+    run = flags.workdir / corpus / f"{name}-{flags.epochs}-{seed}"
+    return _run(config, corpus, [seed], run, flags)
 
 
-def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path:
+def _run(
+    config: Any,
+    corpus: str,
+    seeds: Sequence[int],
+    run: Path,
+    flags: argparse.Namespace,
+) -> Path:
+    """The run, which is judged with the documents that each of `seeds` draws."""
     if (run / "report/index.html").exists():
         return run
     config.source.path = str(source(corpus, flags))
     config.transductive = False
     if corpus == "openstax":
         config.holdout = CHAPTERS
-    shots = SHOTS.get(corpus, ALL)
-    curve = dict(fn="docjax.tasks.few_shot.ShotsCurve", shots=shots, seed=config.seed)
-    config.tasks = dict(curve=curve)
+    curve = dict(fn="docjax.tasks.few_shot.ShotsCurve", shots=SHOTS.get(corpus, ALL))
+    config.tasks = {f"curve{seed}": curve | {"seed": seed} for seed in seeds}
     config.update_from_flattened_dict(dict(flags.set))
     trainer.run(config, run, "train")
     return run
 
 
-def accuracies(run: Path) -> dict[str, float]:
+def accuracies(run: Path, seed: int) -> dict[str, float]:
     """Number of examples of each class -> accuracy of the test documents."""
     line = json.loads((run / "metrics.jsonl").read_text("utf-8").splitlines()[-1])
-    head, tail = "eval/curve/", "/accuracy"
+    head, tail = f"eval/curve{seed}/", "/accuracy"
     return {
         metric.removeprefix(head).removesuffix(tail): value
         for metric, value in line.items()
@@ -129,7 +138,7 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--corpora", nargs="+", default=["20news", "openstax"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0], choices=SEEDS)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument(
         "--set", nargs="*", type=_field, default=[], metavar="FIELD=VALUE"
@@ -137,11 +146,12 @@ def main() -> None:
     flags = parser.parse_args()
     logging.set_verbosity(logging.WARNING)
     for corpus in flags.corpora:
-        rows = {START: [accuracies(start(corpus, flags))] * len(flags.seeds)}
+        begin = start(corpus, flags)
+        rows = {START: [accuracies(begin, seed) for seed in flags.seeds]}
         for name in flags.methods:
-            rows[name] = [
-                accuracies(method(corpus, name, seed, flags)) for seed in flags.seeds
-            ]
+            runs = [method(corpus, name, seed, flags) for seed in flags.seeds]
+            pairs = zip(runs, flags.seeds, strict=True)
+            rows[name] = [accuracies(run, seed) for run, seed in pairs]
             print(table(corpus, rows), flush=True)
 
 

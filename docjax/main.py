@@ -1,7 +1,8 @@
 """`python -m docjax.main --config=NAME[:VARIANT] [--workdir=DIR]`, and `docjax.train`.
 
-Flags -> config -> train, evaluate, export, or plan a run and print what it takes. NAME is a shipped config or the path of
-a config file. The same command on the same workdir continues a stopped run.
+Flags -> config -> train, evaluate, export, or plan a run and print what it takes. NAME is
+a shipped config or the path of a config file. The same command on the same workdir
+continues a stopped run.
 
 Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a config or the data, a full or
 read-only disk, or a workdir in use; 3 the loss or its gradient was not finite; 75
@@ -145,8 +146,8 @@ def run(
 ) -> dict[str, Any]:
     """Trains and evaluates, or evaluates or exports a trained run, or plans a run.
 
-    Returns the final metrics, or the plan. An export goes to `workdir/export`. The report shows the
-    command `made_with`.
+    Returns the final metrics, or the plan. An export goes to `workdir/export`. The
+    report shows the command `made_with`.
 
     Raises:
       UserError: for a mistake in the config or the data, for a full or read-only disk,

@@ -356,7 +356,7 @@ def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, capl
     for path in (run / "corpus").glob("vectors-*"):
         path.unlink()
     prepared = prepare(config_of(run), run)
-    monkeypatch.setattr(duration, "_seconds_a_token", lambda *_: 0.01)
+    monkeypatch.setattr(duration, "seconds_a_token", lambda *_: 0.01)
     with caplog.at_level("INFO", "absl"):
         frozen.with_vectors(prepared)
     tokens = int(prepared.corpus.lengths.sum())

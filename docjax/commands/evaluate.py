@@ -2,14 +2,14 @@
 
 clustering, classification, probe, k_nearest, few_shot and shots read JSON lines with
 "label" and "split" (train, test). redundancy, sentence_similarity and word_attention
-read the texts of JSON lines; redundancy does without the model. retrieval reads a
-folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv) or
-"ir-datasets:NAME", and ranks by words, vectors and both, with --passages also by the
-best passages. For retrieval MODEL may also be a TREC run (FILE.trec), for which only the
-judgements of --data are read, and --compare adds how much better or worse each system is
-than one of them or than a TREC run, with a 95 % interval over the queries. matching and links read a table of split, source, target
-and label, and the documents as JSON lines. The command prints the metrics as one line
-of JSON.
+read the texts of JSON lines. retrieval reads a folder in BEIR's layout (corpus.jsonl,
+queries.jsonl, qrels/*.tsv) or "ir-datasets:NAME", and ranks by words, vectors and both,
+with --passages also by the best passages. For retrieval MODEL may also be a TREC run
+(FILE.trec), for which only the judgements of --data are read, and --compare adds how
+much better or worse each system is than one of them or than a TREC run, with a 95 %
+interval over the queries. matching and links read a table of split, source, target and
+label, and the documents as JSON lines. The command prints the metrics as one line of
+JSON.
 """
 
 import argparse

@@ -98,8 +98,11 @@ class BigBird(TokenEncoder):
 
     def setup(self) -> None:
         self.check_keywords(tuple(ACTIVATIONS))
-        if self.block < 1:
-            raise UserError("block 0: blocks have at least 1 token; set block to 64")
+        if self.block < 1 or self.random < 0:
+            raise UserError(
+                f"block {self.block} and random {self.random}: a block has at least 1 "
+                "token, and at least 0 random blocks are seen; BigBird has 64 and 3"
+            )
         self.embeddings = Embeddings(
             self.vocabulary,
             self.width,

@@ -121,7 +121,11 @@ class Transformer(TokenEncoder):
             self.chunks,
         )
         if self.masked_lm:
-            self.predict = MaskedTokens(self.vocabulary, self.epsilon, name="masked_lm")
+            # BERT's head has the activation of its layers, RoBERTa's has gelu.
+            own = {} if self.position_offset else {"activation": self.activation}
+            self.predict = MaskedTokens(
+                self.vocabulary, self.epsilon, **own, name="masked_lm"
+            )
         if self.words:
             self.of_words = WordVectors(self.vocabulary, self.words, name="words")
         self.layer = [

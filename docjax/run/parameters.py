@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
@@ -79,6 +80,11 @@ def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
         raise UserError(
             f"init {init} does not fit encoder.segment {type(module).__name__}: "
             f"{', '.join(mismatches)}; set --config.encoder.segment.KEY=VALUE"
+        )
+    if module.masked_lm and "masked_lm" not in loaded.params:
+        logging.warning(
+            "init %s has no head for masked tokens: training begins with a random one",
+            init,
         )
     return _over(params, {"segment": _in_every_tower(encoder, loaded.params)})
 

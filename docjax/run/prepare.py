@@ -48,6 +48,7 @@ from docjax.types import (
     Units,
     Views,
 )
+from docjax.views.twice import Twice
 
 LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
 MOST_JUDGES = 500  # documents that judge
@@ -275,6 +276,7 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document.share to 1 for word vectors alone"
         )
     _check_folds(config)
+    _check_dropout(views, config.encoder.build().segment)
     _check_several(config, document, examples.kinds)
     examples.files()
     if config.reads_views:
@@ -286,6 +288,16 @@ def _check_parts(config: RunConfig) -> None:
         raise UserError(
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
+        )
+
+
+def _check_dropout(views: Any, segment: Any) -> None:
+    """Raises UserError for equal views, which nothing would tell apart."""
+    rates = [getattr(segment, f"{kind}dropout", 0) for kind in ("", "attention_")]
+    if isinstance(views, Twice) and not segment.has_towers and not any(rates):
+        raise UserError(
+            "views docjax.views.twice.Twice differ by dropout alone, but "
+            "encoder.segment.dropout is 0: give 0.1, or other views"
         )
 
 

@@ -112,11 +112,12 @@ def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarra
     """
     names = np.array(labels)
     rows = [np.flatnonzero(names == name) for name in sorted(set(labels))]
+    if min(shots, repeats) < 1:
+        raise UserError(f"shots={shots} and repeats={repeats}: give 1 or more of both")
     fewest = min(rows, key=len)
-    if not 1 <= shots <= len(fewest) or repeats < 1:
-        kind = UserError if min(shots, repeats) < 1 else NoLabels
-        raise kind(
-            f"shots={shots}, repeats={repeats}: both must be at least 1, and the class "
-            f"{labels[fewest[0]]!r} has {len(fewest)} train documents to draw from"
+    if len(fewest) < shots:
+        raise NoLabels(
+            f"the class {labels[fewest[0]]!r} has {len(fewest)} train documents, but "
+            f"shots={shots} are drawn from each class: lower shots, or add documents"
         )
     return rows

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from docjax.data.pairs import Pair, check_kinds, read_pairs
 from docjax.errors import UserError
 from docjax.retrieval.collection import TUNING
-from docjax.tasks.embeddings import check_known
+from docjax.tasks.embeddings import check, check_dense, check_known
 from docjax.tasks.probe import PROBE, Probe
 from docjax.types import Embeddings, TaskData
 
@@ -87,7 +87,12 @@ def links(train: Embeddings, test: Embeddings, classifier: Probe) -> dict[str, f
 
     Args:
       train, test: `pair_features` of pairs, and the labels "1" (linked) and "0".
+
+    Raises:
+      UserError: for vectors that are sparse, not finite or of different widths.
     """
+    check(train, test)
+    check_dense(train)
     predicted = classifier.predict(train, test.vectors)
     f1 = f1_score(test.labels, predicted, pos_label="1", zero_division=0)
     return {

@@ -10,8 +10,10 @@ def sampled(data: TaskData, part: str, most: int | None, seed: int) -> list[Docu
     """At most `most` documents of a part, in their order; None: all.
 
     Raises:
-      UserError: if there is none.
+      UserError: if there is none, and for `most` below 1.
     """
+    if most is not None and most < 1:
+        raise UserError(f"most={most} documents: give 1 or more, or None for all")
     count = sum(1 for _ in data.documents(part))
     if not count:
         raise UserError(f"there is no {part} document to analyse: check the splits")

@@ -29,6 +29,10 @@ class SentenceSimilarity:
     pairs: int = 10_000
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.pairs < 1:
+            raise UserError(f"pairs={self.pairs} of sentences: give 1 or more")
+
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if there is no document."""
         sampled(data, part, self.most, self.seed)
@@ -44,6 +48,11 @@ class SentenceSimilarity:
             for number, text in enumerate(texts):
                 name = f"{document.id}, sentence {number}"
                 pieces.append(Document(name, (Section("", text),)))
+        if not pieces:
+            raise UserError(
+                f"{len(documents)} {part} documents have no sentence with a letter or "
+                "a digit: give documents with text"
+            )
         vectors = np.stack([each.vector for each in data.encode(pieces)])
         counts = np.array([count for count in counts if count])
         return similarities(vectors, counts, self.pairs, self.seed)

@@ -186,7 +186,8 @@ def test_bfloat16_stays_close():
 @pytest.mark.parametrize(
     "changes, words",
     [
-        (dict(block=0), "block 0: .* at least 1 token; set block to 64"),
+        (dict(block=0), "block 0 and random 1: a block has at least 1 token"),
+        (dict(random=-1), "random -1: .* at least 0 random blocks are seen"),
         (dict(positions=60), "64 tokens.*room for 60: lower limits.segment_tokens"),
         (dict(activation="relu"), "relu.*gelu"),
     ],

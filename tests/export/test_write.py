@@ -382,7 +382,9 @@ def test_every_encoder_there_is_has_the_same_vectors(case, tmp_path):
 
 
 PREDICTING = {
-    "Bert": Transformer(**TINY, position_offset=0, types=2, masked_lm=True),
+    "Bert": Transformer(
+        **TINY, position_offset=0, types=2, activation="gelu_new", masked_lm=True
+    ),
     "Roberta": MASKED,
     "BigBird": BIGBIRD.clone(masked_lm=True),
     "Longformer": Longformer(**LONG_SIZES, positions=42, window=8, masked_lm=True),

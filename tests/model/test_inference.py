@@ -179,7 +179,7 @@ def test_one_short_text_is_read_in_few_rows(params, documents, monkeypatch, devi
 
 @pytest.mark.parametrize("devices", [1, 8])
 def test_a_call_has_as_many_tokens_whatever_the_width(devices):
-    height = functools.partial(reader(devices=devices)._height, MANY, remaining=99)
+    height = functools.partial(reader(devices=devices).height, MANY, remaining=99)
     for width in (16, 512, 1000, 1032, 2048, 4096, 8192, 10_000):
         rows = height(width=width)
         assert rows * width <= TOKENS or rows == devices

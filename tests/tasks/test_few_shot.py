@@ -57,9 +57,16 @@ def test_more_shots_help_and_the_seed_decides():
     assert few_shot.few_shot(train, test, shots=1, seed=1) != one
 
 
-@pytest.mark.parametrize("keywords", [dict(shots=0), dict(shots=99), dict(repeats=0)])
-def test_impossible_draws_are_refused_with_the_numbers(keywords):
-    with pytest.raises(UserError, match=r"the class 'c' has \d+ train documents"):
+@pytest.mark.parametrize(
+    "keywords, message",
+    [
+        (dict(shots=0), "shots=0 and repeats=10: give 1 or more"),
+        (dict(repeats=0), "shots=10 and repeats=0: give 1 or more"),
+        (dict(shots=99), r"'c' has \d+ train documents, but shots=99 .*: lower shots"),
+    ],
+)
+def test_impossible_draws_are_refused_with_the_numbers(keywords, message):
+    with pytest.raises(UserError, match=message):
         few_shot.few_shot(gaussians(200, 0), gaussians(50, 1), **keywords)
 
 
@@ -89,5 +96,7 @@ def test_a_curve_has_the_scores_of_each_number_of_shots():
 
 def test_a_class_with_too_few_documents_for_a_curve_is_named():
     data = LabelledVectors({"train": gaussians(60, 0), "test": gaussians(50, 1)})
-    with pytest.raises(UserError, match="shots=50, .* class 'c' has 5 train documents"):
+    with pytest.raises(
+        UserError, match="class 'c' has 5 train documents, but shots=50"
+    ):
         few_shot.ShotsCurve((1, 50)).check(data, "test")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.tasks.links import Links, pair_features
+from docjax.tasks.links import Links, links, pair_features
 from docjax.tasks.probe import Probe
+from docjax.types import Embeddings
 
 SMALL = Probe(width=32, learning_rate=0.01, epochs=10)
 HEADER = "split\tsource\ttarget\tlabel\n"
@@ -48,6 +49,13 @@ def test_links_are_read_off_both_vectors(data, table, features):
     task = Links(table("train", "test"), features, SMALL)
     task.check(data, "test")
     assert task(data, "test") == {"accuracy": 1.0, "f1": 1.0}
+
+
+def test_vectors_that_are_not_finite_are_refused():
+    vectors = np.array([[np.nan, 1], [1, 2], [2, 1], [0, 1]], np.float32)
+    pairs = Embeddings(vectors, ["1", "0", "1", "0"])
+    with pytest.raises(UserError, match="finite"):
+        links(pairs, pairs, SMALL)
 
 
 def test_features_stand_side_by_side():

@@ -58,3 +58,13 @@ def test_a_task_reads_each_sentence_once(given, document):
 def test_too_few_sentences_are_refused(counts):
     with pytest.raises(UserError, match=f"of {len(counts)} documents have two"):
         similarities(np.ones((2, 3)), np.array(counts), 10, 0)
+
+
+def test_mistakes_are_one_line(given, document):
+    with pytest.raises(UserError, match="pairs=0 of sentences: give 1 or more"):
+        SentenceSimilarity(pairs=0)
+    data = given([document("a", "***"), document("b", "...")], np.ones((2, 1)))
+    with pytest.raises(UserError, match="most=-1 documents: give 1 or more"):
+        SentenceSimilarity(most=-1).check(data, "test")
+    with pytest.raises(UserError, match="2 test documents have no sentence with a let"):
+        SentenceSimilarity()(data, "test")
