@@ -1,4 +1,4 @@
-"""Matrix products, row sums and LayerNorm in the memory layout that is fast on each processor.
+"""Matrix products, row sums and LayerNorm in the layout that is fast on each processor.
 
 On a CPU, XLA multiplies bfloat16 on the matrix units only if both factors are row-major
 and the result is float32. Any other product is many times slower, also the products

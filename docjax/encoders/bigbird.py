@@ -7,8 +7,8 @@ to all tokens for good. `block_sparse.py` has the attention.
 """
 
 import functools
+from typing import Any
 
-import flax.linen as nn
 from jaxtyping import Array
 
 from docjax.encoders.attention import attention
@@ -16,76 +16,23 @@ from docjax.encoders.block_sparse import Pattern, block_sparse
 from docjax.encoders.dropout import dropout
 from docjax.encoders.layers import (
     ACTIVATIONS,
-    Dense,
+    SITES,
     Embeddings,
     FeedForward,
+    Layer,
     MaskedTokens,
-    Norm,
+    SelfAttention,
 )
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
-
-SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
-
-
-class Attention(nn.Module):
-    heads: int
-    epsilon: float
-    dropout: float
-    attention_dropout: float
-    pattern: Pattern
-    kernel: str
-    site: int
-
-    @nn.compact
-    def __call__(self, x, lengths, keys, first):
-        n, t, d = x.shape
-        flat = x.reshape(n * t, d)
-        asking = x[:, :1] if first else x
-
-        def split(name: str, x: Array) -> Array:
-            out = Dense(d, name=name)(x).astype(x.dtype)
-            return out.reshape(n, -1, self.heads, d // self.heads)
-
-        dense = functools.partial(
-            attention,
-            keys=keys,
-            site=self.site,
-            rate=self.attention_dropout,
-            kernel=self.kernel,
-        )
-        out = block_sparse(
-            split("query", asking.reshape(-1, d)),
-            split("key", flat),
-            split("value", flat),
-            lengths,
-            pattern=self.pattern,
-            dense=dense,
-            site=self.site,
-        )
-        out = Dense(d, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
-        out = dropout(out, keys, self.site + 1, self.dropout)
-        return Norm(self.epsilon, name="norm")(asking + out)
-
-
-class Layer(nn.Module):
-    attention: Attention
-    feed_forward: FeedForward
-
-    def __call__(self, x, lengths, keys, first=False):
-        """The tokens after this layer; with `first`, the first token alone."""
-        dtype = x.dtype
-        x = self.attention(x, lengths, keys, first).astype(dtype)
-        return self.feed_forward(x, keys).astype(dtype)
 
 
 class BigBird(TokenEncoder):
     """BigBird (Zaheer et al. 2020), with the sizes of bigbird-roberta-base.
 
     A row of more than (5 + 2 `random`) x `block` tokens attends in blocks of `block`
-    tokens. `drawn` draws the `random` random blocks of each block; otherwise all are the
-    first block, as in transformers, which cannot read what `drawn` trains.
+    tokens. All `random` random blocks of a block are the first block, in training too.
     """
 
     vocabulary: int = 50358
@@ -94,7 +41,6 @@ class BigBird(TokenEncoder):
     activation: str = "gelu_new"
     block: int = 64
     random: int = 3
-    drawn: bool = False
 
     def setup(self) -> None:
         self.check_keywords(tuple(ACTIVATIONS))
@@ -131,23 +77,25 @@ class BigBird(TokenEncoder):
         return x
 
     def _layer(self, site: int) -> Layer:
-        most = -(-self.positions // self.block)
-        attend = Attention(
-            self.heads,
-            self.epsilon,
-            self.dropout,
-            self.attention_dropout,
-            Pattern(self.block, self.random, self.drawn, most),
-            self.attention,
-            site,
-            parent=None,
+        pattern = Pattern(self.block, self.random)
+        dense = functools.partial(
+            attention, site=site, rate=self.attention_dropout, kernel=self.attention
         )
-        feed = FeedForward(
-            self.hidden,
-            self.epsilon,
-            self.activation,
-            self.dropout,
-            site + 2,
-            parent=None,
+
+        def attend(q: Array, k: Array, v: Array, lengths: Array, keys: Any) -> Array:
+            whole = functools.partial(dense, keys=keys)
+            return block_sparse(q, k, v, lengths, pattern=pattern, dense=whole)
+
+        return Layer(
+            SelfAttention(
+                self.heads, self.epsilon, self.dropout, attend, site, parent=None
+            ),
+            FeedForward(
+                self.hidden,
+                self.epsilon,
+                self.activation,
+                self.dropout,
+                site + 2,
+                parent=None,
+            ),
         )
-        return Layer(attend, feed)

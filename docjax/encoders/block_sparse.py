@@ -6,9 +6,8 @@ random blocks. All of it depends on the row's own length, never on padding: the 
 block is that of the row's last token, and short rows attend to all of their tokens.
 
 transformers 5 evaluates with the first block in place of every random block, so that
-the first block counts several times. `drawn` takes random blocks as published: those of
-a layer, a head and a block are the same in every step, in training and afterwards.
-Block-sparse attention drops no weights.
+the first block counts several times, and so does this module, in training too: what is
+trained is what is read. Block-sparse attention drops no weights.
 """
 
 import functools
@@ -27,14 +26,11 @@ from docjax.kernels import by_platform, row_major, unchanged
 class Pattern(NamedTuple):
     """Which blocks see each other.
 
-    block: tokens of a block; random: random blocks that a block sees; drawn: whether
-    they are drawn, or all are the first block; most: blocks of the longest row.
+    block: tokens of a block; random: random blocks that a block sees, all the first one.
     """
 
     block: int
     random: int
-    drawn: bool
-    most: int
 
     @property
     def dense(self) -> int:
@@ -50,13 +46,11 @@ def block_sparse(
     *,
     pattern: Pattern,
     dense: Callable,
-    site: int = 0,
 ) -> Float[Array, "n s h k"]:
     """The values that each token sees, weighted by softmax(q k / sqrt(k)).
 
     A single query is that of the first token, which sees all tokens. `dense` is the
-    attention of rows of at most `pattern.dense` tokens; `site` numbers the layers, which
-    draw blocks of their own.
+    attention of rows of at most `pattern.dense` tokens.
     """
     if k.shape[1] <= pattern.dense or q.shape[1] < k.shape[1]:
         return dense(q, k, v, lengths)
@@ -68,22 +62,17 @@ def block_sparse(
         rows = jnp.where(short[:, None, None, None], rows, out[:, : pattern.dense])
         return out.at[:, : pattern.dense].set(rows)
 
-    out = _long_rows(q, k, v, lengths, pattern, site)
+    out = _long_rows(q, k, v, lengths, pattern)
     return jax.lax.cond(short.any(), with_short_rows, unchanged, out)
 
 
-def _long_rows(q, k, v, lengths, pattern: Pattern, site: int):
+def _long_rows(q, k, v, lengths, pattern: Pattern):
     """Block-sparse attention of every row, one row and head at a time on a CPU."""
     n, t, h, width = q.shape
-    numbers = jnp.tile(jnp.arange(h), n)
-    inputs = *map(_flat, (q * width**-0.5, k, v), [pattern.block] * 3), numbers
+    inputs = (*map(_flat, (q * width**-0.5, k, v), [pattern.block] * 3),)
     inputs = *inputs, jnp.repeat(jnp.maximum(lengths, 1), h)
-    chances = None
-    if pattern.drawn:
-        shape = h, pattern.most, pattern.most
-        chances = jax.random.uniform(jax.random.key(site), shape)
     # The backward pass computes the weights again.
-    one = jax.checkpoint(functools.partial(_row, pattern, chances))
+    one = jax.checkpoint(functools.partial(_row, pattern))
     out = by_platform(
         lambda *inputs: jax.lax.map(lambda row: one(*row), inputs),
         jax.vmap(one),
@@ -99,16 +88,14 @@ def _flat(x: Float[Array, "n t h k"], block: int) -> Float[Array, "_ _ k"]:
     return row_major(x.transpose(0, 2, 1, 3)).reshape(n * h, -1, width)
 
 
-# Inside: queries, keys and values [t k] of one row and head, its number and its length.
+# Inside: queries, keys and values [t k] of one row and head, and its length.
 
 
-def _row(pattern: Pattern, chances, q, k, v, head, length):
+def _row(pattern: Pattern, q, k, v, length):
     size, t = pattern.block, len(q)
     last = (length - 1) // size  # the number of the last block
-    bias, random = _bias(pattern, t, length, last), None
-    if pattern.drawn:
-        random = _random_blocks(pattern, chances[head], t // size, last)
-    seen = functools.partial(_seen, size=size, last=last, random=random)
+    bias = _bias(pattern, t, length, last)
+    seen = functools.partial(_seen, size=size, last=last)
     blocks = q.reshape(-1, size, q.shape[-1])
     middle = _weighted(blocks, seen(k), seen(v), bias[:, None]).reshape(q.shape)
     ends = jnp.concatenate([q[:size], _block(q, last, size)])
@@ -118,7 +105,7 @@ def _row(pattern: Pattern, chances, q, k, v, head, length):
     return jax.lax.dynamic_update_slice_in_dim(out, ends[size:], last * size, 0)
 
 
-def _seen(x, size: int, last, random):
+def _seen(x, size: int, last):
     """The rows of `x` that each block sees: [blocks tokens k]."""
     blocks = x.reshape(-1, size, x.shape[-1])
     none = jnp.zeros_like(blocks[:1])
@@ -129,8 +116,6 @@ def _seen(x, size: int, last, random):
         blocks,
         jnp.concatenate([blocks[1:], none]),
     ]
-    if random is not None:
-        parts.append(blocks[random].reshape(len(blocks), -1, x.shape[-1]))
     return jnp.concatenate(parts, axis=1)
 
 
@@ -140,26 +125,14 @@ def _bias(pattern: Pattern, t: int, length, last):
     The first and the last block count once, not as neighbours again.
     """
     size, count = pattern.block, t // pattern.block
-    first = 0.0 if pattern.drawn else math.log(1 + pattern.random)
+    first = math.log(1 + pattern.random)
     real = last * size + jnp.arange(size) < length
     shared = jnp.concatenate([jnp.full(size, first), jnp.where(real, 0.0, NEVER)])
     near = jnp.arange(count)[:, None] + jnp.arange(-1, 2)
     inside = (near > 0) & (near < last)
     near = jnp.repeat(jnp.where(inside, 0.0, NEVER), size, axis=1)
-    random = jnp.zeros((count, pattern.random * size if pattern.drawn else 0))
     shared = jnp.broadcast_to(shared, (count, 2 * size))
-    return jnp.concatenate([shared, near, random], axis=1)
-
-
-def _random_blocks(pattern: Pattern, chances, count: int, last):
-    """The numbers of the random blocks of each block, [blocks random].
-
-    They are not first, not last and no neighbours.
-    """
-    block, other = jnp.arange(count)[:, None], jnp.arange(count)
-    allowed = (other > 0) & (other < last) & (abs(block - other) > 1)
-    chances = jnp.where(allowed, chances[:count, :count], -1.0)
-    return jax.lax.top_k(chances, pattern.random)[1]
+    return jnp.concatenate([shared, near], axis=1)
 
 
 def _block(x, number, size: int):

@@ -6,16 +6,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.encoders.attention import NEVER
-from docjax.encoders.transformer import Transformer
 
 
 def first_token_attention(
-    transformer: Transformer,
+    transformer: nn.Module,
     params: dict,
     tokens: Int[Array, "n t"],
     lengths: Int[Array, " n"],
 ) -> Float[Array, "n h t"]:
-    """The weights of the last layer's attention, of the first token alone.
+    """The weights of the last layer's attention, of the first token of a `Transformer`.
 
     Kernels of attention do not keep their weights, so they are computed again, from the
     queries and keys of the layer. The weight of padding is exactly 0.

@@ -1,9 +1,10 @@
-"""The layers that the segment encoders share: dense, LayerNorm, embeddings, feed-forward.
+"""The layers that the segment encoders share: from dense layers to those of BERT.
 
-`transformer.py`, `longformer.py` and `modernbert.py` put them together.
+`transformer.py`, `longformer.py`, `bigbird.py` and `modernbert.py` put them together.
 """
 
 import functools
+from collections.abc import Callable
 
 import flax.linen as nn
 import jax
@@ -24,6 +25,7 @@ ACTIVATIONS = {
     "gelu": gelu,
     "gelu_new": functools.partial(jax.nn.gelu, approximate=True),
 }
+SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
 normal = nn.initializers.normal(0.02)
 
 
@@ -122,6 +124,53 @@ class FeedForward(nn.Module):
         out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
         out = dropout(out, keys, self.site, self.dropout)
         return Norm(self.epsilon, name="norm")(x + out)
+
+
+class SelfAttention(nn.Module):
+    """Queries, keys and values of all heads, and the tokens after `attend` and a sum.
+
+    attend: (queries, keys, values, lengths, keys of dropout) -> values, by head.
+    """
+
+    heads: int
+    epsilon: float
+    dropout: float
+    attend: Callable
+    site: int
+
+    @nn.compact
+    def __call__(self, x, lengths, keys, first):
+        n, t, d = x.shape
+        flat = x.reshape(n * t, d)
+        asking = x[:, :1] if first else x
+
+        def split(name: str, x: Array) -> Array:
+            out = Dense(d, name=name)(x).astype(x.dtype)
+            return out.reshape(n, -1, self.heads, d // self.heads)
+
+        out = self.attend(
+            split("query", asking.reshape(-1, d)),
+            split("key", flat),
+            split("value", flat),
+            lengths,
+            keys=keys,
+        )
+        out = Dense(d, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
+        out = dropout(out, keys, self.site + 1, self.dropout)
+        return Norm(self.epsilon, name="norm")(asking + out)
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each added to its input and normalized (BERT)."""
+
+    attention: nn.Module
+    feed_forward: FeedForward
+
+    def __call__(self, x, lengths, keys, first=False):
+        """The tokens after this layer; with `first`, the first token alone."""
+        dtype = x.dtype
+        x = self.attention(x, lengths, keys, first).astype(dtype)
+        return self.feed_forward(x, keys).astype(dtype)
 
 
 class MaskedTokens(nn.Module):

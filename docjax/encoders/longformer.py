@@ -14,9 +14,11 @@ from docjax.encoders.attention import NEVER, attention
 from docjax.encoders.dropout import dropout, dropout_at, dropped
 from docjax.encoders.layers import (
     ACTIVATIONS,
+    SITES,
     Dense,
     Embeddings,
     FeedForward,
+    Layer,
     MaskedTokens,
     Norm,
     Projection,
@@ -24,8 +26,6 @@ from docjax.encoders.layers import (
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
-
-SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
 
 
 class GlobalAttention(nn.Module):
@@ -105,17 +105,6 @@ class Attention(nn.Module):
         out = Dense(d, name="output")(out.reshape(-1, d)).reshape(out.shape)
         out = dropout(out, keys, self.site + 1, self.dropout)
         return Norm(self.epsilon, name="norm")(asking + out)
-
-
-class Layer(nn.Module):
-    attention: Attention
-    feed_forward: FeedForward
-
-    def __call__(self, x, lengths, keys, first=False):
-        """The tokens after this layer; with `first`, the first token alone."""
-        dtype = x.dtype
-        x = self.attention(x, lengths, keys, first).astype(dtype)
-        return self.feed_forward(x, keys).astype(dtype)
 
 
 class Longformer(TokenEncoder):

@@ -16,6 +16,7 @@ from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
 from docjax.encoders.layers import (
     ACTIVATIONS,
+    SITES,
     Dense,
     MaskedTokens,
     Norm,
@@ -26,8 +27,6 @@ from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.kernels import materialize, product
-
-SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
 
 
 class Rotation:

@@ -1,6 +1,6 @@
 """What all transformers share: from the states of tokens to a vector of the segment.
 
-`transformer.py`, `longformer.py` and `modernbert.py` give the states.
+`transformer.py`, `longformer.py`, `bigbird.py` and `modernbert.py` give the states.
 """
 
 import flax.linen as nn

@@ -5,91 +5,21 @@ equal those of Hugging Face's models. Attention is in `attention.py`, the vector
 `token_encoder.py`, the names of Hugging Face's weights in `huggingface/names.py`.
 """
 
-import flax.linen as nn
-from jaxtyping import Array
+import functools
 
 from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
 from docjax.encoders.layers import (
     ACTIVATIONS,
-    Dense,
+    SITES,
     Embeddings,
     FeedForward,
+    Layer,
     MaskedTokens,
-    Norm,
+    SelfAttention,
 )
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
-
-SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
-
-
-class Attention(nn.Module):
-    heads: int
-    epsilon: float
-    dropout: float
-    attention_dropout: float
-    kernel: str
-    site: int
-
-    @nn.compact
-    def __call__(self, x, lengths, keys, first):
-        n, t, d = x.shape
-        flat = x.reshape(n * t, d)
-        asking = x[:, :1].reshape(n, d) if first else flat
-
-        def split(name: str, x: Array) -> Array:
-            out = Dense(d, name=name)(x).astype(x.dtype)
-            return out.reshape(n, -1, self.heads, d // self.heads)
-
-        out = attention(
-            split("query", asking),
-            split("key", flat),
-            split("value", flat),
-            lengths,
-            keys=keys,
-            site=self.site,
-            rate=self.attention_dropout,
-            kernel=self.kernel,
-        )
-        out = Dense(d, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
-        out = dropout(out, keys, self.site + 1, self.dropout)
-        return Norm(self.epsilon, name="norm")(asking.reshape(n, -1, d) + out)
-
-
-class Layer(nn.Module):
-    heads: int
-    hidden: int
-    epsilon: float
-    activation: str
-    dropout: float
-    attention_dropout: float
-    kernel: str
-    site: int
-
-    @nn.compact
-    def __call__(self, x, lengths, keys, first=False):
-        """The tokens after this layer; with `first`, the first token alone."""
-        dtype = x.dtype
-        attend = Attention(
-            self.heads,
-            self.epsilon,
-            self.dropout,
-            self.attention_dropout,
-            self.kernel,
-            self.site,
-            name="attention",
-        )
-        feed = FeedForward(
-            self.hidden,
-            self.epsilon,
-            self.activation,
-            self.dropout,
-            self.site + 2,
-            name="feed_forward",
-        )
-        x = attend(x, lengths, keys, first).astype(dtype)
-        return feed(x, keys).astype(dtype)
 
 
 class Transformer(TokenEncoder):
@@ -128,19 +58,7 @@ class Transformer(TokenEncoder):
             )
         if self.words:
             self.of_words = WordVectors(self.vocabulary, self.words, name="words")
-        self.layer = [
-            Layer(
-                self.heads,
-                self.hidden,
-                self.epsilon,
-                self.activation,
-                self.dropout,
-                self.attention_dropout,
-                self.attention,
-                site=1 + SITES * i,
-            )
-            for i in range(self.layers)
-        ]
+        self.layer = [self._layer(1 + SITES * i) for i in range(self.layers)]
 
     def states(self, tokens, lengths, places, keys, first=False):
         self.check_length(tokens.shape[1])
@@ -149,3 +67,21 @@ class Transformer(TokenEncoder):
         for i, layer in enumerate(self.layer):
             x = layer(x, lengths, keys, first=first and i == self.layers - 1)
         return x
+
+    def _layer(self, site: int) -> Layer:
+        attend = functools.partial(
+            attention, site=site, rate=self.attention_dropout, kernel=self.attention
+        )
+        return Layer(
+            SelfAttention(
+                self.heads, self.epsilon, self.dropout, attend, site, parent=None
+            ),
+            FeedForward(
+                self.hidden,
+                self.epsilon,
+                self.activation,
+                self.dropout,
+                site + 2,
+                parent=None,
+            ),
+        )

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.errors import UserError
 from docjax.huggingface import docjax_json
 from docjax.huggingface.families import Family
 
@@ -162,15 +161,7 @@ def _big_bird(
     """Stock modules as `_transformer`; None if segments may be read block-sparse.
 
     transformers would then read a padded batch in other blocks.
-
-    Raises:
-      UserError: for drawn blocks.
     """
-    if segment["drawn"]:
-        raise UserError(
-            "encoder.segment.drawn is True: transformers has no such BigBird, so nothing "
-            "is exported; train with --config.encoder.segment.drawn=False"
-        )
     if limits["segment_tokens"] > (5 + 2 * segment["random"]) * segment["block"]:
         return None
     return _transformer(segment, limits, special)

@@ -138,14 +138,11 @@ BIG_BIRD = dataclasses.replace(
     BERT,
     module=BigBird,
     sentence_module="BigBird",
-    fixed={"drawn": False},
+    fixed={},
     architectures={"big_bird": "BigBirdModel"},
     alone=True,
     to_keywords=bigbird_config.big_bird,
     to_config=bigbird_config.big_bird_config,
-)
-DRAWN_BIG_BIRD = dataclasses.replace(
-    BIG_BIRD, fixed={}, architectures={}, to_keywords=None, to_config=None
 )
 WORD_AVERAGE = Family(
     module=WordAverage,
@@ -154,7 +151,7 @@ WORD_AVERAGE = Family(
     training_only=("targets",),
 )
 FAMILIES = (
-    *(BERT, ROBERTA, LONGFORMER, MODERNBERT, BIG_BIRD, DRAWN_BIG_BIRD),
+    *(BERT, ROBERTA, LONGFORMER, MODERNBERT, BIG_BIRD),
     WORD_AVERAGE,
 )
 MODEL_TYPES = {kind: family for family in FAMILIES for kind in family.architectures}

@@ -13,7 +13,7 @@ class Twice(Ready):
     """Two views: all units, and all units again (Gao et al., 2021, section 3.1).
 
     The views are different rows of a batch, and dropout masks belong to rows
-    (`docjax.training.gradient_cache`). Without dropout the vectors of the views are equal.
+    (`docjax.training.gradient_cache`). Without dropout both views have the same vector.
     """
 
     kinds = (DOCUMENT, DOCUMENT)

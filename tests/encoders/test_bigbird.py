@@ -83,9 +83,8 @@ def test_every_row_of_a_batch_equals_torch_on_the_row_alone():
     assert np.abs(states(whole, params, ids, LENGTHS) - got)[0].max() > 1e-3
 
 
-@pytest.mark.parametrize("drawn", [False, True])
-def test_the_vector_of_the_first_token_is_its_state(drawn):
-    keywords = SMALL | dict(pooling="first", drawn=drawn)
+def test_the_vector_of_the_first_token_is_its_state():
+    keywords = SMALL | dict(pooling="first")
     encoder, ids = BigBird(**keywords), jnp.asarray(draw(LENGTHS), jnp.int32)
     lengths = jnp.asarray(LENGTHS)
     params = encoder.init(jax.random.key(0), ids, lengths)
@@ -94,10 +93,9 @@ def test_the_vector_of_the_first_token_is_its_state(drawn):
     np.testing.assert_allclose(vectors, full[:, 0], atol=1e-5)
 
 
-@pytest.mark.parametrize("drawn", [False, True])
 @pytest.mark.parametrize("dropout", [False, True])
-def test_padding_and_neighbours_do_not_change_a_vector(dropout, drawn):
-    encoder = BigBird(**SMALL, drawn=drawn, attention_dropout=0.1)
+def test_padding_and_neighbours_do_not_change_a_vector(dropout):
+    encoder = BigBird(**SMALL, attention_dropout=0.1)
     ids, lengths = jnp.asarray(draw(LENGTHS), jnp.int32), jnp.asarray(LENGTHS)
     params = encoder.init(jax.random.key(0), ids, lengths)
     keys = jax.random.split(jax.random.key(3), len(LENGTHS)) if dropout else None

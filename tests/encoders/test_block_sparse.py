@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from docjax.encoders.attention import attention
-from docjax.encoders.block_sparse import Pattern, _random_blocks, block_sparse
+from docjax.encoders.block_sparse import Pattern, block_sparse
 
 BLOCK, RANDOM, HEADS, WIDTH = 4, 2, 2, 8
-PATTERN = Pattern(BLOCK, RANDOM, False, 40)
-DRAWN = PATTERN._replace(drawn=True)
+PATTERN = Pattern(BLOCK, RANDOM)
 LIMIT = PATTERN.dense  # 36 tokens
 sparse = functools.partial(block_sparse, dense=attention)
 LENGTHS = (1, LIMIT - 1, LIMIT, LIMIT + 1, 40, 41, 63, 64)
@@ -25,26 +24,16 @@ def arrays(lengths, t=None, seed=0):
     return jnp.asarray(generator.normal(size=shape), jnp.float32)
 
 
-def chosen(pattern, length, head, site):
-    """The random blocks of each block, as numbers, from the same draw."""
-    count, last = -(-length // pattern.block), (length - 1) // pattern.block
-    shape = HEADS, pattern.most, pattern.most
-    chances = jax.random.uniform(jax.random.key(site), shape)[head]
-    return np.asarray(_random_blocks(pattern, chances, count, last))
-
-
-def counts(pattern, length, head=0, site=0):
+def counts(length, pattern=PATTERN):
     """How often each token sees each token: [length length], the oracle's one table."""
     if length <= pattern.dense:
         return np.ones((length, length))
     count = -(-length // pattern.block)
     blocks = np.zeros((count, count))
-    random = chosen(pattern, length, head, site) if pattern.drawn else None
     for block in range(1, count - 1):
         seen = {0, block - 1, block, block + 1, count - 1}
         blocks[block, list(seen)] = 1
-        for other in random[block] if pattern.drawn else [0] * pattern.random:
-            blocks[block, other] += 1
+        blocks[block, 0] += pattern.random
     blocks[[0, -1]] = 1
     return blocks.repeat(pattern.block, 0).repeat(pattern.block, 1)[:length, :length]
 
@@ -55,23 +44,21 @@ def dense(q, k, v, seen):
     return weights / weights.sum(-1, keepdims=True) @ v
 
 
-@pytest.mark.parametrize("pattern", [PATTERN, DRAWN], ids=["first", "drawn"])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_each_token_sees_the_blocks_of_its_pattern(pattern, length):
+def test_each_token_sees_the_blocks_of_its_pattern(length):
     q, k, v = arrays([length])
-    run = jax.jit(functools.partial(sparse, pattern=pattern, site=5))
+    run = jax.jit(functools.partial(sparse, pattern=PATTERN))
     got = np.asarray(run(q, k, v, jnp.array([length])))
     for head in range(HEADS):
         one = [np.asarray(x[0, :, head], np.float64) for x in (q, k, v)]
-        expected = dense(*one, counts(pattern, length, head, 5))
+        expected = dense(*one, counts(length))
         np.testing.assert_allclose(got[0, :, head], expected, atol=2e-6)
 
 
-@pytest.mark.parametrize("pattern", [PATTERN, DRAWN], ids=["first", "drawn"])
-def test_a_row_is_read_as_if_it_were_alone(pattern):
+def test_a_row_is_read_as_if_it_were_alone():
     lengths = (*LENGTHS, 0)
     q, k, v = arrays(lengths, t=70)
-    run = functools.partial(sparse, pattern=pattern, site=5)
+    run = functools.partial(sparse, pattern=PATTERN)
     got = jax.jit(run)(q, k, v, jnp.array(lengths))
     assert np.isfinite(got).all()
     for row, length in enumerate(LENGTHS):
@@ -80,14 +67,13 @@ def test_a_row_is_read_as_if_it_were_alone(pattern):
         np.testing.assert_allclose(got[row, :length], expected[0], atol=2e-6)
 
 
-@pytest.mark.parametrize("pattern", [PATTERN, DRAWN], ids=["first", "drawn"])
 @pytest.mark.parametrize("length", [20, 45, 60])
-def test_no_gradient_comes_from_padding(pattern, length):
+def test_no_gradient_comes_from_padding(length):
     q, k, v = arrays([length, 64])
     weights = arrays([length, 64], seed=1)[0] * (jnp.arange(64) < length)[:, None, None]
 
     def value(q, k, v):
-        out = sparse(q, k, v, jnp.array([length, 64]), pattern=pattern)
+        out = sparse(q, k, v, jnp.array([length, 64]), pattern=PATTERN)
         return (out * weights)[0].sum()
 
     for gradient in jax.jit(jax.grad(value, (0, 1, 2)))(q, k, v):
@@ -100,7 +86,7 @@ def test_no_gradient_comes_from_padding(pattern, length):
 def test_gradients_are_those_of_the_dense_form(length):
     q, k, v = arrays([length])
     weights = arrays([length], seed=1)[0]
-    seen = jnp.asarray(counts(PATTERN, length))
+    seen = jnp.asarray(counts(length))
 
     def plain(q, k, v):
         scores = jnp.einsum("nshk,nthk->nhst", q, k) / math.sqrt(WIDTH)
@@ -116,19 +102,8 @@ def test_gradients_are_those_of_the_dense_form(length):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_random_blocks_are_new_and_different_for_each_head():
-    length = 64
-    tables = [chosen(DRAWN, length, head, 5) for head in range(HEADS)]
-    for table in tables:
-        for block in range(1, 15):
-            own = {0, 15, block - 1, block, block + 1}
-            assert len({*table[block], *own}) == len(own) + RANDOM
-    assert (tables[0] != tables[1]).any()
-    assert (tables[0] != chosen(DRAWN, length, 0, 6)).any()
-
-
 def test_no_scores_of_all_pairs_are_computed():
-    pattern, t = Pattern(64, 3, False, 64), 4096
+    pattern, t = Pattern(64, 3), 4096
     shape = jax.ShapeDtypeStruct((1, t, 1, 8), jnp.float32)
     lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
 

@@ -463,15 +463,6 @@ def test_bigbird_reads_each_segment_as_if_it_were_alone(tmp_path):
     assert np.abs(docjax.load(folder).encode(texts) - expected).max() < 1e-5
 
 
-def test_drawn_blocks_are_not_exported(tmp_path):
-    model = small(DocumentEncoder(BIGBIRD.clone(drawn=True), Mean()))
-    with pytest.raises(
-        UserError, match=r"drawn is True: .*segment\.drawn=False"
-    ) as error:
-        export(model, tmp_path / "out")
-    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
-
-
 def test_real_weights_go_out_and_come_in_again(minilm, tmp_path):
     before = docjax.load(minilm)
     short = [parse({"id": "x", "text": "A cat sat on the mat."}, "x")]

@@ -25,7 +25,6 @@ SEGMENTS = {
     families.LONGFORMER: Longformer(**SIZES, window=(8, 4)),
     families.MODERNBERT: ModernBert(**SIZES, global_every=2),
     families.BIG_BIRD: BigBird(**SIZES, block=4, random=1),
-    families.DRAWN_BIG_BIRD: BigBird(**SIZES, block=4, random=1, drawn=True),
     families.WORD_AVERAGE: WordAverage(vocabulary=61, width=16),
 }
 IN_TRANSFORMERS = [family for family in FAMILIES if family.in_transformers]

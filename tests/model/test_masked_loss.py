@@ -16,8 +16,9 @@ from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Whole
 from docjax.data.word_tokenizer import train_words
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.layers import MaskedTokens
 from docjax.encoders.pooling import Mean
-from docjax.encoders.transformer import MaskedTokens, Transformer
+from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.model.document_model import COUNTS, DocumentModel
 from docjax.model.inference import Inference

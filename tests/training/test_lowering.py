@@ -95,8 +95,8 @@ def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
     return [step(config) for config in different.values()]
 
 
-# Every transformer that a config trains; words have no heavy pass, copies and averages that of
-# their encoder, and masked language modelling alone has no vectors.
+# Every transformer that a config trains. Words have no heavy pass, copies and averages
+# have that of their encoder, and masked language modelling alone has no vectors.
 HEAVY = steps(*NAMES, parts=("segment",))
 
 
