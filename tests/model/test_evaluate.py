@@ -219,7 +219,7 @@ def test_judged_documents_that_are_not_there_are_told(model, folder, tmp_path, c
 @pytest.mark.parametrize(
     "task, change, keywords, message",
     [
-        ("few_shot", {}, dict(shots=7), "has 6 train documents to draw from"),
+        ("few_shot", {}, dict(shots=7), "has 6 train documents, but shots=7 are drawn"),
         ("clustering", {"label": "one"}, {}, "documents have the label 'one'"),
         ("classification", {"split": "train"}, {}, "no labelled test document"),
     ],
