@@ -45,13 +45,13 @@ class Prompted(Tokenizer):
             found[row] = ids
         return found
 
-    def encode_with_starts(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of a text, as `encode` gives them, and the character of each."""
-        ids, starts = super().encode_with_starts(self.prompt + text)
+    def encode_with_spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of a text, as `encode` gives them, and the characters of each."""
+        ids, spans = super().encode_with_spans(self.prompt + text)
         if not self._begins(ids):
-            return super().encode_with_starts(text)
+            return super().encode_with_spans(text)
         first = len(self._words)
-        return ids[first:], np.maximum(starts[first:] - len(self.prompt), 0)
+        return ids[first:], np.maximum(spans[first:] - len(self.prompt), 0)
 
     def frame(self, limit: int) -> Frame:
         """The special tokens and the prompt around a segment of `limit` tokens.

@@ -46,6 +46,24 @@ def test_a_text_that_would_join_the_prompt_stays_apart(words):
     assert ids.tolist() != words.encode(["query"])[0].tolist()
 
 
+@pytest.mark.parametrize("kind", ["bpe", "words"])
+def test_the_characters_of_a_token_are_those_behind_the_prompt(kind, request):
+    prompted = Prompted(request.getfixturevalue(kind), "query: ")
+    for text, ids in zip(TEXTS, prompted.encode(TEXTS), strict=True):
+        again, spans = prompted.encode_with_spans(text)
+        assert again.tolist() == ids.tolist()
+        for number, (start, end) in zip(again.tolist(), spans.tolist(), strict=True):
+            token = prompted.backend.decode([number]).removeprefix("##").strip()
+            assert text[start:end].strip().lower() == token.lower()
+
+
+def test_characters_are_right_where_a_text_would_join_the_prompt(words):
+    ids, spans = Prompted(words, "q").encode_with_spans("uery ab")
+    expected, plain = words.encode_with_spans("uery ab")
+    assert ids.tolist() == expected.tolist() and spans.tolist() == plain.tolist()
+    assert Prompted(words, "q").encode(["uery ab"])[0].tolist() == ids.tolist()
+
+
 def test_white_space_alone_is_no_prompt(words):
     prompted = Prompted(words, "  ")
     assert prompted.prefix.tolist() == words.prefix.tolist()
