@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from docjax.errors import UserError
 from docjax.run import duration
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
@@ -46,8 +47,8 @@ def plan(
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     check(params, "validation" if prepared.config.splits.validation else "test")
     counts = _counts(trainer)
-    timed = _smaller(prepared, trainer, trainer_of)
-    steps = trainer.steps, *_step_times(timed, params, counts)
+    timed, seconds = _timed(prepared, trainer, trainer_of, params, counts)
+    steps = trainer.steps, *seconds
     reading = _reading(prepared, params, mesh)
     return {
         **counts,
@@ -111,6 +112,21 @@ def _reading(prepared: Prepared, params: Any, mesh: jax.sharding.Mesh) -> float:
     tokens = sum(int(document.lengths.sum()) for document in sample)
     a_document = tokens / len(sample) * duration.seconds_a_token(read, sample)
     return len(corpus) * a_document
+
+
+def _timed(
+    prepared: Prepared,
+    trainer: Any,
+    trainer_of: Callable[[Prepared], Trainer],
+    params: Any,
+    counts: Plan,
+) -> tuple[Any, tuple[float, float, float]]:
+    """The trainer whose steps were timed, and its `_step_times`."""
+    try:
+        smaller = _smaller(prepared, trainer, trainer_of)
+        return smaller, _step_times(smaller, params, counts)
+    except UserError:  # an objective may need more documents than the smaller batch has
+        return trainer, _step_times(trainer, params, counts)
 
 
 def _smaller(

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from configs import deca, docsplit, graph_roberta
+from configs import contrastive_tension, deca, docsplit, graph_roberta
 from docjax import main
 from docjax.errors import UserError
 from docjax.run import frozen
@@ -123,6 +123,17 @@ def test_a_large_batch_is_timed_in_part(corpus, tmp_path, monkeypatch):
     assert planned["timed_documents"] == part.batches.batch
     assert 1 <= part.batches.batch < 8 and whole.batches.batch == 8
     assert planned["documents_a_step"] == 8
+
+
+def test_an_objective_that_needs_more_documents_is_timed_whole(
+    corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(plan, "CALLS", 2)
+    monkeypatch.setattr(plan, "memory_of", lambda *_: {})
+    asked = config(corpus, contrastive_tension, batch=16, microbatch=1)
+    planned, (whole, part) = planned_and_trainer(asked, tmp_path)
+    assert part.batches.batch <= 7 < whole.batches.batch  # 7 negatives of a document
+    assert planned["timed_documents"] == planned["documents_a_step"] == 16
 
 
 def test_the_time_of_a_step_grows_with_what_the_part_leaves_out(monkeypatch):
