@@ -171,7 +171,8 @@ def prompts(
             f"{source}: default_prompt_name {default!r} is not a name in prompts: "
             f"{', '.join(by_name) or 'there is none'}"
         )
-    return {name: words for name, words in by_name.items() if words}, default
+    given = {name: words for name, words in by_name.items() if words is not None}
+    return given, default  # an empty prompt says that texts of this kind have none
 
 
 def transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -98,9 +98,11 @@ class FileData:
         self, part: str, rate: float, seed: int
     ) -> tuple[float, float, int]:
         model, counts = self.model, dict.fromkeys(COUNTS, 0)
-        masking = Masking.of(model.tokenizer, rate, model.limits.segment_tokens)
+        masking = Masking.of(model.cut.tokenizer, rate, model.limits.segment_tokens)
         documents = model.read(self.documents(part), counts)
-        return token_loss(model.inference(), model.params, documents, masking, seed)
+        sums = token_loss(model.inference(), model.params, documents, masking, seed)
+        model.warn(counts)
+        return sums
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:

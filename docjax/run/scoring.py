@@ -203,7 +203,7 @@ def _reads_as(facts: Any, prepared: Prepared) -> bool:
     return (
         bool(prepared.corpus.vectors)
         and None in (limits.training_units, limits.inference_segments)
-        and not facts.prompts  # the corpus was read without them
+        and not any(facts.prompts.values())  # the corpus was read without them
         and config.units.build() == Whole()
         and limits.segment_tokens == facts.max_tokens
         and isinstance(segment, TokenEncoder)

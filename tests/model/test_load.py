@@ -84,6 +84,20 @@ def test_the_default_prompt_is_that_of_documents_without_their_own(prompted, tmp
     np.testing.assert_allclose(*queries, atol=1e-4)
 
 
+def test_an_empty_prompt_comes_before_later_names(prompted, tmp_path):
+    folder = tmp_path / "empty"
+    shutil.copytree(prompted, folder)
+    path = folder / "config_sentence_transformers.json"
+    given = {"query": "query: ", "document": "", "passage": "passage: "}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": given}))
+    model = docjax.load(folder)
+    peer = SentenceTransformer(str(folder), device="cpu")
+    expected = peer.encode_document(TEXTS)
+    np.testing.assert_allclose(model.encode(TEXTS), expected, atol=1e-4)
+    by_name = model.encode(TEXTS, prompt_name="document")
+    np.testing.assert_allclose(by_name, expected, atol=1e-4)
+
+
 def test_every_segment_of_a_long_document_has_the_prompt(prompted):
     """Each segment by itself is a text with the prompt."""
     model = docjax.load(prompted)
