@@ -19,7 +19,7 @@ demo: .venv/.runtime  ## train, evaluate and report on the built-in corpus
 
 test: .venv/.test  ## ruff and the whole test suite
 	$(BIN)/ruff check
-	$(BIN)/python -m pytest -q -rs --numprocesses=auto --dist=loadfile
+	$(BIN)/python -m pytest -q -rs --numprocesses=auto --dist=worksteal
 
 lint: .venv/.test  ## ruff, its formatter, and types of the public face
 	$(BIN)/ruff check
