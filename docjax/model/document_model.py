@@ -80,7 +80,7 @@ class DocumentModel:
       mesh: the devices that encode; None: all devices of this process.
       prompts: words to put before texts, by name. They stand before every segment
         (`docjax.data.prompts`). Queries have the prompt "query", documents the first
-        of DOCUMENT_PROMPTS that there is, else that of `default_prompt_name`.
+        of DOCUMENT_PROMPTS that there is, or if that is empty `default_prompt_name`.
       include_prompt: False leaves the prompt and the tokens before it out of the mean
         of a segment's tokens, as INSTRUCTOR does.
     """
@@ -130,8 +130,8 @@ class DocumentModel:
     @property
     def document_prompt(self) -> str:
         """The words before each segment of a document; "" without a prompt."""
-        names = *DOCUMENT_PROMPTS, self.default_prompt_name or ""
-        return next((self.prompts[name] for name in names if name in self.prompts), "")
+        own = (self.prompts[name] for name in DOCUMENT_PROMPTS if name in self.prompts)
+        return next(own, "") or self.prompts.get(self.default_prompt_name or "", "")
 
     @property
     def query_prompt(self) -> str:

@@ -70,11 +70,14 @@ def test_prompts_give_the_vectors_of_sentence_transformers(prompted):
     assert np.abs(apart).max() > 1e-2  # the test can tell
 
 
-def test_the_default_prompt_is_that_of_documents_without_their_own(prompted, tmp_path):
+@pytest.mark.parametrize("own", [{}, {"document": ""}], ids=["none", "empty"])
+def test_the_default_prompt_is_that_of_documents_without_their_own(
+    own, prompted, tmp_path
+):
     folder = tmp_path / "default"
     shutil.copytree(prompted, folder)
     path = folder / "config_sentence_transformers.json"
-    kept = {name: PROMPTS[name] for name in ("query", "topic")}
+    kept = {name: PROMPTS[name] for name in ("query", "topic")} | own
     more = {"prompts": kept, "default_prompt_name": "topic"}
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
     model = docjax.load(folder)
