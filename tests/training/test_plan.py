@@ -118,6 +118,7 @@ def test_a_larger_micro_batch_holds_more(corpus, tmp_path):
 
 def test_a_large_batch_is_timed_in_part(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "CALLS", 2)
+    monkeypatch.setattr(plan, "memory_of", lambda *_: {})  # takes long to compile
     asked = config(corpus, graph_roberta, microbatch=8)
     planned, (whole, part) = planned_and_trainer(asked, tmp_path)
     assert planned["timed_documents"] == part.batches.batch
