@@ -13,7 +13,7 @@ from docjax.storage import json_file
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, one_device):
     pytest.importorskip("bm25s")
     folder = tmp_path_factory.mktemp("runs") / "retriever"
     config = docjax.config.load("retriever", variant="smoke")

@@ -21,10 +21,9 @@ from docjax.training import gradient_cache, sharding
 from docjax.training.word_trainer import WordTrainer
 
 PROCESSES, DEVICES, SECONDS = 2, 4, 600
-PROBLEMS = (
-    *("one against rest", "classifier", "sparse graphs", "relations", "chunks"),
-    *("masked tokens", "two towers", "frozen layer", "queue"),
-)
+# One of each way in which devices speak with each other; one process of eight devices
+# takes the gradients of all other problems.
+PROBLEMS = "one against rest", "relations", "masked tokens", "two towers", "queue"
 
 
 @pytest.fixture(scope="module")
