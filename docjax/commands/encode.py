@@ -26,6 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument("input", help="JSON lines, also .gz, .xz, .zst, or -")
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
+    options.prompt(parser)
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
     options.processes(parser)
@@ -49,6 +50,7 @@ def run(flags: argparse.Namespace) -> None:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
+    model = model.with_prompt(flags.prompt, flags.prompt_name)
     if once:
         _once(model, flags)
         return

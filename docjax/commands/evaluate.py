@@ -8,8 +8,9 @@ with --passages also by the best passages. For retrieval MODEL may also be a TRE
 (FILE.trec), for which only the judgements of --data are read, and --compare adds how
 much better or worse each system is than one of them or than a TREC run, with a 95 %
 interval over the queries. matching and links read a table of split, source, target and
-label, and the documents as JSON lines. The command prints the metrics as one line of
-JSON.
+label, and the documents as JSON lines. --prompt and --prompt-name change the words
+before documents; queries keep the model's prompt "query". The command prints the
+metrics as one line of JSON.
 """
 
 import argparse
@@ -30,6 +31,7 @@ TASKS = (
 EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"
 PAIRS, TEXTS = ("matching", "links"), TASKS[-3:]
 RETRIEVAL = ("retrieval",)
+UNPROMPTED = ("redundancy", "word_attention")
 OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
     "shots": (
         ("few_shot", "shots"),
@@ -78,6 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", required=True, choices=TASKS)
     parser.add_argument("--data", required=True, metavar="PATH")
+    options.prompt(parser)
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
     for name, (tasks, keywords) in OPTIONS.items():
@@ -96,14 +99,17 @@ def run(flags: argparse.Namespace) -> None:
                 f"--{name} is an option of {' and '.join(tasks)}; leave it out for "
                 f"{flags.task}"
             )
+    if flags.task in UNPROMPTED and (flags.prompt, flags.prompt_name) != (None, None):
+        raise UserError(f"{flags.task} reads texts without a prompt: leave it out")
     if flags.task == "retrieval" and Path(flags.model).is_file():
         _check_run(flags)
         run = Path(flags.model)
         found = retrieval.of_file(Path(flags.data), run, flags.compare, flags.fold)
         print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
         return
+    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     metrics = evaluate_model(
-        docjax.load(flags.model, truncate_dim=flags.truncate_dim),
+        model.with_prompt(flags.prompt, flags.prompt_name),
         flags.task,
         flags.data,
         max_bad_fraction=flags.max_bad_fraction,
@@ -137,6 +143,7 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
 def _check_run(flags: argparse.Namespace) -> None:
     """Raises UserError for a flag that does nothing to a TREC run."""
     names = ("passages", "words", "scale", "output", "truncate_dim")
+    names += ("prompt", "prompt_name")
     given = [name for name in names if getattr(flags, name) is not None]
     given += ["max_bad_fraction"] * bool(flags.max_bad_fraction)
     if given:

@@ -18,6 +18,19 @@ def max_bad_fraction(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def prompt(parser: argparse.ArgumentParser) -> None:
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help="words before each segment of a document, such as an instruction "
+        "(the model's own); '' for none",
+    )
+    either.add_argument(
+        "--prompt-name", metavar="NAME", help="the name of one of the model's prompts"
+    )
+
+
 def processes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes",

@@ -155,6 +155,7 @@ FAMILIES = (
     WORD_AVERAGE,
 )
 MODEL_TYPES = {kind: family for family in FAMILIES for kind in family.architectures}
+T5 = "t5"
 
 
 def family_of(segment: Any) -> Family:
@@ -181,8 +182,9 @@ def family_of_config(config: Mapping[str, Any], source: str) -> Family:
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in MODEL_TYPES:
+        note = " (T5 encoders such as INSTRUCTOR's)" if kind == T5 else ""
         raise UserError(
-            f"{source}: model_type {kind!r} is not supported; "
+            f"{source}: model_type {kind!r}{note} is not supported; "
             f"supported are {', '.join(MODEL_TYPES)}"
         )
     return MODEL_TYPES[kind]

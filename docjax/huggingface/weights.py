@@ -122,6 +122,8 @@ def _modules(folder: Path) -> tuple[Path, str, bool, bool]:
     path = folder / "modules.json"
     if not path.exists():
         return folder, "mean", False, True
+    if _optional(folder / "config.json").get("model_type") == families.T5:
+        _family(folder / "config.json")  # this error comes before those of its modules
     folders = configs.modules(json_file.read(path, list), str(path))
     inner = folder / folders.get("Transformer", "")
     pooling, include_prompt = "mean", True

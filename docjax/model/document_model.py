@@ -147,11 +147,25 @@ class DocumentModel:
         if prompt is None and name is not None and name not in self.prompts:
             raise UserError(
                 f"prompt_name {name!r} is not one of the model's prompts: "
-                f"{', '.join(self.prompts) or 'it has none'}; give prompt='...'"
+                f"{', '.join(self.prompts) or 'it has none'}; give the words as prompt"
             )
         if prompt is None:
             return otherwise if name is None else self.prompts[name]
         return prompt
+
+    def with_prompt(
+        self, prompt: str | None, prompt_name: str | None
+    ) -> "DocumentModel":
+        """The model with another prompt before documents, its words or its name.
+
+        Without both the model's own prompt stays; "" means no prompt.
+
+        Raises:
+          UserError: for an unknown name.
+        """
+        words = self.prompt_of(prompt, prompt_name, self.document_prompt)
+        prompts = {**self.prompts, DOCUMENT_PROMPTS[0]: words}
+        return dataclasses.replace(self, prompts=prompts, default_prompt_name=None)
 
     @functools.cached_property
     def width(self) -> int:

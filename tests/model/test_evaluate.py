@@ -282,6 +282,14 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
             "no.tsv: cannot be read",
         ),
         (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
+        (
+            ("--task", "redundancy", "--data", "a", "--prompt", "query: "),
+            "redundancy reads texts without a prompt",
+        ),
+        (
+            ("--task", "clustering", "--data", "a", "--prompt-name", "no"),
+            "prompt_name 'no' is not one of the model's prompts: it has none",
+        ),
         (("--task", "clustering", "--data", "a", "--fold", "0"), "of retrieval"),
     ],
 )

@@ -10,9 +10,11 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import docjax
+from docjax import cli
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.model.inputs import as_document
+from docjax.tasks.knn import KNearest
 
 
 @pytest.mark.parametrize("missing", ["units", "segments", "graph", "limits", "encoder"])
@@ -147,6 +149,63 @@ def test_a_fingerprint_depends_on_the_prompts(prompted):
     ]
     hashes = {each.fingerprint() for each in (model, *changed)}
     assert len(hashes) == 4
+
+
+@pytest.mark.parametrize("option", ["--prompt", "--prompt-name"])
+def test_the_commands_take_a_prompt_by_words_or_by_name(
+    option, prompted, tmp_path, capsys
+):
+    labels = {"label": "a"}, {"label": "a"}, {"label": "b"}
+    rows = [
+        {"id": f"{split}{number}", "text": text, "split": split} | label
+        for split in ("train", "test")
+        for number, (text, label) in enumerate(zip(TEXTS, labels))
+    ]
+    path, output = tmp_path / "all.jsonl", tmp_path / "out.npy"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    model = docjax.load(prompted)
+    texts = [row["text"] for row in rows]
+    value = "topic" if option == "--prompt-name" else PROMPTS["topic"]
+    files = str(prompted), str(path)
+    assert cli.main(["encode", *files, "--output", str(output), option, value]) == 0
+    expected = model.encode(texts, prompt_name="topic")
+    np.testing.assert_allclose(np.load(output), expected, atol=1e-5)
+    # A further file for another prompt, in place of the vectors that are there.
+    assert cli.main(["encode", *files, "--output", str(output), option, ""]) == 2
+    capsys.readouterr()
+    seen = []
+    task = lambda self, data, part: seen.append(data.labelled(part)) or {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KNearest, "__call__", task)
+        options = "--task", "k_nearest", "--data", str(path), option, value
+        assert cli.main(["evaluate", str(prompted), *options]) == 0
+    np.testing.assert_allclose(seen[0].vectors, expected[3:], atol=1e-5)
+
+
+def test_another_prompt_of_documents_leaves_that_of_queries(prompted, tmp_path):
+    model = docjax.load(prompted)
+    for words, name in (("about: ", None), ("", None), (None, "topic")):
+        other = model.with_prompt(words, name)
+        expected = model.encode(TEXTS, prompt=words, prompt_name=name)
+        np.testing.assert_array_equal(other.encode(TEXTS), expected)
+        assert other.query_prompt == model.query_prompt
+    assert model.with_prompt(None, None).document_prompt == model.document_prompt
+    # "" is no prompt, also where the folder has a default one.
+    default = dataclasses.replace(model, default_prompt_name="topic")
+    assert default.with_prompt("", None).document_prompt == ""
+
+
+def test_a_folder_of_instructor_is_told_that_t5_is_not_read(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
+    home = "sentence_transformers.models"
+    modules = [
+        {"path": "", "type": f"{home}.Transformer"},
+        {"path": "2_Dense", "type": f"{home}.Dense"},
+    ]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    message = "model_type 't5' .T5 encoders such as INSTRUCTOR's. is not supported; sup"
+    with pytest.raises(UserError, match=message):
+        docjax.load(tmp_path)
 
 
 def test_a_prompt_of_an_unknown_name_is_one_line(prompted):
