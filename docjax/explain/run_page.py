@@ -106,6 +106,8 @@ class Analyses:
     An empty table is not shown.
     """
 
+    full: Mapping[str, Mapping[str, Number]]  # dataset -> macro-F1 in percent
+    few: Mapping[str, Mapping[str, Number]]  # the same, with few labelled documents
     shots: Mapping[str, Mapping[str, Number]]  # documents per class -> accuracy
     curve: Path | None  # PNG of figures.shots
     attention: Mapping[str, Mapping[str, Number]]  # part of speech -> mean weight

@@ -1,9 +1,9 @@
 """Gathers the analyses of SimLTE and DocSplit for the report, beside what they printed.
 
-Their metrics stand in tables of their own, not among the scores: most are no scores.
+Most of their metrics are no scores: these stand here alone, not among the scores.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from docjax.data.parts_of_speech import KINDS
@@ -11,7 +11,8 @@ from docjax.explain import docsplit_tables as published
 from docjax.explain import figures
 from docjax.explain.run_page import Analyses
 from docjax.tasks import redundancy
-from docjax.tasks.few_shot import ALL, ShotsCurve
+from docjax.tasks.few_shot import ALL, FewShot, ShotsCurve
+from docjax.tasks.probe import Probe
 from docjax.tasks.redundancy import BINS, Redundancy
 from docjax.tasks.sentence_similarity import SentenceSimilarity
 from docjax.tasks.word_attention import WordAttention
@@ -20,7 +21,9 @@ from docjax.types import Task
 TEXTS = (Redundancy, SentenceSimilarity, WordAttention)
 BEFORE = "before training"
 RATIO = f"nouns, times {BEFORE}"
+MINE = "these documents"  # the column of a run beside the papers' datasets
 Rows = Mapping[str, Mapping[str, float]]  # what was measured -> name -> value
+ByTask = Mapping[str, Rows]  # the name of a task -> its rows
 
 
 def of_vectors(tasks: Mapping[str, Task]) -> dict[str, Task]:
@@ -47,41 +50,79 @@ def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses 
       scores: the metrics before and after training and of the baselines, as the report
         has them.
     """
-    kinds = (ShotsCurve, WordAttention, Redundancy, SentenceSimilarity)
-    found = {kind: _rows(tasks, kind, scores) for kind in kinds}
-    if not any(found.values()):
+    of_kind = lambda kind: _by_task(tasks, scores, lambda task: isinstance(task, kind))
+    full, few = of_kind(Probe), _by_task(tasks, scores, _draws_few)
+    curves, texts, words = map(of_kind, (ShotsCurve, Redundancy, WordAttention))
+    alike = of_kind(SentenceSimilarity)
+    if not any((full, few, curves, texts, words, alike)):
         return None
-    shots, attention = _accuracies(found[ShotsCurve]), found[WordAttention]
+    shots = _accuracies(_joined(curves))
+    attention = _joined({name: _with_ratio(rows) for name, rows in words.items()})
+    nouns = {"SimLTE, more than": {RATIO: published.NOUNS}}
     # Redundancy is a property of the texts: training does not change it.
-    repeated = dict(zip(["this run"], found[Redundancy].values()))
-    counts = {count for row in shots.values() for count in row} | {"5", ALL}
-    counts = sorted(counts, key=lambda count: (count == ALL, len(count), count))
-    means = {name: {k: mean for k, (mean, _) in x.items()} for name, x in shots.items()}
+    first = {name: next(iter(rows.values())) for name, rows in texts.items()}
+    repeated = _joined({name: {"this run": row} for name, row in first.items()})
+    cosines = ("inner", "inter"), _joined(alike), published.SENTENCE_SIMILARITY
     return Analyses(
-        shots=_table(counts, means, published.NEWS_ACCURACY),
+        full=_macro_f1(_joined(full), published.FULL_F1),
+        few=_macro_f1(_joined(few), published.FEW_F1),
+        shots=_accuracy_of_shots(shots),
         curve=figures.shots(folder / "shots", shots) if shots else None,
-        attention=_table((*KINDS, RATIO), _with_ratio(attention), {}),
+        attention=_table((*KINDS, RATIO), attention, nouns),
         bars=figures.kinds(folder / "word_attention", attention) if attention else None,
         redundancy=_table((*BINS, redundancy.ALL), repeated, published.REDUNDANCY),
-        similarity=_table(
-            ("inner", "inter"),
-            found[SentenceSimilarity],
-            published.SENTENCE_SIMILARITY,
-        ),
+        similarity=_table(*cosines),
     )
 
 
-def _rows(tasks: Mapping[str, Task], kind: type, scores: Rows) -> dict[str, dict]:
-    """The metrics of the first task of a kind, by name, of what has them."""
-    name = next((name for name, task in tasks.items() if isinstance(task, kind)), None)
-    start = f"eval/{name}/"
-    rows = {
-        row: {
-            k.removeprefix(start): v for k, v in values.items() if k.startswith(start)
+def _draws_few(task: Task) -> bool:
+    """Whether a task draws few documents for a probe, as the papers do."""
+    return isinstance(task, FewShot) and isinstance(task.classifier, Probe)
+
+
+def _by_task(
+    tasks: Mapping[str, Task], scores: Rows, shown: Callable[[Task], bool]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The metrics of each task that is `shown`, by name, of every row that has them."""
+    by_task = {}
+    for name in (name for name, task in tasks.items() if shown(task)):
+        start = f"eval/{name}/"
+        rows = {
+            row: {
+                metric.removeprefix(start): value
+                for metric, value in values.items()
+                if metric.startswith(start)
+            }
+            for row, values in scores.items()
         }
-        for row, values in scores.items()
+        by_task[name] = {row: values for row, values in rows.items() if values}
+    return {name: rows for name, rows in by_task.items() if rows}
+
+
+def _joined(by_task: ByTask) -> Rows:
+    """The rows of all tasks; if there are several tasks, each row names its task."""
+    several = len(by_task) > 1
+    return {
+        f"{row} ({name})" if several else row: values
+        for name, rows in by_task.items()
+        for row, values in rows.items()
     }
-    return {row: values for row, values in rows.items() if values}
+
+
+def _macro_f1(rows: Rows, printed: Rows) -> dict[str, dict[str, float]]:
+    """The macro-F1 of a run in percent, and of the papers' models on their datasets."""
+    own = {row: {MINE: 100 * values["macro_f1"]} for row, values in rows.items()}
+    return _table((MINE, *published.DATASETS), own, printed)
+
+
+def _accuracy_of_shots(
+    shots: Mapping[str, Mapping[str, tuple[float, float]]],
+) -> dict[str, dict[str, float]]:
+    """The accuracy with each number of documents of a class, and the papers'."""
+    counts = {count for row in shots.values() for count in row} | {"5", ALL}
+    counts = sorted(counts, key=lambda count: (count == ALL, len(count), count))
+    means = {name: {k: mean for k, (mean, _) in x.items()} for name, x in shots.items()}
+    return _table(counts, means, published.NEWS_ACCURACY)
 
 
 def _accuracies(rows: Rows) -> dict[str, dict[str, tuple[float, float]]]:

@@ -6,9 +6,12 @@ import json
 import pytest
 
 import docjax
-from docjax.run.analysis_report import scores_alone
+from docjax.run.analysis_report import RATIO, gathered, scores_alone
 from docjax.tasks.clustering import Clustering
+from docjax.tasks.few_shot import FewShot
 from docjax.tasks.redundancy import Redundancy
+from docjax.tasks.sentence_similarity import SentenceSimilarity
+from docjax.tasks.word_attention import WordAttention
 
 SHOTS = ["2", "3", "all"]
 
@@ -40,6 +43,10 @@ def run(tmp_path_factory, nltk_data, one_device):
         attention=dict(
             fn="docjax.tasks.word_attention.WordAttention", most=20, lexicons=nltk_data
         ),
+        probe=probe,
+        few=dict(
+            fn="docjax.tasks.few_shot.FewShot", shots=2, repeats=2, classifier=probe
+        ),
     )
     docjax.train(config, folder)
     return folder
@@ -69,6 +76,12 @@ def test_the_page_has_the_tables_beside_what_was_published(run, lines):
         "<h3>Redundancy</h3>",
         "20News (published)",
         "SimCSE_long (published)",
+        "SimLTE, more than (published)</th>",
+        "<h3>A probe of the vectors</h3>",
+        f"{100 * lines[-1]['eval/probe/macro_f1']:.2f}</td>",
+        "<td>50.14</td>",  # DocSplit, FakeNews, all
+        f"{100 * lines[-1]['eval/few/macro_f1']:.2f}</td>",
+        "<td>24.65</td>",  # DocSplit, FakeNews, few
         f"{lines[-1]['eval/alike/inner']:.2f}</td>",
         f"{lines[-1]['eval/attention/verb']:.4g}",
     ):
@@ -97,6 +110,42 @@ def test_baselines_are_scored_with_few_shots_but_not_analysed(run):
     [reduced] = [row for name, row in known.items() if "dimensions" in name]
     assert set(reduced) >= {f"eval/shots/{k}/accuracy" for k in SHOTS}
     assert not any("repeated" in name for row in known.values() for name in row)
+
+
+def test_two_tasks_of_a_kind_are_both_shown(tmp_path):
+    tasks = {
+        "near": WordAttention(tag=list),
+        "far": WordAttention(tag=list),
+        "texts": Redundancy(tag=list),
+        "alike": SentenceSimilarity(),
+        "others": SentenceSimilarity(most=1),
+        "linear": FewShot(),  # no probe: a score, and not one of the papers'
+    }
+    before, after = (
+        {f"eval/{name}/noun": value for name, value in zip(("near", "far"), values)}
+        for values in ((0.2, 0.1), (0.3, 0.4))
+    )
+    before |= {"eval/texts/all": 1.5, "eval/alike/inner": 0.7, "eval/others/inner": 0.6}
+    before |= {"eval/linear/macro_f1": 0.5}
+    scores = {"before training": before, "after training": after}
+    found = gathered(tasks, scores, tmp_path)
+    assert found.attention["noun"] == {
+        "before training (near)": 0.2,
+        "after training (near)": 0.3,
+        "before training (far)": 0.1,
+        "after training (far)": 0.4,
+    }
+    ratios = found.attention[RATIO]
+    assert ratios["after training (near)"] == pytest.approx(1.5)
+    assert ratios["after training (far)"] == pytest.approx(4)
+    assert found.redundancy["all"]["this run"] == 1.5  # one task needs no name
+    assert found.similarity["inner"]["before training (others)"] == 0.6
+    assert not found.few and not found.full
+
+
+def test_a_run_without_such_tasks_has_no_analyses(tmp_path):
+    tasks, scores = {"few": FewShot()}, {"after": {"eval/few/macro_f1": 0.5}}
+    assert gathered(tasks, scores, tmp_path) is None
 
 
 def test_scores_are_what_no_analysis_shows():
