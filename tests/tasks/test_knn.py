@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.metrics import accuracy_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import NearestNeighbors
 
 from docjax.errors import UserError
+from docjax.tasks import classification
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.tasks.knn import KNearest, k_nearest
 from docjax.types import Embeddings
@@ -21,16 +22,20 @@ def cloud(count: int, seed: int) -> Embeddings:
     return Embeddings(vectors.astype(np.float32), ["abc"[i] for i in classes])
 
 
-@pytest.mark.parametrize("neighbours", [1, 5])
-def test_accuracy_is_that_of_scikit_learn(neighbours):
-    train, test = cloud(300, 0), cloud(120, 1)
-    # Votes by closeness decide between equal counts nearly as the nearest does.
-    other = KNeighborsClassifier(neighbours, metric="cosine", algorithm="brute")
-    expected = other.fit(train.vectors, train.labels).predict(test.vectors)
-    found = k_nearest(train, test, neighbours=neighbours)
-    assert found["accuracy"] == pytest.approx(
-        accuracy_score(test.labels, expected), abs=0.0 if neighbours == 1 else 0.03
-    )
+@pytest.mark.parametrize("neighbours", [1, 4, 5, 10])
+def test_scores_are_those_of_a_vote_of_scikit_learns_neighbours(neighbours):
+    """Exactly: a wrong neighbour, count or tie of a single document would show."""
+    train, test = cloud(300, 0), cloud(400, 1)
+    search = NearestNeighbors(n_neighbors=neighbours, metric="cosine")
+    rows = search.fit(train.vectors).kneighbors(test.vectors, return_distance=False)
+    labels = [[train.labels[row] for row in nearest] for nearest in rows]
+    # `max` takes the first of equals, and the nearest comes first.
+    expected = [max(votes, key=votes.count) for votes in labels]
+    ties = [max(reversed(votes), key=votes.count) for votes in labels]
+    assert neighbours == 1 or ties != expected  # the test can tell
+    score = classification.score(test.labels, expected)
+    assert k_nearest(train, test, neighbours=neighbours) == score
+    assert score["accuracy"] == accuracy_score(test.labels, expected)
 
 
 def test_the_nearest_decides_between_equally_frequent_labels():
