@@ -13,22 +13,12 @@ from jaxtyping import Array
 
 from docjax.encoders.attention import attention
 from docjax.encoders.block_sparse import Pattern, block_sparse
-from docjax.encoders.dropout import dropout
-from docjax.encoders.layers import (
-    ACTIVATIONS,
-    SITES,
-    Embeddings,
-    FeedForward,
-    Layer,
-    MaskedTokens,
-    SelfAttention,
-)
+from docjax.encoders.layers import PostNorm, SelfAttention
 from docjax.encoders.token_encoder import TokenEncoder
-from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 
 
-class BigBird(TokenEncoder):
+class BigBird(PostNorm, TokenEncoder):
     """BigBird (Zaheer et al. 2020), with the sizes of bigbird-roberta-base.
 
     A row of more than (5 + 2 `random`) x `block` tokens attends in blocks of `block`
@@ -43,40 +33,14 @@ class BigBird(TokenEncoder):
     random: int = 3
 
     def setup(self) -> None:
-        self.check_keywords(tuple(ACTIVATIONS))
         if self.block < 1 or self.random < 0:
             raise UserError(
                 f"block {self.block} and random {self.random}: a block has at least 1 "
                 "token, and at least 0 random blocks are seen; BigBird has 64 and 3"
             )
-        self.embeddings = Embeddings(
-            self.vocabulary,
-            self.width,
-            self.positions,
-            self.position_offset,
-            self.types,
-            self.epsilon,
-        )
-        if self.masked_lm:
-            self.predict = MaskedTokens(
-                self.vocabulary,
-                self.epsilon,
-                activation=self.activation,
-                name="masked_lm",
-            )
-        if self.words:
-            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
-        self.layer = [self._layer(1 + SITES * i) for i in range(self.layers)]
+        super().setup()
 
-    def states(self, tokens, lengths, places, keys, first=False):
-        self.check_length(tokens.shape[1])
-        x = dropout(self.embeddings(tokens, places), keys, 0, self.dropout)
-        x = x.astype(self.dtype)
-        for i, layer in enumerate(self.layer):
-            x = layer(x, lengths, keys, first=first and i == self.layers - 1)
-        return x
-
-    def _layer(self, site: int) -> Layer:
+    def attending(self, number: int, site: int) -> SelfAttention:
         pattern = Pattern(self.block, self.random)
         dense = functools.partial(
             attention, site=site, rate=self.attention_dropout, kernel=self.attention
@@ -86,16 +50,6 @@ class BigBird(TokenEncoder):
             whole = functools.partial(dense, keys=keys)
             return block_sparse(q, k, v, lengths, pattern=pattern, dense=whole)
 
-        return Layer(
-            SelfAttention(
-                self.heads, self.epsilon, self.dropout, attend, site, parent=None
-            ),
-            FeedForward(
-                self.hidden,
-                self.epsilon,
-                self.activation,
-                self.dropout,
-                site + 2,
-                parent=None,
-            ),
+        return SelfAttention(
+            self.heads, self.epsilon, self.dropout, attend, site, parent=None
         )

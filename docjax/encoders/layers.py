@@ -1,6 +1,6 @@
 """The layers that the segment encoders share: from dense layers to those of BERT.
 
-`transformer.py`, `longformer.py`, `bigbird.py` and `modernbert.py` put them together.
+`PostNorm` puts BERT's layers together, `modernbert.py` those of ModernBERT.
 """
 
 import functools
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.encoders.dropout import dropout
+from docjax.encoders.word_vectors import WordVectors
 from docjax.kernels import materialize, normalized, product
 
 
@@ -193,3 +194,60 @@ class MaskedTokens(nn.Module):
         inner = Norm(self.epsilon, self.bias, name="norm")(inner)
         bias = self.param("bias", nn.initializers.zeros, (self.vocabulary,))
         return jax.lax.dot(inner, words.T) + bias
+
+
+class PostNorm(nn.Module):
+    """How the encoders with BERT's layers are put together and give the states of tokens.
+
+    For a `TokenEncoder` that also has `types`, the rows of the table of token types, of
+    which the first is read, and that says how a layer attends.
+    """
+
+    def setup(self) -> None:
+        self.check_keywords(tuple(ACTIVATIONS))
+        self.embeddings = Embeddings(
+            self.vocabulary,
+            self.width,
+            self.positions,
+            self.position_offset,
+            self.types,
+            self.epsilon,
+            **self.place_tables(),
+        )
+        if self.masked_lm:
+            # BERT's head has the activation of its layers, RoBERTa's has gelu.
+            own = {} if self.position_offset else {"activation": self.activation}
+            self.predict = MaskedTokens(
+                self.vocabulary, self.epsilon, **own, name="masked_lm"
+            )
+        if self.words:
+            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
+        self.layer = [self._layer(number) for number in range(self.layers)]
+
+    def states(self, tokens, lengths, places, keys, first=False):
+        self.check_length(tokens.shape[1])
+        x = dropout(self.embeddings(tokens, places), keys, 0, self.dropout)
+        x = x.astype(self.dtype)
+        for i, layer in enumerate(self.layer):
+            x = layer(x, lengths, keys, first=first and i == self.layers - 1)
+        return x
+
+    def attending(self, number: int, site: int) -> nn.Module:
+        """The attention of layer `number`; `site` is its first site of dropout."""
+        raise NotImplementedError
+
+    def place_tables(self) -> dict[str, int]:
+        """The rows of the tables that embed a segment's place, by their names."""
+        return {}
+
+    def _layer(self, number: int) -> Layer:
+        site = 1 + SITES * number
+        feed_forward = FeedForward(
+            self.hidden,
+            self.epsilon,
+            self.activation,
+            self.dropout,
+            site + 2,
+            parent=None,
+        )
+        return Layer(self.attending(number, site), feed_forward)

@@ -12,19 +12,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.attention import NEVER, attention
 from docjax.encoders.dropout import dropout, dropout_at, dropped
-from docjax.encoders.layers import (
-    ACTIVATIONS,
-    SITES,
-    Dense,
-    Embeddings,
-    FeedForward,
-    Layer,
-    MaskedTokens,
-    Norm,
-    Projection,
-)
+from docjax.encoders.layers import Dense, Norm, PostNorm, Projection
 from docjax.encoders.token_encoder import TokenEncoder
-from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 
 
@@ -107,7 +96,7 @@ class Attention(nn.Module):
         return Norm(self.epsilon, name="norm")(asking + out)
 
 
-class Longformer(TokenEncoder):
+class Longformer(PostNorm, TokenEncoder):
     """Longformer's encoder: segments to vectors, at a cost linear in the length.
 
     `window` tokens are seen around a token, half of them on each side: a number for all
@@ -121,60 +110,29 @@ class Longformer(TokenEncoder):
     types: int = 1
     window: int | tuple[int, ...] = 512
 
-    def setup(self) -> None:
-        self.check_keywords(tuple(ACTIVATIONS))
-        self.embeddings = Embeddings(
-            self.vocabulary,
-            self.width,
-            self.positions,
-            self.position_offset,
-            self.types,
-            self.epsilon,
-        )
-        if self.masked_lm:
-            self.predict = MaskedTokens(self.vocabulary, self.epsilon, name="masked_lm")
-        if self.words:
-            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
-        self.layer = [
-            self._layer(1 + SITES * i, window)
-            for i, window in enumerate(self._windows())
-        ]
-
-    def states(self, tokens, lengths, places, keys, first=False):
-        self.check_length(tokens.shape[1])
-        x = dropout(self.embeddings(tokens, None), keys, 0, self.dropout)
-        x = x.astype(self.dtype)
-        for i, layer in enumerate(self.layer):
-            x = layer(x, lengths, keys, first=first and i == self.layers - 1)
-        return x
-
-    def _layer(self, site: int, window: int) -> Layer:
-        attend = Attention(
+    def attending(self, number: int, site: int) -> Attention:
+        return Attention(
             self.heads,
             self.epsilon,
             self.dropout,
             self.attention_dropout,
-            window,
+            self._windows()[number],
             self.attention,
             site,
             parent=None,
         )
-        feed = FeedForward(
-            self.hidden,
-            self.epsilon,
-            self.activation,
-            self.dropout,
-            site + 2,
-            parent=None,
-        )
-        return Layer(attend, feed)
+
+    @nn.nowrap
+    def with_layers(self, count: int) -> "Longformer":
+        window = self.window if isinstance(self.window, int) else self.window[:count]
+        return self.clone(layers=count, window=window)
 
     def _windows(self) -> tuple[int, ...]:
         """The window of each layer."""
         windows = self.window
         if isinstance(windows, int):
             windows = (windows,) * self.layers
-        if len(windows) < self.layers:
+        if len(windows) != self.layers:
             raise UserError(
                 f"window has {len(windows)} numbers for {self.layers} layers: give one "
                 "for each layer, or a single number"
@@ -185,7 +143,7 @@ class Longformer(TokenEncoder):
                     f"window {window} is not an even number from 2: half of it lies on "
                     "each side of a token"
                 )
-        return windows[: self.layers]
+        return windows
 
 
 def _dot(equation, a, b):

@@ -1,6 +1,6 @@
 """What all transformers share: from the states of tokens to a vector of the segment.
 
-`transformer.py`, `longformer.py`, `bigbird.py` and `modernbert.py` give the states.
+`layers.PostNorm` (BERT, RoBERTa, Longformer, BigBird) and `modernbert.py` give the states.
 """
 
 import flax.linen as nn
@@ -140,6 +140,11 @@ class TokenEncoder(nn.Module):
     ) -> Float[Array, "n s d"]:
         """The states of all tokens, of any value at padding; `first`: of the first."""
         raise NotImplementedError
+
+    @nn.nowrap
+    def with_layers(self, count: int) -> "TokenEncoder":
+        """The same encoder with its first `count` layers alone."""
+        return self.clone(layers=count)
 
     def check_length(self, tokens: int) -> None:
         """Raises UserError for rows longer than the encoder's positions."""

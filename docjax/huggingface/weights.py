@@ -193,7 +193,7 @@ def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     time when a model of many layers is loaded.
     """
     last = min(segment.layers, TRACED) - 1
-    encoder = DocumentEncoder(segment.clone(layers=last + 1), Mean())
+    encoder = DocumentEncoder(segment.with_layers(last + 1), Mean())
     params = flatten_dict(shapes(encoder, folder / "config.json")["segment"], sep="/")
     by_path = {path: leaf.shape for path, leaf in params.items()}
     begin = f"layer_{last}/"

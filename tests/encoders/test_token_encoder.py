@@ -288,6 +288,7 @@ def test_word_vectors_follow_the_vector(kind):
     [
         ("longformer", dict(window=7), "window 7 is not an even number"),
         ("longformer", dict(window=(8,)), "1 numbers for 2 layers"),
+        ("longformer", dict(window=(8, 16, 8)), "3 numbers for 2 layers"),
         ("longformer", dict(attention="flash"), "flash.*auto"),
         ("longformer", dict(positions=20), "33 tokens.*18"),
         ("modernbert", dict(window=0), "window 0 is below 1"),
