@@ -446,6 +446,11 @@ class TaskData(Protocol):
         """The documents of a part, with their texts."""
         ...
 
+    def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
+        """At most `most` documents of a part, in their order (None: all). Raises
+        UserError if there is none."""
+        ...
+
     def missing(self, ids: Iterable[str]) -> list[str]:
         """The ids that no document has, sorted, without encoding."""
         ...

@@ -16,7 +16,8 @@ from docjax.model.document_model import COUNTS, DocumentModel
 from docjax.model.masked_loss import token_loss
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
-from docjax.types import Document, Embeddings, Encoded, TokenAttention
+from docjax.tasks.sampled import sampled
+from docjax.types import Document, Embeddings, Encoded, Segments, TokenAttention
 
 Source = Callable[[], Iterator[Document]]
 
@@ -25,12 +26,14 @@ Source = Callable[[], Iterator[Document]]
 class FileData:
     """The documents of a file and their vectors, for tasks; a part is a split.
 
-    The model encodes a document once, however many tasks read its vector.
+    The model encodes a document once, however many tasks read its vector; tasks that
+    analyse the same sample of texts read the source once.
     """
 
     model: DocumentModel
     source: Source  # each call starts again at the first document
     kept: dict[str, Float[np.ndarray, " d"]] = dataclasses.field(default_factory=dict)
+    samples: dict[tuple, list[Document]] = dataclasses.field(default_factory=dict)
     folder: Path | None = None  # of the files that tasks keep; None: they are dropped
 
     @property
@@ -56,6 +59,13 @@ class FileData:
             if document.label is not None:
                 labels.setdefault(document.split, {})[document.id] = document.label
         return labels
+
+    def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
+        name = part, most, seed
+        if name not in self.samples:
+            read = functools.partial(self.documents, part)
+            self.samples[name] = sampled(read, part, most, seed)
+        return self.samples[name]
 
     def missing(self, ids: Iterable[str]) -> list[str]:
         return sorted(set(ids).difference(document.id for document in self.source()))
@@ -97,12 +107,15 @@ class FileData:
     def masked_tokens(
         self, part: str, rate: float, seed: int
     ) -> tuple[float, float, int]:
-        model, counts = self.model, dict.fromkeys(COUNTS, 0)
+        model, segments = self.model, self.segments(part)
         masking = Masking.of(model.cut.tokenizer, rate, model.limits.segment_tokens)
-        documents = model.read(self.documents(part), counts)
-        sums = token_loss(model.inference(), model.params, documents, masking, seed)
-        model.warn(counts)
-        return sums
+        return token_loss(model.inference(), model.params, segments, masking, seed)
+
+    def segments(self, part: str) -> Iterator[Segments]:
+        """What the model reads of each document of a part."""
+        counts = dict.fromkeys(COUNTS, 0)
+        yield from self.model.read(self.documents(part), counts)
+        self.model.warn(counts)
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:

@@ -150,6 +150,9 @@ class RunData(RunTexts):
             yield Encoded(encoded.popleft(), vector, parts)
         self.model.warn(counts)
 
+    def segments(self, part: str) -> Iterator[Segments]:
+        return (self._document(row) for row in self.prepared.rows(part).tolist())
+
     def _with_vectors(self, name: str, segments: Segments) -> Segments:
         """The segments with the corpus's vectors, if the document `name` has them."""
         if name not in self._rows:

@@ -28,11 +28,11 @@ class LabelledVectors:
     def labelled(self, part: str) -> Embeddings:
         return self.parts[part]
 
-    def documents(self, part: Any) -> NoReturn:
+    def documents(self, part: Any, *_: Any) -> NoReturn:
         """Raises UserError: there are only vectors and labels, nothing to encode."""
         raise UserError("the task needs documents, here are only vectors and labels")
 
-    missing = vectors = queries = encode = keep = documents
+    sample = missing = vectors = queries = encode = keep = documents
     token_attention = masked_tokens = documents
 
 

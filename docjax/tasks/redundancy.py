@@ -13,7 +13,6 @@ import numpy as np
 from docjax.data.documents import full_text
 from docjax.data.parts_of_speech import TagWords, Word, nltk
 from docjax.errors import UserError
-from docjax.tasks.sampled import sampled
 from docjax.types import TaskData
 
 BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": None}
@@ -38,10 +37,10 @@ class Redundancy:
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if a lexicon or all documents are missing."""
         self.tag or nltk(self.lexicons)
-        sampled(data, part, self.most, self.seed)
+        data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        documents = sampled(data, part, self.most, self.seed)
+        documents = data.sample(part, self.most, self.seed)
         tag = self.tag or nltk(self.lexicons)
         return redundancy(map(full_text, documents), tag)
 

@@ -12,7 +12,6 @@ from sklearn.preprocessing import normalize
 from docjax.data.documents import full_text
 from docjax.data.sentences import sentences
 from docjax.errors import UserError
-from docjax.tasks.sampled import sampled
 from docjax.types import Document, Section, TaskData
 
 
@@ -35,10 +34,10 @@ class SentenceSimilarity:
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if there is no document."""
-        sampled(data, part, self.most, self.seed)
+        data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        documents = sampled(data, part, self.most, self.seed)
+        documents = data.sample(part, self.most, self.seed)
         pieces: list[Document] = []
         counts = []
         for document in documents:

@@ -12,7 +12,6 @@ import numpy as np
 from docjax.data.documents import full_text
 from docjax.data.parts_of_speech import KINDS, TagWords, Word, nltk
 from docjax.errors import UserError
-from docjax.tasks.sampled import sampled
 from docjax.types import TaskData, TokenAttention
 
 
@@ -38,12 +37,12 @@ class WordAttention:
         """Raises UserError if attention, a lexicon or all documents are missing."""
         data.token_attention()
         self.tag or nltk(self.lexicons)
-        sampled(data, part, self.most, self.seed)
+        data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         attend, tag = data.token_attention(), self.tag or nltk(self.lexicons)
         weights = collections.defaultdict(list)
-        for document in sampled(data, part, self.most, self.seed):
+        for document in data.sample(part, self.most, self.seed):
             text = full_text(document)
             attention = attend(text)
             read = text[: attention.spans[:, 1].max(initial=0)]

@@ -1,5 +1,6 @@
 """The tasks of a run on its own documents: what they read, and what is told."""
 
+import dataclasses
 import json
 
 import jax
@@ -10,6 +11,7 @@ from configs import graph_roberta
 from docjax import main
 from docjax.errors import UserError
 from docjax.model import inference
+from docjax.model.task_data import FileData
 from docjax.run import report
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -112,6 +114,32 @@ def test_every_document_is_encoded_once_for_all_tasks(plain, monkeypatch):
     monkeypatch.setattr(inference.Inference, "encode", counted)
     assert run(params)
     assert sum(counts) == 16 + 8 + 8  # train, validation (for a threshold) and test
+
+
+def test_analyses_of_one_sample_read_the_source_once(plain, monkeypatch):
+    run, params = plain
+    data, reads = run.data(params), []
+    source = data.source
+    counted = dataclasses.replace(data, source=lambda: reads.append(1) or source())
+    first = counted.sample("test", 3, seed=0)
+    after = len(reads)
+    assert counted.sample("test", 3, seed=0) == first and len(first) == 3
+    assert len(reads) == after
+    others = [counted.sample("test", 3, seed=1), counted.sample("train", 3, seed=0)]
+    assert first not in others and len(reads) > after
+    fresh = run.data(params).sample("test", 3, seed=0)
+    assert fresh == first  # by another evaluation too
+
+
+def test_masked_tokens_are_those_of_the_texts_which_are_not_read(plain):
+    run, params = plain
+    data = run.data(params)
+    expected = list(FileData.segments(data, "test"))
+    data = dataclasses.replace(data, source=lambda: pytest.fail("texts are read"))
+    for ours, theirs in zip(data.segments("test"), expected, strict=True):
+        np.testing.assert_array_equal(ours.tokens, theirs.tokens)
+        np.testing.assert_array_equal(ours.offsets, theirs.offsets)
+    assert len(expected) == 8
 
 
 def test_vectors_and_queries_are_those_of_the_model(plain, rows):

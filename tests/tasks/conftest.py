@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pytest
 
+from docjax.tasks.sampled import sampled
 from docjax.types import Document, Embeddings, Encoded, Section, TokenAttention
 
 
@@ -22,6 +23,9 @@ class Given:
 
     def documents(self, part: str) -> Iterator[Document]:
         return (one for one in self.all if one.split == part)
+
+    def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
+        return sampled(lambda: self.documents(part), part, most, seed)
 
     def labels(self, part: str) -> list[str]:
         return [one.label for one in self.documents(part) if one.label is not None]
