@@ -2,7 +2,8 @@
 
 clustering, classification, probe, k_nearest, few_shot and shots read JSON lines with
 "label" and "split" (train, test). redundancy, sentence_similarity and word_attention
-read the texts of JSON lines. retrieval reads a folder in BEIR's layout (corpus.jsonl,
+read the texts of JSON lines; redundancy is a property of the texts alone, so any MODEL
+gives the same numbers. retrieval reads a folder in BEIR's layout (corpus.jsonl,
 queries.jsonl, qrels/*.tsv) or "ir-datasets:NAME", and ranks by words, vectors and both,
 with --passages also by the best passages. For retrieval MODEL may also be a TREC run
 (FILE.trec), for which only the judgements of --data are read, and --compare adds how
