@@ -20,7 +20,7 @@ import numpy as np
 import docjax
 from docjax.model.evaluate import evaluate_model
 from docjax.retrieval import collection, trec
-from docjax.retrieval.systems import NAMES
+from docjax.retrieval.systems import NAMES, fused
 from docjax.tasks import retrieval
 
 COLLECTIONS = ("cranfield", "cisi", "med", "lisa", "npl", "nfcorpus_proc")
@@ -68,9 +68,7 @@ def raw(folder: Path, output: Path) -> dict[str, float]:
     files = {name: output / f"retrieval/{name}.trec" for name in ("bm25", "dense")}
     runs = {name: trec.read(file) for name, file in files.items()}
     judged = collection.read(folder)
-    found = retrieval.fused(
-        runs, judged.test, judged.tuning, folds=judged.folds, scale="raw"
-    )
+    found = fused(runs, judged.test, judged.tuning, folds=judged.folds, scale="raw")
     systems = found._replace(
         runs={"fused_raw": found.runs["fused"], "dense": runs["dense"]}
     )

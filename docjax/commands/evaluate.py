@@ -91,7 +91,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.evaluate import evaluate_model
-    from docjax.tasks import retrieval
+    from docjax.tasks.run_file import of_file
 
     for name, (tasks, _) in OPTIONS.items():
         given = getattr(flags, name.replace("-", "_")) is not None
@@ -105,7 +105,7 @@ def run(flags: argparse.Namespace) -> None:
     if flags.task == "retrieval" and Path(flags.model).is_file():
         _check_run(flags)
         run = Path(flags.model)
-        found = retrieval.of_file(Path(flags.data), run, flags.compare, flags.fold)
+        found = of_file(Path(flags.data), run, flags.compare, flags.fold)
         print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
         return
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)

@@ -100,8 +100,8 @@ class BeirFolder:
     def _qrels(self) -> dict[str, Path]:
         """The files of judgements by split."""
         files: dict[str, Path] = {}
-        found = sorted((self.folder / "qrels").glob("*"))
-        for file in (file for file in found if _kind(file) in QRELS):
+        listed = sorted((self.folder / "qrels").glob("*"))
+        for file in (file for file in listed if _kind(file) in QRELS):
             split = file.name.removesuffix(file.suffix if _is_packed(file) else "")
             split = split.removesuffix(_kind(file))
             if split in files:

@@ -171,14 +171,14 @@ def _merged(file: BinaryIO, counts: _Counts) -> Iterator[np.ndarray]:
         for block in itertools.pairwise(starts)
     ]
     for number, (first, end) in enumerate(itertools.pairwise(firsts.tolist())):
-        found = (
+        postings = (
             _read(file, start + int(places[number]), start + int(places[number + 1]))
             for start, places in zip(starts, bounds)
         )
         if end - first == 1:
-            yield from found
+            yield from postings
         else:
-            together = np.concatenate(list(found))
+            together = np.concatenate(list(postings))
             yield together[np.argsort(together["word"], kind="stable")]
 
 

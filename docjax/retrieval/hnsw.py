@@ -64,10 +64,10 @@ def nearest(
     )
     for number, query in enumerate(queries):
         rows = np.sort(matches[number].keys).astype(np.int64)
-        found = np.take(vectors, rows, axis=0)
-        scores = found @ query
+        candidates = np.take(vectors, rows, axis=0)
+        scores = candidates @ query
         if cosine:
-            lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(query)
+            lengths = np.linalg.norm(candidates, axis=1) * np.linalg.norm(query)
             scores /= np.where(lengths > 0, lengths, 1)
         order = np.argsort(-scores, kind="stable")[:top]
         best.scores[number, : len(order)] = scores[order]

@@ -69,5 +69,5 @@ class IrDataset:
             for n in names()
             if n.startswith(start) and n.count("/") == start.count("/")
         ]
-        found = {name.removeprefix(start): load(name) for name in below}
-        return {split: each for split, each in found.items() if each.has_qrels()}
+        datasets = {name.removeprefix(start): load(name) for name in below}
+        return {split: each for split, each in datasets.items() if each.has_qrels()}

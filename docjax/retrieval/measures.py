@@ -8,6 +8,8 @@ from docjax.errors import UserError
 from docjax.retrieval import paired
 from docjax.types import Qrels, Run
 
+COMPARED = "compared"  # the name of a run that systems are compared with
+TUNED = "ndcg@10"  # the metric that chooses the weight of a fusion
 METRICS = {
     "ndcg@10": "nDCG@10",
     "ndcg@20": "nDCG@20",

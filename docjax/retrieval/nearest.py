@@ -97,8 +97,8 @@ class Nearest:
         for waiting in self._waiting.values():
             self._search(*_block(waiting))
         self._waiting.clear()
-        scores = np.concatenate([np.asarray(found.scores) for found in self._best])
-        rows = np.concatenate([np.asarray(found.rows) for found in self._best])
+        scores = np.concatenate([np.asarray(best.scores) for best in self._best])
+        rows = np.concatenate([np.asarray(best.rows) for best in self._best])
         order = np.lexsort((rows, -scores), axis=-1)
         return Best(*(np.take_along_axis(array, order, 1) for array in (scores, rows)))
 
@@ -114,14 +114,14 @@ class Nearest:
                 self._calls.popleft().block_until_ready()
 
 
-def as_run(found: Best, queries: Iterable[str], ids: Sequence[str]) -> Run:
+def as_run(best: Best, queries: Iterable[str], ids: Sequence[str]) -> Run:
     """The run of named queries, from the documents' `ids` in their order."""
     return {
         name: {
             ids[row]: score for row, score in zip(rows, scores, strict=True) if row >= 0
         }
         for name, rows, scores in zip(
-            queries, found.rows.tolist(), found.scores.tolist(), strict=True
+            queries, best.rows.tolist(), best.scores.tolist(), strict=True
         )
     }
 
@@ -164,11 +164,11 @@ def _merge(queries, vectors, rows, best, cosine, mesh):
         in_specs=(P(), P("data"), P("data")),
         out_specs=(P(None, "data"), P(None, "data")),
     )
-    scores, found = of_device(queries, vectors, rows)
+    scores, rows = of_device(queries, vectors, rows)
     scores = jnp.concatenate([best.scores, scores], axis=1)
-    found = jnp.concatenate([best.rows, found], axis=1)
+    rows = jnp.concatenate([best.rows, rows], axis=1)
     scores, chosen = jax.lax.top_k(scores, top)
-    return Best(scores, jnp.take_along_axis(found, chosen, axis=1))
+    return Best(scores, jnp.take_along_axis(rows, chosen, axis=1))
 
 
 def _of_device(

@@ -73,7 +73,7 @@ def nearest(
       mesh: the devices that share the work along `data`; None: those of this process.
     """
     mesh = mesh or Mesh(jax.local_devices(), ("data",))
-    top, found = min(top, len(vectors)), []
+    top, by_part = min(top, len(vectors)), []
     if codes is None:
         rounding = rounding or measured(vectors, cosine=cosine)
     for start in range(0, len(queries), QUERIES):
@@ -89,17 +89,17 @@ def nearest(
             if unsure.any():
                 exact = _exact(asked[unsure], vectors, top, cosine, mesh)
                 best.scores[unsure], best.rows[unsure] = exact
-        found.append(best)
-    return Best(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        by_part.append(best)
+    return Best(*(np.concatenate(parts) for parts in zip(*by_part, strict=True)))
 
 
 def measured(vectors: Float[np.ndarray, "n d"], *, cosine: bool) -> Rounding:
     """The rounding of all vectors; of vectors of length 1 for `cosine`."""
-    found = [
+    of_blocks = [
         np.asarray(_rounding(vectors[start : start + ROWS], cosine))
         for start in range(0, len(vectors), ROWS)
     ]
-    change, longest = np.max(found, axis=0).tolist()
+    change, longest = np.max(of_blocks, axis=0).tolist()
     return Rounding(change, longest)
 
 
@@ -210,10 +210,10 @@ def _scored(
     def score(number: int) -> None:
         rows = (np.sort(groups[number])[:, None] * GROUP + np.arange(GROUP)).ravel()
         rows = rows[rows < len(vectors)]
-        found = np.take(vectors, rows, axis=0)
-        scores = found @ queries[number]
+        candidates = np.take(vectors, rows, axis=0)
+        scores = candidates @ queries[number]
         if cosine:
-            lengths = np.linalg.norm(found, axis=1)
+            lengths = np.linalg.norm(candidates, axis=1)
             scores /= np.where(lengths > 0, lengths, 1)
         least = np.partition(scores, -top)[-top]
         places = np.flatnonzero(scores >= least)

@@ -10,6 +10,7 @@ fused_maxsim   bm25 and maxsim, weighted
 rrf            bm25 and dense by their ranks, without a weight
 """
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,9 +18,10 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.data.sentences import sentences
-from docjax.retrieval import fusion, nearest
+from docjax.retrieval import fusion, measures, nearest
 from docjax.retrieval.folds import Folds
-from docjax.types import Encoded, Run
+from docjax.retrieval.measures import TUNED
+from docjax.types import Encoded, Qrels, Run
 
 FUSED = {"dense": "fused", "maxp": "fused_maxp", "maxsim": "fused_maxsim"}
 NAMES = ("bm25", *FUSED, *FUSED.values(), "rrf")
@@ -94,35 +96,34 @@ def by_vectors(
 
 def fused(
     runs: Mapping[str, Run],
-    queries: Sequence[str],
-    score: fusion.Score,
+    test: Qrels,
+    tuning: Qrels | None = None,
     *,
-    tuning: tuple[Sequence[str], fusion.Score] | None = None,
     folds: Folds = (),
     scale: str = "min-max",
 ) -> Systems:
     """All systems of `runs`, and bm25 fused with each of the others.
 
     Args:
-      score: the score of each of `queries` in a run.
-      tuning: other queries and their score, which choose the weight; None: a
-        cross-validation over `folds` of `queries`.
+      runs: "bm25", "dense" and further rankings by vectors, of the queries of `test`.
+      tuning: judgements of other queries, which choose the weight of a fused system by
+        the metric TUNED; without any, a cross-validation over `folds` of `test` does.
       scale: see `fusion.fuse`.
 
     Raises:
-      UserError: as `fusion.cross_validated`.
+      UserError: if ir-measures is not installed, and as `fusion.cross_validated`.
     """
-    words, found = runs["bm25"], Systems(dict(runs), {}, {})
+    words, ranked, queries = runs["bm25"], Systems(dict(runs), {}, {}), list(test)
+    judge = functools.partial(measures.of_queries, tuning or test, metric=TUNED)
     for system in (name for name in FUSED if name in runs):
         name, vectors = FUSED[system], runs[system]
-        chosen_on, judge = tuning or (queries, score)
-        curve = fusion.table(vectors, words, chosen_on, judge, scale)
+        curve = fusion.table(vectors, words, list(tuning or test), judge, scale)
         if tuning:
             weights = dict.fromkeys(queries, fusion.best_weight(curve))
         else:
             weights = fusion.cross_validated(curve, folds)
-        found.weights[name] = weights
-        found.curves[name] = [float(np.mean(list(each.values()))) for each in curve]
-        found.runs[name] = fusion.fuse(vectors, words, weights, scale)
-    found.runs["rrf"] = fusion.by_ranks(runs["dense"], words, queries)
-    return found
+        ranked.weights[name] = weights
+        ranked.curves[name] = [float(np.mean(list(each.values()))) for each in curve]
+        ranked.runs[name] = fusion.fuse(vectors, words, weights, scale)
+    ranked.runs["rrf"] = fusion.by_ranks(runs["dense"], words, queries)
+    return ranked

@@ -13,8 +13,10 @@ from docjax.explain import figures
 from docjax.explain.run_page import Hit, Query, Retrieval
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import collection, trec
+from docjax.retrieval.measures import TUNED
 from docjax.run.prepare import Prepared
-from docjax.tasks import retrieval
+from docjax.tasks.kept_rankings import FOLDER
+from docjax.tasks.retrieval import Retrieval as RetrievalTask
 from docjax.types import Document, Run
 
 SYSTEMS = ("bm25", "dense", "fused")
@@ -31,11 +33,11 @@ def gathered(
     Args:
       scores: the last metrics of the run.
     """
-    folder = prepared.run / retrieval.FOLDER
+    folder = prepared.run / FOLDER
     tasks = [
         (name, task)
         for name, task in prepared.tasks.items()
-        if isinstance(task, retrieval.Retrieval)
+        if isinstance(task, RetrievalTask)
     ]
     if not tasks or not (folder / "queries.jsonl").exists():
         return None
@@ -83,7 +85,7 @@ def _shown(
 
 
 def _gain(record: Mapping[str, Any]) -> float:
-    scores = record[retrieval.TUNED]
+    scores = record[TUNED]
     return scores["fused"] - scores["bm25"]
 
 
@@ -91,7 +93,7 @@ def _first(run: Run, query: str) -> list[str]:
     return list(run.get(query, {}))[:HITS]
 
 
-def _documents(prepared: Prepared, task: retrieval.Retrieval) -> Iterator[Document]:
+def _documents(prepared: Prepared, task: RetrievalTask) -> Iterator[Document]:
     if task.path is None:
         return prepared.documents()
     return collection.read(task.path).documents(task.max_bad_fraction)
@@ -152,7 +154,7 @@ def _query(
     relevant = set(record["relevant"])
     return Query(
         text=record["text"],
-        scores={system: record[retrieval.TUNED][system] for system in SYSTEMS},
+        scores={system: record[TUNED][system] for system in SYSTEMS},
         hits={
             system: [
                 passages.hit(name, vector, name in relevant)

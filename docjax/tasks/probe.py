@@ -86,8 +86,8 @@ class Probe:
         names, labels = np.unique(train.labels, return_inverse=True)
         model = Perceptron(len(names), self.hidden_layers, self.width, self.dropout)
         params = self._fit(model, train.vectors, labels.astype(np.int32))
-        found = _predicted(model, params, vectors)
-        return names[np.asarray(found)].tolist()
+        numbers = _predicted(model, params, vectors)
+        return names[np.asarray(numbers)].tolist()
 
     def _fit(
         self,

@@ -7,7 +7,6 @@ those of `docjax.retrieval.systems`.
 import dataclasses
 import functools
 import itertools
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,13 +22,9 @@ from docjax.retrieval import (
     trec,
 )
 from docjax.retrieval.collection import Collection
-from docjax.retrieval.folds import Folds
 from docjax.retrieval.systems import Systems
+from docjax.tasks.kept_rankings import keep
 from docjax.types import Document, Encoded, Qrels, Run, TaskData
-
-OTHER = "compared"
-FOLDER = "retrieval"  # of what is kept beside the scores
-TUNED = "ndcg@10"  # the metric that chooses the weight of the fusion
 
 logger = logging.getLogger(__name__)
 
@@ -91,9 +86,10 @@ class Retrieval:
         else:  # other tasks may have encoded them already
             encoded = map(Encoded, ids, data.vectors(ids))
         runs = self._runs(data, part, queries, data.documents(part), encoded)
-        found = fused(runs, qrels, scale=self.scale)
-        _keep(data, part, queries, found, qrels)
-        return scores(found, qrels, self.compare)
+        ranked = systems.fused(runs, qrels, scale=self.scale)
+        if part == "test":
+            keep(data, queries, qrels, ranked.runs, ranked.curves)
+        return scores(ranked, qrels, self.compare)
 
     def _of_collection(self, data: TaskData, part: str) -> dict[str, float]:
         judged = collection.read(self.path, self.fold)
@@ -104,9 +100,10 @@ class Retrieval:
         encoded = data.encode(documents(), passages=self.passages)
         runs = self._runs(data, part, queries, documents(), encoded)
         folds = judged.folds if part == "test" else ()
-        found = fused(runs, test, tuning, folds=folds, scale=self.scale)
-        _keep(data, part, queries, found, test)
-        return scores(found, test, self.compare)
+        ranked = systems.fused(runs, test, tuning, folds=folds, scale=self.scale)
+        if part == "test":
+            keep(data, queries, test, ranked.runs, ranked.curves)
+        return scores(ranked, test, self.compare)
 
     @functools.cached_property
     def _by_words(self) -> dict[str, Run]:
@@ -130,10 +127,10 @@ class Retrieval:
                 documents, queries, top=fusion.TOP, settings=settings
             )
         cosine = data.similarity == "cosine"
-        found = systems.by_vectors(
+        of_vectors = systems.by_vectors(
             list(queries), vectors, encoded, fusion.TOP, cosine=cosine
         )
-        return {"bm25": self._by_words[part]} | found
+        return {"bm25": self._by_words[part]} | of_vectors
 
 
 def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
@@ -164,37 +161,9 @@ def _check_judged(
         logger.warning("%s: no system can find them", text)
 
 
-def fused(
-    runs: Mapping[str, Run],
-    test: Qrels,
-    tuning: Qrels | None = None,
-    *,
-    folds: Folds = (),
-    scale: str = "min-max",
-) -> Systems:
-    """All systems; the weight of a fused one is chosen by the metric TUNED.
-
-    Args:
-      runs: "bm25", "dense" and further rankings by vectors.
-      tuning: its queries choose the weight; without any, a cross-validation over `test`
-        does.
-      folds, scale: see `systems.fused`.
-
-    Raises:
-      UserError: if ir-measures is not installed, and for a single query.
-    """
-    score = lambda qrels: functools.partial(measures.of_queries, qrels, metric=TUNED)
-    return systems.fused(
-        runs,
-        list(test),
-        score(test),
-        tuning=(list(tuning), score(tuning)) if tuning else None,
-        folds=folds,
-        scale=scale,
-    )
-
-
-def scores(found: Systems, test: Qrels, compare: str | None = None) -> dict[str, float]:
+def scores(
+    ranked: Systems, test: Qrels, compare: str | None = None
+) -> dict[str, float]:
     """`SYSTEM/METRIC` of every system for each metric of `measures.METRICS`.
 
     Also `FUSED/weight` of each fused system, the share of the vectors, in the mean of
@@ -207,76 +176,17 @@ def scores(found: Systems, test: Qrels, compare: str | None = None) -> dict[str,
     Raises:
       UserError: for a run that cannot be read.
     """
-    base = compare if compare in (None, *systems.NAMES) else OTHER
-    values = measures.of_systems(found.runs | _compared(compare), test, base)
+    base = compare if compare in (None, *systems.NAMES) else measures.COMPARED
+    values = measures.of_systems(ranked.runs | _compared(compare), test, base)
     weights = {
         f"{name}/weight": sum(of.values()) / len(of)
-        for name, of in found.weights.items()
+        for name, of in ranked.weights.items()
     }
     return values | weights
 
 
-def _keep(
-    data: TaskData, part: str, queries: Mapping[str, str], found: Systems, qrels: Qrels
-) -> None:
-    """Keeps the runs of the test, the curves of the weight, and scores by query."""
-    if part != "test":
-        return
-    _keep_runs(data, queries, found)
-    rows = zip(fusion.WEIGHTS, *found.curves.values(), strict=True)
-    table = [("weight", *found.curves), *rows]
-    text = "".join(",".join(map(str, row)) + "\n" for row in table)
-    data.keep(f"{FOLDER}/curves.csv", text)
-    by_query = {
-        system: measures.of_queries(qrels, run, TUNED)
-        for system, run in found.runs.items()
-    }
-    lines = [
-        {
-            "query": query,
-            "text": queries[query],
-            "relevant": [name for name, gain in qrels[query].items() if gain > 0],
-            TUNED: {system: values[query] for system, values in by_query.items()},
-        }
-        for query in qrels
-    ]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    data.keep(f"{FOLDER}/queries.jsonl", text)
-
-
-def _keep_runs(data: TaskData, queries: Mapping[str, str], found: Systems) -> None:
-    ids = itertools.chain(*(of for run in found.runs.values() for of in run.values()))
-    if any(len(name.split()) != 1 for name in itertools.chain(queries, ids)):
-        logger.warning("ids have white space: no TREC runs are written")
-        return
-    for system, run in found.runs.items():
-        data.keep(f"{FOLDER}/{system}.trec", "".join(trec.lines(run, system)))
-
-
 def _compared(compare: str | None) -> dict[str, Run]:
-    """The TREC run `compare` under the name OTHER; nothing for None and a system."""
+    """The TREC run `compare` under the name COMPARED; nothing for None and a system."""
     if compare in (None, *systems.NAMES):
         return {}
-    return {OTHER: trec.read(Path(compare))}
-
-
-def of_file(
-    folder: Path, run: Path, compare: str | None = None, fold: int | None = None
-) -> dict[str, float]:
-    """`run/METRIC` of a TREC run on the test queries of a collection, or on one fold.
-
-    Args:
-      compare: another TREC run, see `measures.of_systems`.
-
-    Raises:
-      UserError: for a run that cannot be read, or that has none of the queries, and for
-        a comparison with a system, which a file does not have.
-    """
-    if compare in systems.NAMES:
-        raise UserError(
-            f"--compare {compare}: {run} is a run and has no other systems; give a "
-            "TREC run, or a model in place of the run"
-        )
-    qrels = collection.read_test(folder, fold)
-    found = {"run": trec.read(run)} | _compared(compare)
-    return measures.of_systems(found, qrels, compare and OTHER)
+    return {measures.COMPARED: trec.read(Path(compare))}

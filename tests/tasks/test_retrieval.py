@@ -12,7 +12,9 @@ import pytrec_eval
 from docjax.errors import UserError
 from docjax.retrieval import bm25_files, fusion
 from docjax.retrieval.measures import of_queries
-from docjax.tasks.retrieval import Retrieval, fused, of_file, scores
+from docjax.retrieval.systems import fused
+from docjax.tasks.retrieval import Retrieval, scores
+from docjax.tasks.run_file import of_file
 from docjax.types import Qrels
 
 QRELS = {"q": {"a": 2, "b": 1, "z": 0}, "r": {"c": 1}}

@@ -1,0 +1,54 @@
+"""What a retrieval task keeps beside its scores: TREC runs, curves, scores by query."""
+
+import itertools
+import json
+import logging
+from collections.abc import Mapping, Sequence
+
+from docjax.retrieval import fusion, measures, trec
+from docjax.retrieval.measures import TUNED
+from docjax.types import Qrels, Run, TaskData
+
+FOLDER = "retrieval"
+
+logger = logging.getLogger(__name__)
+
+
+def keep(
+    data: TaskData,
+    queries: Mapping[str, str],
+    qrels: Qrels,
+    runs: Mapping[str, Run],
+    curves: Mapping[str, Sequence[float]],
+) -> None:
+    """Keeps the runs of all systems, the curves of the weight, and scores by query."""
+    _keep_runs(data, queries, runs)
+    rows = zip(fusion.WEIGHTS, *curves.values(), strict=True)
+    table = [("weight", *curves), *rows]
+    text = "".join(",".join(map(str, row)) + "\n" for row in table)
+    data.keep(f"{FOLDER}/curves.csv", text)
+    by_query = {
+        system: measures.of_queries(qrels, run, TUNED) for system, run in runs.items()
+    }
+    lines = [
+        {
+            "query": query,
+            "text": queries[query],
+            "relevant": [name for name, gain in qrels[query].items() if gain > 0],
+            TUNED: {system: values[query] for system, values in by_query.items()},
+        }
+        for query in qrels
+    ]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    data.keep(f"{FOLDER}/queries.jsonl", text)
+
+
+def _keep_runs(
+    data: TaskData, queries: Mapping[str, str], runs: Mapping[str, Run]
+) -> None:
+    ids = itertools.chain(*(of for run in runs.values() for of in run.values()))
+    if any(len(name.split()) != 1 for name in itertools.chain(queries, ids)):
+        logger.warning("ids have white space: no TREC runs are written")
+        return
+    for system, run in runs.items():
+        data.keep(f"{FOLDER}/{system}.trec", "".join(trec.lines(run, system)))

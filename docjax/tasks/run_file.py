@@ -1,0 +1,31 @@
+"""The metrics of a TREC run: somebody's ranking, in place of a model."""
+
+from pathlib import Path
+
+from docjax.errors import UserError
+from docjax.retrieval import collection, measures, systems, trec
+from docjax.retrieval.measures import COMPARED
+
+
+def of_file(
+    folder: Path, run: Path, compare: str | None = None, fold: int | None = None
+) -> dict[str, float]:
+    """`run/METRIC` of a TREC run on the test queries of a collection, or on one fold.
+
+    Args:
+      compare: another TREC run, see `measures.of_systems`.
+
+    Raises:
+      UserError: for a run that cannot be read, or that has none of the queries, and for
+        a comparison with a system, which a file does not have.
+    """
+    if compare in systems.NAMES:
+        raise UserError(
+            f"--compare {compare}: {run} is a run and has no other systems; give a "
+            "TREC run, or a model in place of the run"
+        )
+    qrels = collection.read_test(folder, fold)
+    runs = {"run": trec.read(run)}
+    if compare:
+        runs[COMPARED] = trec.read(Path(compare))
+    return measures.of_systems(runs, qrels, compare and COMPARED)
