@@ -11,8 +11,8 @@ import functools
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Copied into exported folders; it imports its neighbours there.
-EXPORTED = ROOT / "docjax/export/torch_module.py"
+# Copied into exported folders; they import their neighbours there.
+EXPORTED = set((ROOT / "docjax/export").glob("torch_*.py"))
 AT_THE_TOP, CHAIN, LINES, NAMES = 10, 8, 40, 3
 # Files of one name: the command, and what it calls.
 SAME = {"compare.py", "evaluate.py", "search.py"}
@@ -26,7 +26,7 @@ def module_name(path: Path) -> str:
 MODULES = {
     module_name(path): path
     for path in sorted((ROOT / "docjax").rglob("*.py"))
-    if path != EXPORTED
+    if path not in EXPORTED
 }
 TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 

@@ -20,6 +20,8 @@ WHOLE = "docjax.data.units.Whole"
 EACH = "docjax.data.segments.OneEach"
 CODE = {  # file in the folder -> its source in docjax
     "docjax_module.py": ("docjax.export", "torch_module.py"),
+    "docjax_segment_encoders.py": ("docjax.export", "torch_segment_encoders.py"),
+    "docjax_document_encoders.py": ("docjax.export", "torch_document_encoders.py"),
     "docjax_records.py": ("docjax.data", "records.py"),
     "docjax_pieces.py": ("docjax.data", "pieces.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),

@@ -6,9 +6,10 @@
 this file, and the folder works without docjax. A document is a text, or a dict {"text":
 ...} or {"title": ..., "sections": [{"heading": ..., "text": ...}]}. `docjax_pieces.py`
 cuts a document into units, and `docjax_cuts.py` cuts the units into segments. A
-transformer or word vectors encode the segments; graph attention, a BiLSTM or a mean
-makes one vector of them. `docjax.json` names these parts. A warning counts the segments
-that the model does not read.
+transformer or word vectors encode the segments (`docjax_segment_encoders.py`); graph
+attention, a BiLSTM or a mean makes one vector of them (`docjax_document_encoders.py`).
+`docjax.json` names these parts. A warning counts the segments that the model does not
+read.
 """
 
 import functools
@@ -17,16 +18,16 @@ import logging
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from sentence_transformers.util import load_file_path
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import AutoModel
 
 from .docjax_cuts import chunks, joined, one_each
+from .docjax_document_encoders import DOCUMENT_ENCODERS, lookup
 from .docjax_pieces import passages, sentences_of, whole
 from .docjax_records import check_text, content, full_text
+from .docjax_segment_encoders import SEGMENT_ENCODERS
 
 # The transformer reads at most ROWS segments in one call, and at most TOKENS tokens
 # unless one segment has more.
@@ -89,305 +90,6 @@ def built(node, known):
     """The function of `known` that a config names, bound to its keywords."""
     keywords = {key: value for key, value in node.items() if key != "fn"}
     return functools.partial(lookup(node, known), **keywords)
-
-
-def lookup(node, known):
-    if node["fn"] not in known:
-        raise ValueError(
-            f"{node['fn']} has no PyTorch form; supported are {', '.join(known)}"
-        )
-    return known[node["fn"]]
-
-
-# Segment encoders: token ids [n t], lengths [n] and places [n 2] to vectors [n d].
-
-
-class WordAverage(nn.Module):
-    def __init__(self, facts, file, model_kwargs, params):
-        super().__init__()
-        words = load_file(file("model.safetensors"))["embedding.weight"]
-        self.words = nn.Parameter(words)
-
-    def forward(self, tokens, lengths, places):
-        real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
-        weights = (real / lengths.clamp(min=1)[:, None]).to(self.words.dtype)
-        return torch.einsum("nt,ntd->nd", weights, self.words[tokens])
-
-    def save(self, folder):
-        save_file({"embedding.weight": self.words.data}, folder / "model.safetensors")
-
-
-class Transformer(nn.Module):
-    has_pooler = True  # transformers' class has a pooler that docjax lacks
-
-    def __init__(self, facts, file, model_kwargs, params):
-        super().__init__()
-        self.first = facts["pooling"] == "first"
-        self.normalize = facts["normalize"]
-        self.offset = facts["position_offset"]
-        file("model.safetensors")  # downloads the file beside config.json
-        folder = Path(file("config.json")).parent
-        pooler = {"add_pooling_layer": False} if self.has_pooler else {}
-        self.model = AutoModel.from_pretrained(folder, **pooler, **model_kwargs)
-        self.params = params  # by docjax's path: the parameters that AutoModel lacks
-
-    def forward(self, tokens, lengths, places, left_out=0):
-        order = torch.arange(tokens.shape[1], device=tokens.device)
-        real = order < lengths[:, None]
-        seen = real.clone()
-        seen[:, 0] = True  # attention over no tokens gives nan
-        # RoBERTa's own positions would skip real tokens with the id of padding.
-        positions = (order + self.offset).expand_as(tokens)
-        words = self.model.get_input_embeddings()(tokens)
-        for axis, name in enumerate(("sections", "chunks")):
-            table = self.params.get(f"segment/embeddings/{name}/embedding")
-            if table is not None:  # the last row stands for all numbers beyond
-                rows = places[:, axis].clamp(max=len(table) - 1)
-                words = words + table[rows][:, None].to(words.dtype)
-        states = self.states(words, seen, positions)
-        states = states.masked_fill(~real[..., None], 0)
-        if self.first:
-            vectors = states[:, 0]
-        else:
-            counts = (lengths - left_out).clamp(min=1)
-            vectors = states[:, left_out:].sum(1) / counts[:, None]
-        vectors = F.normalize(vectors, dim=-1) if self.normalize else vectors
-        table = self.params.get("segment/words/table")
-        if table is not None:
-            vectors = torch.cat([vectors, of_words(table, tokens, lengths)], dim=-1)
-        return vectors
-
-    def states(self, words, seen, positions):
-        return self.model(
-            inputs_embeds=words,
-            attention_mask=seen.long(),
-            position_ids=positions,
-            **self.masks(positions - self.offset),
-        ).last_hidden_state
-
-    def masks(self, order):
-        """Further masks that the model reads; `order` [n t] numbers the tokens."""
-        return {}
-
-    def save(self, folder):
-        self.model.save_pretrained(folder)
-
-
-class Longformer(Transformer):
-    def masks(self, order):
-        return {"global_attention_mask": (order == 0).long()}
-
-
-class ModernBert(Transformer):
-    has_pooler = False
-
-
-class BigBird(Transformer):
-    """Reads every long segment alone: padding would become its last block."""
-
-    def __init__(self, facts, file, model_kwargs, params):
-        super().__init__(facts, file, model_kwargs, params)
-        self.dense = (5 + 2 * facts["random"]) * facts["block"]
-
-    def states(self, words, seen, positions):
-        lengths = seen.sum(1)
-        states = torch.zeros_like(words)
-        short = (lengths <= self.dense).nonzero()[:, 0]
-        long = (lengths > self.dense).nonzero()
-        for rows in [*([short] if len(short) else []), *long]:
-            longest = int(lengths[rows].max())
-            sparse = longest > self.dense
-            self.model.set_attention_type("block_sparse" if sparse else "original_full")
-            inputs = (x[rows, :longest] for x in (words, seen, positions))
-            states[rows, :longest] = super().states(*inputs)
-        return states
-
-
-def of_words(table, tokens, lengths):
-    """The vectors of the segments' words; a word that occurs c times has 1 + ln c."""
-    real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
-    same = (tokens[:, :, None] == tokens[:, None, :]) & real[:, None, :]
-    counts = same.sum(-1).clamp(min=1).to(table.dtype)
-    weights = (1 + counts.log()) / counts * real / lengths.clamp(min=1)[:, None]
-    return torch.einsum("nt,ntk->nk", weights.to(table.dtype), table[tokens])
-
-
-SEGMENT_ENCODERS = {
-    "docjax.encoders.word_average.WordAverage": WordAverage,
-    "docjax.encoders.transformer.Transformer": Transformer,
-    "docjax.encoders.longformer.Longformer": Longformer,
-    "docjax.encoders.modernbert.ModernBert": ModernBert,
-    "docjax.encoders.bigbird.BigBird": BigBird,
-}
-
-
-# Document encoders: segment vectors [p d], lengths [p] and a graph to one vector;
-# `query` makes query vectors from the segment vectors of queries [q d].
-
-
-class Mean(nn.Module):
-    def __init__(self, facts, params):
-        super().__init__()
-        self.normalize = facts.get("normalize", False)
-
-    def forward(self, vectors, lengths, graph):
-        weights = lengths / lengths.sum().clamp(min=1)
-        return self.query(weights.to(vectors.dtype) @ vectors)
-
-    def query(self, vectors):
-        return F.normalize(vectors, dim=-1) if self.normalize else vectors
-
-
-class FirstSegments(nn.Module):
-    """Several vectors side by side, the best of which is compared with a query."""
-
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params
-
-    def forward(self, vectors, lengths, graph):
-        count = self.facts["parts"]
-        kept = vectors[:count]
-        missing = vectors[:1].expand(count - len(kept), -1)
-        return self.query(torch.cat([kept, missing])).flatten()
-
-    def query(self, vectors):
-        if not self.facts["projected"]:
-            return vectors
-        kernel, bias = (self.params[f"document/dense/{x}"] for x in ("kernel", "bias"))
-        scale, shift = (
-            self.params[f"document/normalization/{x}"] for x in ("scale", "bias")
-        )
-        out = vectors @ kernel + bias
-        return F.layer_norm(out, scale.shape, scale, shift, eps=1e-5)
-
-
-class FromMean(nn.Module):
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params
-        node = facts["branch"]
-        make = node and lookup(node, DOCUMENT_ENCODERS)
-        self.branch = make(node, Inner(params, "document/branch")) if node else None
-
-    def forward(self, vectors, lengths, graph):
-        weights = (lengths / lengths.sum().clamp(min=1)).to(vectors.dtype)
-        branch = self.branch and self.branch(vectors, lengths, graph)
-        return self.joined(weights @ vectors, branch)
-
-    def query(self, vectors):
-        return self.joined(vectors, self.branch and self.branch.query(vectors))
-
-    def joined(self, mean, branch):
-        if words := self.facts["words"]:
-            share = self.params["document/share"]
-            known, of_words = mean[..., :-words], mean[..., -words:]
-            known = F.normalize(known, dim=-1) * (1 - share).sqrt()
-            of_words = F.normalize(of_words, dim=-1) * share.sqrt()
-            mean = torch.cat([known, of_words], dim=-1)
-        elif self.facts["normalize"]:
-            mean = F.normalize(mean, dim=-1)
-        if self.facts["turn"]:
-            mean = mean @ self.params["document/turn/kernel"]
-        if self.facts["components"]:
-            mean = mean @ self.params["document/components"]
-        if branch is None:
-            return mean
-        return mean + branch @ self.params["document/add/kernel"]
-
-
-class Inner:
-    """The parameters of a branch, which reads them as if it were the encoder."""
-
-    def __init__(self, params, path):
-        self.params, self.path = params, path
-
-    def __getitem__(self, name):
-        return self.params[self.path + name.removeprefix("document")]
-
-
-class GraphAttention(nn.Module):
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params  # by docjax's path, such as "document/layer_0/kernel"
-
-    def forward(self, vectors, lengths, graph):
-        real = (lengths > 0)[:, None]
-        nodes = self.query(vectors) * real
-        mean = nodes.sum(0, keepdim=True) / real.sum().clamp(min=1)
-        nodes = torch.cat([mean, nodes])
-        for i in range(self.facts["layers"]):
-            nodes = F.elu(nodes) if i else nodes
-            nodes = self.layer(f"document/layer_{i}", nodes, graph)
-        return nodes[0]
-
-    def query(self, vectors):
-        kernel, bias = (self.params[f"document/node/{x}"] for x in ("kernel", "bias"))
-        return torch.tanh(vectors @ kernel + bias)
-
-    def layer(self, path, nodes, graph):
-        param = lambda name: self.params[f"{path}/{name}"]
-        sender, receiver = param("sender"), param("receiver")
-        heads, k = sender.shape
-        sent = (nodes @ param("kernel")).view(-1, heads, k)
-        by_sender = torch.einsum("jhk,hk->hj", sent, sender)
-        by_receiver = torch.einsum("ihk,hk->hi", sent, receiver)
-        scores = F.leaky_relu(by_sender[:, None, :] + by_receiver[:, :, None], 0.2)
-        least = torch.finfo(scores.dtype).min
-        weights = scores.masked_fill(~graph, least).softmax(-1) * graph
-        out = torch.einsum("hij,jhk->ihk", weights, sent)
-        out = out.mean(1) if self.facts["merge"] == "mean" else out.flatten(1)
-        linear = self.facts["residual"] == "linear"
-        out = out + (nodes @ param("skip/kernel") if linear else nodes)
-        return out + param("bias") if self.facts["bias"] else out
-
-
-class ChunkEncoder(nn.Module):
-    """A BiLSTM over the chunks; attention between sections is for training only."""
-
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params
-
-    def forward(self, vectors, lengths, graph):
-        return self.project(vectors[lengths > 0])
-
-    def query(self, vectors):
-        return torch.stack([self.project(vector[None]) for vector in vectors])
-
-    def project(self, chunks):
-        states = [self.lstm("forwards", chunks), self.lstm("backwards", chunks.flip(0))]
-        kernel, bias = (
-            self.params[f"document/project/{name}"] for name in ("kernel", "bias")
-        )
-        return F.normalize(torch.cat(states) @ kernel + bias, dim=-1)
-
-    def lstm(self, name, chunks):
-        """The last hidden state of one direction (gates i, f, g, o, as in torch)."""
-        param = lambda gate, kind: self.params[f"document/{name}/{gate}/{kind}"]
-        inner = torch.cat([param(f"i{gate}", "kernel") for gate in "ifgo"], dim=1)
-        outer = torch.cat([param(f"h{gate}", "kernel") for gate in "ifgo"], dim=1)
-        bias = torch.cat([param(f"h{gate}", "bias") for gate in "ifgo"])
-        inputs = chunks @ inner + bias
-        hidden = cell = torch.zeros(outer.shape[0]).to(chunks)
-        for row in inputs:
-            i, f, g, o = (row + hidden @ outer).chunk(4)
-            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-            hidden = o.sigmoid() * cell.tanh()
-        return hidden
-
-
-DOCUMENT_ENCODERS = {
-    "docjax.encoders.pooling.Mean": Mean,
-    "docjax.encoders.first_segments.FirstSegments": FirstSegments,
-    "docjax.encoders.from_mean.FromMean": FromMean,
-    "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
-    "docjax.encoders.chunks.ChunkEncoder": ChunkEncoder,
-}
 
 
 class LongDocuments(nn.Module):

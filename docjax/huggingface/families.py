@@ -2,8 +2,8 @@
 
 A record says which of our classes reads a checkpoint, and which config, tensor names
 and modules an export of that class has. A new family needs a record at the end of this
-file, a PyTorch form in `docjax/export/torch_module.py`, and its own names and config
-mapping if BERT's do not fit.
+file, a PyTorch form in `docjax/export/torch_segment_encoders.py`, and its own names and
+config mapping if BERT's do not fit.
 """
 
 import dataclasses

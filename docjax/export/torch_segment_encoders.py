@@ -1,0 +1,131 @@
+"""Segment encoders: token ids [n t], lengths [n] and places [n 2] to vectors [n d].
+
+`docjax export` puts this file into the folders it writes, beside `torch_module.py`.
+"""
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import AutoModel
+
+
+class WordAverage(nn.Module):
+    def __init__(self, facts, file, model_kwargs, params):
+        super().__init__()
+        words = load_file(file("model.safetensors"))["embedding.weight"]
+        self.words = nn.Parameter(words)
+
+    def forward(self, tokens, lengths, places):
+        real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        weights = (real / lengths.clamp(min=1)[:, None]).to(self.words.dtype)
+        return torch.einsum("nt,ntd->nd", weights, self.words[tokens])
+
+    def save(self, folder):
+        save_file({"embedding.weight": self.words.data}, folder / "model.safetensors")
+
+
+class Transformer(nn.Module):
+    has_pooler = True  # transformers' class has a pooler that docjax lacks
+
+    def __init__(self, facts, file, model_kwargs, params):
+        super().__init__()
+        self.first = facts["pooling"] == "first"
+        self.normalize = facts["normalize"]
+        self.offset = facts["position_offset"]
+        file("model.safetensors")  # downloads the file beside config.json
+        folder = Path(file("config.json")).parent
+        pooler = {"add_pooling_layer": False} if self.has_pooler else {}
+        self.model = AutoModel.from_pretrained(folder, **pooler, **model_kwargs)
+        self.params = params  # by docjax's path: the parameters that AutoModel lacks
+
+    def forward(self, tokens, lengths, places, left_out=0):
+        order = torch.arange(tokens.shape[1], device=tokens.device)
+        real = order < lengths[:, None]
+        seen = real.clone()
+        seen[:, 0] = True  # attention over no tokens gives nan
+        # RoBERTa's own positions would skip real tokens with the id of padding.
+        positions = (order + self.offset).expand_as(tokens)
+        words = self.model.get_input_embeddings()(tokens)
+        for axis, name in enumerate(("sections", "chunks")):
+            table = self.params.get(f"segment/embeddings/{name}/embedding")
+            if table is not None:  # the last row stands for all numbers beyond
+                rows = places[:, axis].clamp(max=len(table) - 1)
+                words = words + table[rows][:, None].to(words.dtype)
+        states = self.states(words, seen, positions)
+        states = states.masked_fill(~real[..., None], 0)
+        if self.first:
+            vectors = states[:, 0]
+        else:
+            counts = (lengths - left_out).clamp(min=1)
+            vectors = states[:, left_out:].sum(1) / counts[:, None]
+        vectors = F.normalize(vectors, dim=-1) if self.normalize else vectors
+        table = self.params.get("segment/words/table")
+        if table is not None:
+            vectors = torch.cat([vectors, of_words(table, tokens, lengths)], dim=-1)
+        return vectors
+
+    def states(self, words, seen, positions):
+        return self.model(
+            inputs_embeds=words,
+            attention_mask=seen.long(),
+            position_ids=positions,
+            **self.masks(positions - self.offset),
+        ).last_hidden_state
+
+    def masks(self, order):
+        """Further masks that the model reads; `order` [n t] numbers the tokens."""
+        return {}
+
+    def save(self, folder):
+        self.model.save_pretrained(folder)
+
+
+class Longformer(Transformer):
+    def masks(self, order):
+        return {"global_attention_mask": (order == 0).long()}
+
+
+class ModernBert(Transformer):
+    has_pooler = False
+
+
+class BigBird(Transformer):
+    """Reads every long segment alone: padding would become its last block."""
+
+    def __init__(self, facts, file, model_kwargs, params):
+        super().__init__(facts, file, model_kwargs, params)
+        self.dense = (5 + 2 * facts["random"]) * facts["block"]
+
+    def states(self, words, seen, positions):
+        lengths = seen.sum(1)
+        states = torch.zeros_like(words)
+        short = (lengths <= self.dense).nonzero()[:, 0]
+        long = (lengths > self.dense).nonzero()
+        for rows in [*([short] if len(short) else []), *long]:
+            longest = int(lengths[rows].max())
+            sparse = longest > self.dense
+            self.model.set_attention_type("block_sparse" if sparse else "original_full")
+            inputs = (x[rows, :longest] for x in (words, seen, positions))
+            states[rows, :longest] = super().states(*inputs)
+        return states
+
+
+def of_words(table, tokens, lengths):
+    """The vectors of the segments' words; a word that occurs c times has 1 + ln c."""
+    real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+    same = (tokens[:, :, None] == tokens[:, None, :]) & real[:, None, :]
+    counts = same.sum(-1).clamp(min=1).to(table.dtype)
+    weights = (1 + counts.log()) / counts * real / lengths.clamp(min=1)[:, None]
+    return torch.einsum("nt,ntk->nk", weights.to(table.dtype), table[tokens])
+
+
+SEGMENT_ENCODERS = {
+    "docjax.encoders.word_average.WordAverage": WordAverage,
+    "docjax.encoders.transformer.Transformer": Transformer,
+    "docjax.encoders.longformer.Longformer": Longformer,
+    "docjax.encoders.modernbert.ModernBert": ModernBert,
+    "docjax.encoders.bigbird.BigBird": BigBird,
+}
