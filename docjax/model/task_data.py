@@ -12,8 +12,9 @@ from jaxtyping import Float
 
 from docjax.data.masking import Masking
 from docjax.errors import UserError
-from docjax.model.document_model import COUNTS, DocumentModel
+from docjax.model.document_model import DocumentModel
 from docjax.model.masked_loss import token_loss
+from docjax.model.reading import COUNTS
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
 from docjax.tasks.sampled import sampled

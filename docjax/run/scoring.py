@@ -20,8 +20,8 @@ from docjax.encoders.pooling import Mean
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
-from docjax.model.document_model import COUNTS
 from docjax.model.load import load
+from docjax.model.reading import COUNTS
 from docjax.model.task_data import FileData
 from docjax.run.fields import is_run
 from docjax.run.parameters import start_params

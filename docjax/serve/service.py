@@ -15,7 +15,8 @@ from docjax.data.microbatches import round_up
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
-from docjax.model.document_model import COUNTS, DocumentModel
+from docjax.model.document_model import DocumentModel
+from docjax.model.reading import COUNTS
 from docjax.serve.batching import Job
 from docjax.serve.limits import Refusal
 from docjax.types import Document, Segments

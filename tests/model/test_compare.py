@@ -22,6 +22,7 @@ from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
+from docjax.model.reading import COUNTS
 from docjax.types import Document, ReadLimits
 
 RIVER = "Rivers carry sand to the sea. The sea carries it away."
@@ -114,9 +115,7 @@ def test_the_documents_number_is_the_cosine_of_what_encode_gives(name, request):
 
 def test_segments_and_sections_are_cosines_of_the_models_segments(model):
     found = model.compare(A, B)
-    read = list(
-        model.read([A, B], dict.fromkeys(docjax.model.document_model.COUNTS, 0))
-    )
+    read = list(model.read([A, B], dict.fromkeys(COUNTS, 0)))
     vectors = model.inference().segments(model.params, read)
     assert found.segments.shape == tuple(map(len, read))
     for i, a in enumerate(vectors[0]):

@@ -65,7 +65,7 @@ def test_stats_count_what_was_read_and_what_the_cap_left_out(model):
 def test_a_stream_gives_the_same_vectors_and_reads_no_further_than_it_must(
     model, monkeypatch
 ):
-    monkeypatch.setattr("docjax.model.document_model.TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("docjax.model.reading.TEXTS_AT_ONCE", 2)
     monkeypatch.setattr("docjax.model.inference.WINDOW", 4)
     texts, read = [SENTENCE * (1 + i % 3) for i in range(40)], []
     given = (read.append(text) or text for text in texts)
@@ -143,9 +143,7 @@ def test_a_batch_of_less_than_one_segment_is_refused(model):
 
 def test_texts_of_many_characters_are_tokenised_apart(model, monkeypatch):
     expected, parts = model.encode([SENTENCE] * 5), []
-    monkeypatch.setattr(
-        "docjax.model.document_model.CHARACTERS_AT_ONCE", 2 * len(SENTENCE)
-    )
+    monkeypatch.setattr("docjax.model.reading.CHARACTERS_AT_ONCE", 2 * len(SENTENCE))
     tokenize = units.tokenize
     monkeypatch.setattr(
         "docjax.data.units.tokenize",

@@ -20,9 +20,10 @@ from docjax.encoders.layers import MaskedTokens
 from docjax.encoders.pooling import Mean
 from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
-from docjax.model.document_model import COUNTS, DocumentModel
+from docjax.model.document_model import DocumentModel
 from docjax.model.inference import Inference
 from docjax.model.inputs import as_document
+from docjax.model.reading import COUNTS
 from docjax.model.task_data import FileData
 from docjax.types import Document, ReadLimits
 

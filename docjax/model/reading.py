@@ -1,0 +1,155 @@
+"""What a model reads of documents and queries: prompts, segments, and what is left out.
+
+`document_model.DocumentModel` encodes the segments.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from absl import logging
+
+from docjax.data import documents as documents_lib
+from docjax.data.prompts import Prompted
+from docjax.data.segments import OneEach
+from docjax.data.tokenizer import Tokenizer
+from docjax.data.units import Cut, Whole
+from docjax.errors import UserError
+from docjax.model.inputs import Item, as_document
+from docjax.types import ReadLimits, SegmentCutter, Segments, UnitCutter
+
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as in sentence-transformers
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
+COUNTS = (
+    *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
+    "documents_empty",  # documents without any token that the model knows
+)
+
+
+class Reading:
+    """The part of `DocumentModel` that cuts documents and queries into segments.
+
+    The attributes are fields of `DocumentModel`.
+    """
+
+    tokenizer: Tokenizer
+    units: UnitCutter
+    segments: SegmentCutter
+    limits: ReadLimits
+    prompts: Mapping[str, str]
+    default_prompt_name: str | None
+
+    @property
+    def document_prompt(self) -> str:
+        """The words before each segment of a document; "" without a prompt."""
+        own = (self.prompts[name] for name in DOCUMENT_PROMPTS if name in self.prompts)
+        return next(own, "") or self.prompts.get(self.default_prompt_name or "", "")
+
+    @property
+    def query_prompt(self) -> str:
+        """The words before a query; "" without a prompt."""
+        return self.prompts.get("query", "")
+
+    def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
+        """`prompt`, else the prompt called `name`, else `otherwise`.
+
+        Raises:
+          UserError: for an unknown name.
+        """
+        if prompt is None and name is not None and name not in self.prompts:
+            raise UserError(
+                f"prompt_name {name!r} is not one of the model's prompts: "
+                f"{', '.join(self.prompts) or 'it has none'}; give the words as prompt"
+            )
+        if prompt is None:
+            return otherwise if name is None else self.prompts[name]
+        return prompt
+
+    def read(
+        self,
+        documents: Iterable[Item],
+        stats: dict[str, int],
+        prompt: str | None = None,
+    ) -> Iterator[Segments]:
+        """The tokens of each document that `encode` reads; adds COUNTS to `stats`."""
+        cut = self._read(documents, self._prompted(prompt))
+        return (self._capped(document, stats) for document in cut)
+
+    def read_queries(
+        self, texts: Sequence[str], prompt: str | None = None
+    ) -> list[Segments]:
+        """Each query's tokens. Raises UserError for a query that is too long."""
+        most = min(self.limits.query_tokens, self.limits.segment_tokens)
+        cut = self._prompted(self.query_prompt if prompt is None else prompt)
+        whole = dataclasses.replace(cut, units=Whole(), segments=OneEach())
+        queries = list(self._read(texts, whole))
+        for text, query in zip(texts, queries, strict=True):
+            if len(query) > 1 or len(query.tokens) > most:
+                raise UserError(
+                    f"query {text[:40]!r} has {len(query.tokens)} tokens, the model "
+                    f"reads {most}: shorten it, or encode it as a document"
+                )
+        empty = sum(not len(query.tokens) for query in queries)
+        if empty:
+            logging.warning(
+                "%d of %d queries have no word of the vocabulary: their vectors are "
+                "zero",
+                empty,
+                len(queries),
+            )
+        return queries
+
+    @property
+    def cut(self) -> Cut:
+        """How the model cuts documents into segments."""
+        return self._prompted(None)
+
+    def _prompted(self, prompt: str | None) -> Cut:
+        """The cut into segments with a prompt; None: with the prompt of documents."""
+        prompt = self.document_prompt if prompt is None else prompt
+        tokenizer = Prompted(self.tokenizer, prompt) if prompt else self.tokenizer
+        limit = self.limits.segment_tokens
+        return Cut(self.units, self.segments, tokenizer, limit)
+
+    def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
+        """The segments of each item; a few hundred items are tokenised together."""
+        documents = (as_document(item, number) for number, item in enumerate(items))
+        for part in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
+            yield from cut.documents(part)
+
+    def warn(self, stats: Mapping[str, int]) -> None:
+        """Logs what the model did not read, by the counts of `encode`."""
+        if stats["segments_cut"]:
+            logging.warning(
+                "the model reads the first %d segments of a document: %d segments "
+                "(%d tokens) are not read",
+                self.limits.inference_segments,
+                stats["segments_cut"],
+                stats["tokens_cut"],
+            )
+        if stats["documents_empty"]:
+            logging.warning(
+                "%d of %d documents have no word of the vocabulary: their vectors are "
+                "zero",
+                stats["documents_empty"],
+                stats["documents"],
+            )
+
+    def _capped(self, whole: Segments, stats: dict[str, int]) -> Segments:
+        """The first `limits.inference_segments` segments; `stats` counts the rest."""
+        kept = whole.first(self.limits.inference_segments)
+        if stats:
+            stats["documents"] += 1
+            stats["segments"] += len(kept)
+            stats["tokens"] += len(kept.tokens)
+            stats["segments_cut"] += len(whole) - len(kept)
+            stats["tokens_cut"] += len(whole.tokens) - len(kept.tokens)
+            stats["documents_empty"] += not len(kept.tokens)
+        return kept
+
+    def _segments(
+        self, item: Item, number: int, stats: dict[str, int]
+    ) -> tuple[Segments, list[str]]:
+        """The segments that the model reads of a document, as tokens and as texts."""
+        whole, pieces = self.cut.with_texts(as_document(item, number))
+        kept = self._capped(whole, stats)
+        return kept, [piece.text for piece in pieces[: len(kept)]]
