@@ -28,7 +28,8 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
     """The pairs of each split.
 
     Raises:
-      UserError: for a missing file, another header, or a line that is not a pair.
+      UserError: for a missing file, another header, a line that is not a pair, a pair
+        of a document with itself, or a pair (in either order) with both labels.
     """
     try:
         lines = file.read_text("utf-8").splitlines()
@@ -39,6 +40,7 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
             f"{file}, line 1: not {', '.join(COLUMNS)} with tabs between; add it"
         )
     pairs: dict[str, list[Pair]] = {}
+    labels: dict[frozenset[str], tuple[bool, int]] = {}  # and the line
     for number, line in enumerate(lines[1:], start=2):
         fields = line.split("\t")
         if len(fields) != len(COLUMNS) or fields[3] not in ("0", "1"):
@@ -47,8 +49,30 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
                 "tabs between, and label 0 or 1"
             )
         pair = Pair(fields[1], fields[2], fields[3] == "1")
+        known, first = labels.setdefault(frozenset(pair[:2]), (pair.similar, number))
+        _check_pair(pair, known, f"{file}, line {number}", first)
         pairs.setdefault(fields[0], []).append(pair)
     return pairs
+
+
+def _check_pair(pair: Pair, known: bool, place: str, first: int) -> None:
+    """Raises UserError for a document with itself, or another label than before.
+
+    Args:
+      known: the label of the pair, in either order, where it stands first.
+      first: the line where it stands first.
+    """
+    if pair.source == pair.target:
+        raise UserError(
+            f"{place}: {pair.source!r} is paired with itself; a pair needs two "
+            "documents: leave the line out"
+        )
+    if pair.similar != known:
+        raise UserError(
+            f"{place}: {pair.source!r} and {pair.target!r} have the label "
+            f"{int(pair.similar)}, in line {first} the label {int(known)}: keep one of "
+            "the lines"
+        )
 
 
 def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:

@@ -26,6 +26,11 @@ def test_pairs_are_read_by_split(tmp_path):
         ("a\tb\n", "line 1: not split, source"),
         (HEADER + "train\ta\tb\n", "line 2: .* is not split, source"),
         (HEADER + "train\ta\tb\t1\ntrain\ta\tb\tyes\n", "line 3: .* label 0 or 1"),
+        (HEADER + "train\ta\ta\t1\n", "line 2: 'a' is paired with itself; .* leave"),
+        (
+            HEADER + "train\ta\tb\t1\ndev\tb\ta\t0\n",
+            "line 3: 'b' and 'a' have the label 0, in line 2 the label 1: keep one",
+        ),
     ],
 )
 def test_a_table_that_is_none_is_an_error_with_its_line(tmp_path, text, message):
@@ -33,6 +38,12 @@ def test_a_table_that_is_none_is_an_error_with_its_line(tmp_path, text, message)
     path.write_text(text)
     with pytest.raises(UserError, match=rf"pairs\.tsv, {message}"):
         read_pairs(path)
+
+
+def test_a_pair_may_stand_twice_with_one_label(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(HEADER + "train\ta\tb\t1\ntrain\tb\ta\t1\n")
+    assert len(read_pairs(path)["train"]) == 2
 
 
 def test_a_missing_table_is_named(tmp_path):

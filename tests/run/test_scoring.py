@@ -98,7 +98,7 @@ def test_tasks_of_all_kinds_are_scored_on_a_part_of_the_run(plain):
         kinds = {name.split("/")[1] for name in found}
         assert kinds == set(TASKS) and all(x.startswith(f"{prefix}/") for x in found)
         assert f"{prefix}/retrieval/dense/ndcg@10" in found
-        assert f"{prefix}/matching/f1" in found and len(found) == 31 + 10 + 6 + 2 + 4
+        assert f"{prefix}/matching/f1" in found and len(found) == 45 + 10 + 6 + 2 + 4
 
 
 def test_every_document_is_encoded_once_for_all_tasks(plain, monkeypatch):

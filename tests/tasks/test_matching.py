@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from docjax.errors import UserError
-from docjax.tasks.matching import Matching, matching, splits_of
+from docjax.tasks.matching import FIXED, Matching, matching, measures, splits_of
 
 TUNING = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, True, False, False])
 
@@ -21,6 +22,47 @@ def test_the_best_f1_decides_not_the_accuracy():
     found = matching((cosines, similar), (cosines, similar))
     assert 0 <= found["threshold"] < 0.1
     assert found["f1"] == pytest.approx(2 * 9 / (10 + 9))
+
+
+def by_sklearn(similar: np.ndarray, predicted: np.ndarray) -> list[float]:
+    """Precision, recall, F1 and accuracy."""
+    few = precision_recall_fscore_support(
+        similar, predicted, average="binary", zero_division=0
+    )
+    return [*few[:3], accuracy_score(similar, predicted)]
+
+
+def test_measures_are_those_of_scikit_learn():
+    generator = np.random.default_rng(0)
+    for share in (0, 0.1, 0.5, 1):
+        similar = generator.random(50) < 0.4
+        predicted = generator.random(50) < share
+        expected = by_sklearn(similar, predicted)
+        assert list(measures(similar, predicted).values()) == pytest.approx(expected)
+
+
+def test_fixed_thresholds_stand_beside_and_ignore_the_tuning_pairs():
+    generator = np.random.default_rng(0)
+    cosines, similar = generator.uniform(-1, 1, 90), generator.random(90) < 0.5
+    found = matching(TUNING, (cosines, similar))
+    assert FIXED == (0.25, 0.5, 0.75)
+    for fixed in FIXED:
+        values = [found[f"{name}@{fixed}"] for name in measures(similar, similar)]
+        assert values == pytest.approx(by_sklearn(similar, cosines > fixed))
+    names = {"precision", "recall", "f1", "accuracy", "threshold"}
+    assert names == {name for name in found if "@" not in name}
+
+
+def test_all_pairs_count_together_not_the_mean_of_batches():
+    """CoLDE's released code averages the F1 of batches."""
+    similar = np.array([True, False, False, False, True, True, True, True])
+    cosines = np.array([0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1])
+    of_halves = [
+        by_sklearn(similar[half], cosines[half] > 0.5)[2]
+        for half in (slice(4), slice(4, 8))
+    ]
+    found = matching(TUNING, (cosines, similar))["f1@0.5"]
+    assert found == pytest.approx(8 / 12) != pytest.approx(np.mean(of_halves))
 
 
 @pytest.mark.parametrize("labels", [[], [True, True], [False]])
@@ -62,7 +104,9 @@ def test_links_within_a_part_are_pairs_and_another_part_has_the_threshold(
     data, task = linked(*parts), Matching(seed=1)
     task.check(data, part)
     assert data.encoded == []
-    assert task(data, part) == {"f1": 1, "accuracy": 1, "threshold": pytest.approx(0.5)}
+    metrics = task(data, part)
+    assert metrics.pop("threshold") == pytest.approx(0.5)
+    assert len(metrics) == 4 * (1 + len(FIXED)) and set(metrics.values()) == {1}
     assert {name[:-1] for name in data.encoded} == read
 
 
