@@ -22,6 +22,7 @@ COMMANDS = (
     "export",
     "index",
     "mine",
+    "pair",
     "queries",
     "search",
     "serve",

@@ -4,7 +4,7 @@ The table is a tab-separated file whose first line is `split, source, target, la
 Each further line holds a split, two ids, and 1 for similar or 0 for not similar.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from docjax.errors import UserError
+from docjax.storage import atomic
 from docjax.types import Document
 
 COLUMNS = ["split", "source", "target", "label"]
-DRAWS = 100  # of a random source, before all sources are searched
+DRAWS = 100  # of a random partner, before all partners are searched
 
 
 class Pair(NamedTuple):
@@ -84,6 +85,25 @@ def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
         )
 
 
+def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
+    """Writes the pairs of each split as a table, which `read_pairs` reads.
+
+    Raises:
+      UserError: for an id with a tab or a line break.
+    """
+    lines = ["\t".join(COLUMNS)]
+    for split, rows in pairs.items():
+        for pair in rows:
+            for name in pair[:2]:
+                if "\t" in name or name.splitlines() != [name]:
+                    raise UserError(
+                        f"document {name!r} has a tab or a line break in its id, which "
+                        "no table of pairs can hold: give it another id"
+                    )
+            lines.append("\t".join([split, *pair[:2], str(int(pair.similar))]))
+    atomic.write_text(file, "\n".join(lines) + "\n")
+
+
 def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:
     """All pairs of documents with a link, and as many random pairs without a link.
 
@@ -92,36 +112,59 @@ def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:
     pairs have the same targets (CoLDE, section 4: one random irrelevant paper for each
     similar pair). A target that has links with every source gets no random pair.
     """
-    links = {document.id: document.links for document in documents}
-    taken: set[tuple[str, str]] = set()  # both directions
+    linked = linked_alone({document.id: document.links for document in documents})
+    sources = list(dict.fromkeys(pair.source for pair in linked))
+    targets = [pair.target for pair in linked]
+    drawn = draw_partners(targets, sources, linked, seed)
+    return linked + [Pair(source, target, False) for target, source in drawn]
+
+
+def linked_alone(links: Mapping[str, Iterable[str]]) -> list[Pair]:
+    """The pairs of documents with a link between them, once whichever has the link.
+
+    Args:
+      links: of each document by id.
+    """
+    taken: set[frozenset[str]] = set()
     linked = []
     for source, targets in links.items():
         for target in targets:
-            if target in links and target != source and (source, target) not in taken:
-                taken |= {(source, target), (target, source)}
+            both = frozenset((source, target))
+            if target in links and target != source and both not in taken:
+                taken.add(both)
                 linked.append(Pair(source, target, True))
-    sources = list(dict.fromkeys(pair.source for pair in linked))
+    return linked
+
+
+def draw_partners(
+    names: Iterable[str], partners: Sequence[str], similar: Iterable[Pair], seed: int
+) -> list[tuple[str, str]]:
+    """Each name with a random partner, so that every pair is new and not similar.
+
+    A name that has no such partner is left out.
+    """
+    taken = {frozenset(pair[:2]) for pair in similar}
     generator = np.random.default_rng(seed)
-    unlinked = []
-    for _, target, _ in linked:
-        source = _unlinked(target, sources, taken, generator)
-        if source is not None:
-            taken |= {(source, target), (target, source)}
-            unlinked.append(Pair(source, target, False))
-    return linked + unlinked
+    drawn = []
+    for name in names:
+        partner = _partner(name, partners, taken, generator)
+        if partner is not None:
+            taken.add(frozenset((name, partner)))
+            drawn.append((name, partner))
+    return drawn
 
 
-def _unlinked(
-    target: str,
-    sources: list[str],
-    taken: set[tuple[str, str]],
+def _partner(
+    name: str,
+    partners: Sequence[str],
+    taken: set[frozenset[str]],
     generator: np.random.Generator,
 ) -> str | None:
-    """A random source whose pair with `target` is not in `taken`; None without any."""
-    free = lambda source: source != target and (source, target) not in taken
+    """A random partner whose pair with `name` is not in `taken`; None without any."""
+    free = lambda other: other != name and frozenset((other, name)) not in taken
     for _ in range(DRAWS):
-        source = sources[generator.integers(len(sources))]
-        if free(source):
-            return source
-    rest = [source for source in sources if free(source)]
+        partner = partners[generator.integers(len(partners))]
+        if free(partner):
+            return partner
+    rest = [partner for partner in partners if free(partner)]
     return rest[generator.integers(len(rest))] if rest else None
