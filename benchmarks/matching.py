@@ -52,7 +52,7 @@ TABLES = ("pairs.tsv", "pairs_uniform.tsv")
 DROPPED = re.compile(r"[\d.\s]*(abstract|references)\W*", re.IGNORECASE)
 CITED = 7
 TOKENS = 512  # of the cut
-BLOCK = 25  # papers that are encoded and kept together
+BLOCK = 64  # papers that are encoded and kept together
 MEASURES = ("precision", "recall", "f1", "accuracy")
 
 Split = list[Pair]

@@ -101,7 +101,7 @@ class Retrieval:
 
 @dataclasses.dataclass(frozen=True)
 class Analyses:
-    """The analyses of SimLTE and DocSplit: tables, column -> row -> value.
+    """The analyses of SimLTE, DocSplit and CoLDE: tables, column -> row -> value.
 
     An empty table is not shown.
     """
@@ -114,6 +114,8 @@ class Analyses:
     bars: Path | None  # PNG of figures.kinds
     redundancy: Mapping[str, Mapping[str, Number]]  # length in words -> redundancy
     similarity: Mapping[str, Mapping[str, Number]]  # inner and inter -> cosine
+    pairs: Mapping[str, Mapping[str, Number]]  # P, R, F1, Acc -> model and threshold
+    published_pairs: Mapping[str, Mapping[str, Number]]  # CoLDE's, and what they imply
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Gathers the analyses of SimLTE and DocSplit for the report, beside what they printed.
+"""Gathers analyses for the report, beside what SimLTE, DocSplit and CoLDE printed.
 
 Most of their metrics are no scores: these stand here alone, not among the scores.
 """
@@ -10,8 +10,10 @@ from docjax.data.parts_of_speech import KINDS
 from docjax.explain import docsplit_tables as published
 from docjax.explain import figures
 from docjax.explain.run_page import Analyses
+from docjax.run import matching_report
 from docjax.tasks import redundancy
 from docjax.tasks.few_shot import ALL, FewShot, ShotsCurve
+from docjax.tasks.matching import Matching
 from docjax.tasks.probe import Probe
 from docjax.tasks.redundancy import BINS, Redundancy
 from docjax.tasks.sentence_similarity import SentenceSimilarity
@@ -19,6 +21,7 @@ from docjax.tasks.word_attention import WordAttention
 from docjax.types import Task
 
 TEXTS = (Redundancy, SentenceSimilarity, WordAttention)
+TUNED = ("/threshold", "/weight")  # what a task chooses is no score
 BEFORE = "before training"
 RATIO = f"nouns, times {BEFORE}"
 MINE = "these documents"  # the column of a run beside the papers' datasets
@@ -32,14 +35,23 @@ def of_vectors(tasks: Mapping[str, Task]) -> dict[str, Task]:
 
 
 def scores_alone(tasks: Mapping[str, Task], scores: Rows) -> dict[str, dict]:
-    """The scores without the metrics that the analyses show."""
-    kinds = (*TEXTS, ShotsCurve)
-    names = [name for name, task in tasks.items() if isinstance(task, kinds)]
-    apart = tuple(f"eval/{name}/" for name in names)
+    """The scores without what tasks choose, and without what the analyses show."""
+    apart = tuple(f"eval/{name}/" for name in _names(tasks, (*TEXTS, ShotsCurve)))
+    pairs = tuple(f"eval/{name}/" for name in _names(tasks, (Matching,)))
+
+    def is_score(metric: str) -> bool:
+        if metric.startswith(pairs):
+            return metric.endswith(matching_report.SCORES)
+        return not metric.startswith(apart) and not metric.endswith(TUNED)
+
     return {
-        row: {k: v for k, v in values.items() if not k.startswith(apart)}
+        row: {k: v for k, v in values.items() if is_score(k)}
         for row, values in scores.items()
     }
+
+
+def _names(tasks: Mapping[str, Task], kinds: tuple[type, ...]) -> list[str]:
+    return [name for name, task in tasks.items() if isinstance(task, kinds)]
 
 
 def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses | None:
@@ -53,8 +65,8 @@ def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses 
     of_kind = lambda kind: _by_task(tasks, scores, lambda task: isinstance(task, kind))
     full, few = of_kind(Probe), _by_task(tasks, scores, _draws_few)
     curves, texts, words = map(of_kind, (ShotsCurve, Redundancy, WordAttention))
-    alike = of_kind(SentenceSimilarity)
-    if not any((full, few, curves, texts, words, alike)):
+    alike, pairs = of_kind(SentenceSimilarity), of_kind(Matching)
+    if not any((full, few, curves, texts, words, alike, pairs)):
         return None
     shots = _accuracies(_joined(curves))
     attention = _joined({name: _with_ratio(rows) for name, rows in words.items()})
@@ -72,6 +84,8 @@ def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses 
         bars=figures.kinds(folder / "word_attention", attention) if attention else None,
         redundancy=_table((*BINS, redundancy.ALL), repeated, published.REDUNDANCY),
         similarity=_table(*cosines),
+        pairs=matching_report.table(_joined(pairs)),
+        published_pairs=matching_report.published() if pairs else {},
     )
 
 

@@ -38,7 +38,6 @@ CURVES = (
     *("eval/clustering/nmi", "eval/clustering/purity", "eval/few_shot/accuracy"),
     *("eval/matching/f1", "eval/retrieval/dense/ndcg@10"),
 )
-TUNED = ("/threshold", "/weight")  # what a task chooses is no score
 MAP = 1000  # the most documents in a t-SNE panel
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 NODES = 30  # segments of the document whose attention is shown
@@ -127,7 +126,10 @@ def _texts(
 
 def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and of what a user has without it."""
-    evaluations = [(line["step"], _scores_of(line)) for line in lines]
+    evaluations = [
+        (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
+        for line in lines
+    ]
     evaluations = [(step, values) for step, values in evaluations if values]
     scores = {}
     if evaluations and evaluations[0][0] == 0:
@@ -169,12 +171,6 @@ def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> st
     if above:
         said.append(f"after training the scores are above {', '.join(above)} metrics")
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
-
-
-def _scores_of(line: Mapping[str, int | float]) -> dict[str, int | float]:
-    """The scores of a line of metrics: more is better."""
-    metrics = {k: v for k, v in line.items() if k.startswith("eval/")}
-    return {k: v for k, v in metrics.items() if not k.endswith(TUNED)}
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ import docjax
 from docjax.run.analysis_report import RATIO, gathered, scores_alone
 from docjax.tasks.clustering import Clustering
 from docjax.tasks.few_shot import FewShot
+from docjax.tasks.matching import Matching
 from docjax.tasks.redundancy import Redundancy
 from docjax.tasks.sentence_similarity import SentenceSimilarity
 from docjax.tasks.word_attention import WordAttention
@@ -152,3 +153,39 @@ def test_scores_are_what_no_analysis_shows():
     tasks = {"a": Redundancy(), "ab": Clustering()}
     scores = {"after": {"eval/a/all": 1.5, "eval/ab/nmi": 0.5}}
     assert scores_alone(tasks, scores) == {"after": {"eval/ab/nmi": 0.5}}
+
+
+def test_what_a_task_chooses_is_no_score():
+    chosen = {"eval/retrieval/fused/weight": 0.4, "eval/matching/threshold": 0.5}
+    scores = {"after": {"eval/retrieval/fused/map": 0.8} | chosen}
+    assert scores_alone({}, scores) == {"after": {"eval/retrieval/fused/map": 0.8}}
+
+
+def test_pairs_have_two_scores_and_a_table_of_their_own(tmp_path):
+    tasks = {"pairs": Matching(), "clustering": Clustering()}
+    names = [
+        f"{m}{at}"
+        for m in ("precision", "recall", "f1", "accuracy")
+        for at in ("", "@0.25", "@0.5", "@0.75")
+    ]
+    metrics = {f"eval/pairs/{name}": i / 100 for i, name in enumerate(names)}
+    metrics |= {"eval/pairs/threshold": 0.375, "eval/clustering/nmi": 0.5}
+    scores = {"after training": metrics}
+    assert set(scores_alone(tasks, scores)["after training"]) == {
+        *("eval/pairs/f1", "eval/pairs/accuracy", "eval/clustering/nmi")
+    }
+    found = gathered(tasks, scores, tmp_path)
+    row = "after training, above 0.38 (chosen)"
+    assert {column: cells[row] for column, cells in found.pairs.items()} == {
+        "P": 0.0,
+        "R": 0.04,
+        "F1": 0.08,
+        "Acc": 0.12,
+    }
+    assert found.pairs["Acc"]["after training, above 0.75"] == 0.15
+    assert len(found.pairs["P"]) == 4 and found.shots == {}
+    metrics |= {"eval/uniform/accuracy@0.75": 0.5, "eval/uniform/threshold": 0.1}
+    two = gathered(tasks | {"uniform": Matching()}, scores, tmp_path)
+    assert two.pairs["Acc"]["after training (pairs), above 0.75"] == 0.15
+    assert two.pairs["Acc"]["after training (uniform), above 0.75"] == 0.5
+    assert gathered({"clustering": Clustering()}, scores, tmp_path) is None
