@@ -12,8 +12,8 @@ from sklearn.preprocessing import normalize
 from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.retrieval.collection import TUNING
-from docjax.tasks.embeddings import check_known
-from docjax.types import TaskData
+from docjax.tasks.embeddings import check_known, check_part
+from docjax.types import Embeddings, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
 FIXED = (0.25, 0.5, 0.75)  # those of CoLDE's released code
@@ -150,7 +150,14 @@ def measures(
 def _cosines(
     data: TaskData, pairs: Sequence[Pair]
 ) -> tuple[Float[np.ndarray, " e"], Bool[np.ndarray, " e"]]:
-    """The cosine of each pair, and whether it is similar."""
-    sources = normalize(data.vectors([pair.source for pair in pairs]))
-    targets = normalize(data.vectors([pair.target for pair in pairs]))
-    return (sources * targets).sum(1), np.array([pair.similar for pair in pairs])
+    """The cosine of each pair, and whether it is similar.
+
+    Raises:
+      UserError: for a vector that is not finite.
+    """
+    sides = []
+    for names in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
+        vectors = data.vectors(names)
+        check_part("pair", Embeddings(vectors, names))
+        sides.append(normalize(vectors))
+    return (sides[0] * sides[1]).sum(1), np.array([pair.similar for pair in pairs])

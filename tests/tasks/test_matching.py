@@ -110,6 +110,13 @@ def test_links_within_a_part_are_pairs_and_another_part_has_the_threshold(
     assert {name[:-1] for name in data.encoded} == read
 
 
+def test_vectors_of_a_diverged_model_are_told(linked):
+    data = linked("train", "test")
+    data.by_id["test1"][0] = np.nan
+    with pytest.raises(UserError, match="of 6 pair vectors are not finite .* diverged"):
+        Matching()(data, "test")
+
+
 @pytest.mark.parametrize(
     "parts, message",
     [
