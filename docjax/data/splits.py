@@ -11,6 +11,8 @@ from jaxtyping import Int
 from docjax.errors import UserError
 from docjax.types import Document
 
+# The first split that exists chooses thresholds and weights.
+TUNING = ("dev", "validation", "valid", "val", "train")
 NO_SPLIT = "no document has a split: a fifth of each label is the test"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from docjax.data.splits import TUNING
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
 from docjax.retrieval.beir import BeirFolder
@@ -17,7 +18,6 @@ from docjax.retrieval.folds import Folds
 from docjax.retrieval.ir_dataset import PREFIX, IrDataset
 from docjax.types import Document, Qrels, Reader
 
-TUNING = ("dev", "validation", "valid", "val", "train")  # the first that exists
 logger = logging.getLogger(__name__)
 Store = BeirFolder | IrDataset
 TENTH = 10  # without a split for it, one of so many training queries chooses

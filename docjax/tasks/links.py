@@ -10,8 +10,8 @@ from jaxtyping import Float
 from sklearn.metrics import accuracy_score, f1_score
 
 from docjax.data.pairs import Pair, check_kinds, read_pairs
+from docjax.data.splits import TUNING
 from docjax.errors import UserError
-from docjax.retrieval.collection import TUNING
 from docjax.tasks.embeddings import check, check_dense, check_known
 from docjax.tasks.probe import PROBE, Probe
 from docjax.types import Embeddings, TaskData

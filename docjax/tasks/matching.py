@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 from sklearn.preprocessing import normalize
 
 from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
+from docjax.data.splits import TUNING
 from docjax.errors import UserError
-from docjax.retrieval.collection import TUNING
 from docjax.tasks.embeddings import check_known, check_part
 from docjax.types import Embeddings, TaskData
 

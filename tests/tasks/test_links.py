@@ -86,7 +86,7 @@ def test_a_table_without_test_pairs_is_scored_on_what_is_held_out(data, table, c
 
 def test_mistakes_are_one_line(data, table, tmp_path):
     unknown = tmp_path / "unknown.tsv"
-    lines = "train\tx\tp30\t1\ntrain\tn1\tp30\t0\ntest\tn1\tp30\t1\ntest\tn1\tn2\t0\n"
+    lines = "train\tx\tp30\t1\ntrain\tn1\tp30\t0\ntest\tn2\tp30\t1\ntest\tn1\tn2\t0\n"
     unknown.write_text(HEADER + lines)
     with pytest.raises(UserError, match="1 of 4 documents .* 'x' is the first"):
         Links(str(unknown)).check(data, "test")
