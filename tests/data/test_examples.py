@@ -125,7 +125,7 @@ def test_pairs_of_documents_that_training_does_not_read_are_left_out(tmp_path, c
 
 
 def test_pairs_with_unknown_documents_are_a_mistake_with_their_number(tmp_path):
-    path = table(tmp_path, "train d1 e9 1", "train e8 d1 1", "train e7 e7 0")
+    path = table(tmp_path, "train d1 e9 1", "train e8 d1 1", "train e7 e6 0")
     message = r"pairs\.tsv: 2 of its documents are not in the corpus, the first is 'e8'"
     with pytest.raises(UserError, match=message) as error:
         Pairs(path).among(known(tmp_path))
