@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from docjax.data.pairs import Pair, draw_partners, linked_alone
+from docjax.data.pairs import Pair, draw_partners, linked_alone, with_same_targets
 from docjax.errors import UserError
 
 JACCARD = 0.5  # documents that share more of their links are similar
@@ -42,19 +42,16 @@ def from_citations(links: Links, seed: int, negatives: str) -> Built:
     if negatives == "uniform":
         random = _random_targets(similar, list(links), similar, seed)
     else:
-        sources = list(dict.fromkeys(pair.source for pair in similar))
-        targets = [pair.target for pair in similar]
-        drawn = draw_partners(targets, sources, similar, seed)
-        random = [Pair(source, target, False) for target, source in drawn]
+        random = with_same_targets(similar, seed)
     targets = [(name, target) for name, some in links.items() for target in some]
     known = [pair for pair in targets if pair[1] in links]
     inner = [pair for pair in known if pair[0] != pair[1]]
+    repeated = len(inner) - len(similar)
     left_out = Counter(
         {
             "links to documents that are not there": len(targets) - len(known),
             "links of a document to itself": len(known) - len(inner),
-            "links between documents that are a pair already": len(inner)
-            - len(similar),
+            "links between documents that are a pair already": repeated,
         }
     )
     return _built(links, similar, random, left_out)

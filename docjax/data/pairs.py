@@ -113,10 +113,15 @@ def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:
     similar pair). A target that has links with every source gets no random pair.
     """
     linked = linked_alone({document.id: document.links for document in documents})
+    return linked + with_same_targets(linked, seed)
+
+
+def with_same_targets(linked: Sequence[Pair], seed: int) -> list[Pair]:
+    """For each linked pair, a random source for its target, not linked with it."""
     sources = list(dict.fromkeys(pair.source for pair in linked))
     targets = [pair.target for pair in linked]
     drawn = draw_partners(targets, sources, linked, seed)
-    return linked + [Pair(source, target, False) for target, source in drawn]
+    return [Pair(source, target, False) for target, source in drawn]
 
 
 def linked_alone(links: Mapping[str, Iterable[str]]) -> list[Pair]:
