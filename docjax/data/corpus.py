@@ -198,6 +198,11 @@ class Corpus:
             for row, detail in enumerate(corpus_files.read_details(self.folder))
         ]
 
+    @property
+    def headings(self) -> Iterator[list[str]]:
+        """The headings of the sections of each document."""
+        return (detail.headings for detail in corpus_files.read_details(self.folder))
+
     def with_vectors(self, *vectors: Float[np.ndarray, "n _"]) -> "Corpus":
         """A copy of this corpus whose units have `vectors`, parts laid side by side."""
         corpus = copy.copy(self)

@@ -14,7 +14,7 @@ from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
 
-ATTENTIONS = ("literal", "cyclic", "none")
+ATTENTIONS = ("literal", "cyclic", "full", "none")
 DROPOUT_SITE = 1
 
 
@@ -23,7 +23,8 @@ class ChunkEncoder(nn.Module):
 
     attention: how the chunks of a view attend to the next view. "literal" leaves the
     last view unchanged, as the paper prints it; "cyclic" lets the last view attend to
-    the first; "none" turns attention off. hidden: the size of both states together.
+    the first; "full" lets every view attend to the chunks of all views; "none" turns
+    attention off. hidden: the size of both states together.
     """
 
     width: int = 256
@@ -89,11 +90,31 @@ class ChunkEncoder(nn.Module):
         real = lengths > 0
         vectors = jnp.where(real[..., None], vectors, 0)
         if self.attention != "none":
-            attended = self.attend(vectors, _next(vectors), _next(real))
-            if self.attention == "literal" and len(vectors) > 1:
-                attended = attended.at[-1].set(0)
-            vectors = vectors + attended * (len(vectors) > 1)
+            taken = self._taken(vectors, real)
+            vectors = vectors + taken * (len(vectors) > 1)
         return self._aggregated(vectors, real, keys)
+
+    def between(
+        self, asking: Float[Array, "p d"], seen: Float[Array, "q d"]
+    ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
+        """The chunks of one section after attention to those of another section, and
+        the weights of that attention, the mean over the heads.
+
+        `explain` shows both for two sections, as the paper does in section 4.6.
+        """
+        real = jnp.ones((1, 1, len(seen)), bool)
+        taken, weights = self.attend(asking[None, None], seen[None, None], real)
+        return asking + taken[0, 0], weights[0, 0]
+
+    def _taken(
+        self, vectors: Float[Array, "v b p d"], real: Bool[Array, "v b p"]
+    ) -> Float[Array, "v b p d"]:
+        """What the chunks of each view take from the chunks that they attend to."""
+        seen = _all if self.attention == "full" else _next
+        taken, _ = self.attend(vectors, seen(vectors), seen(real))
+        if self.attention == "literal" and len(vectors) > 1:
+            taken = taken.at[-1].set(0)
+        return taken
 
     def _aggregated(
         self,
@@ -117,7 +138,10 @@ class ChunkEncoder(nn.Module):
 
 
 class ChunkAttention(nn.Module):
-    """Multi-head attention of the chunks of one section to those of another."""
+    """Multi-head attention of the chunks of one section to those of another.
+
+    Gives what each chunk takes, and the weights as the mean over the heads.
+    """
 
     heads: int
 
@@ -125,9 +149,9 @@ class ChunkAttention(nn.Module):
     def __call__(
         self,
         asking: Float[Array, "v b p d"],
-        seen: Float[Array, "v b p d"],
-        real: Bool[Array, "v b p"],
-    ) -> Float[Array, "v b p d"]:
+        seen: Float[Array, "v b q d"],
+        real: Bool[Array, "v b q"],
+    ) -> tuple[Float[Array, "v b p d"], Float[Array, "v b p q"]]:
         d = asking.shape[-1]
         if d % self.heads:
             raise UserError(
@@ -148,9 +172,15 @@ class ChunkAttention(nn.Module):
         weights = jax.nn.softmax(jnp.where(mask, scores, -1e30), axis=-1)
         weights = jnp.where(mask, weights, 0)  # a section without chunks adds zero
         out = jnp.einsum("vbhpq,vbqhk->vbphk", weights, v, precision=EXACT)
-        return dense("output")(out.reshape(asking.shape))
+        return dense("output")(out.reshape(asking.shape)), weights.mean(2)
 
 
 def _next(views: Array) -> Array:
     """Each view replaced by the next view, and the last view by the first."""
     return jnp.roll(views, -1, axis=0)
+
+
+def _all(views: Array) -> Array:
+    """For each view, the chunks of all views side by side."""
+    joined = jnp.concatenate(list(views), axis=1)
+    return jnp.broadcast_to(joined, (len(views), *joined.shape))

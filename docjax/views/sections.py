@@ -1,8 +1,16 @@
-"""Groups of a document's sections as views (CoLDE, 3.1)."""
+"""A document's sections as views: in groups, by their names, or two at random.
+
+CoLDE, section 3.1. The units of view i are in section i: a trained model knows no other
+section numbers. A document that lacks the sections is cut as `Sections` does.
+"""
 
 import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from absl import logging
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -13,8 +21,7 @@ from docjax.views.ready import Ready
 class Sections(Ready):
     """`count` views: consecutive sections in groups of about equal numbers of tokens.
 
-    A document with fewer sections than views is cut between units instead. The units of
-    view i are in section i: a trained model knows no other section numbers.
+    A document with fewer sections than views is cut between units instead.
     """
 
     count: int = 2
@@ -41,14 +48,106 @@ class Sections(Ready):
         cuts = [*balanced(units.offsets[starts], int(units.offsets[-1]), self.count)]
         bounds = [*starts[cuts], len(units)]
         return tuple(
-            self._renumbered(units.take(np.arange(bounds[i], bounds[i + 1])), i)
+            renumbered(units.take(np.arange(bounds[i], bounds[i + 1])), i)
             for i in range(self.count)
         )
 
-    def _renumbered(self, units: Units, section: int) -> Units:
-        sections = np.full(len(units), section, np.int32)
-        no_edges = np.zeros((0, 2), np.int32)
-        return dataclasses.replace(units, sections=sections, edges=no_edges)
+
+@dataclasses.dataclass(frozen=True)
+class RandomSections(Sections):
+    """`count` views: distinct sections of a document, drawn anew in every epoch."""
+
+    def __call__(
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        numbers = np.unique(units.sections)
+        if len(numbers) < self.count:
+            return super().__call__(units, generator)
+        drawn = generator.choice(numbers, self.count, replace=False).tolist()
+        return tuple(
+            renumbered(units.take(np.flatnonzero(units.sections == number)), i)
+            for i, number in enumerate(drawn)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedSections(Ready):
+    """One view for each of `names`: the sections with that word in their heading.
+
+    For example "introduction" and "related work". Upper and lower case count alike; a
+    heading with several of the names belongs to the first of them.
+
+    Attributes:
+      named: for each section of the corpus, the number of its name, -1 without one.
+      starts: the first of these for each document, and at the end the number of all.
+        `fitted` finds both.
+    """
+
+    names: tuple[str, ...]
+    named: np.ndarray | None = None  # int8
+    starts: np.ndarray | None = None  # int64 [c + 1]
+
+    def __post_init__(self) -> None:
+        Sections(len(self.names))  # checks the number
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (DOCUMENT,) * len(self.names)
+
+    @property
+    def least_units(self) -> int:
+        return len(self.names)
+
+    def fitted(
+        self, tokenizer: Any, corpus: Any, documents: np.ndarray | None = None
+    ) -> "NamedSections":
+        """These views for the headings of a corpus; the log counts what is missing.
+
+        Raises:
+          UserError: if none of `documents` has sections of all these names.
+        """
+        del tokenizer
+        names = [name.lower() for name in self.names]
+        found = [[_first(names, h.lower()) for h in each] for each in corpus.headings]
+        rows = range(len(corpus)) if documents is None else documents.tolist()
+        lacking = sum(not {*range(len(names))} <= {*found[row]} for row in rows)
+        if lacking == len(rows):
+            raise UserError(
+                f"views.names {', '.join(self.names)}: none of {len(rows)} documents "
+                "has sections with all these words in their headings; give other "
+                "names, or docjax.views.sections.Sections"
+            )
+        if lacking:
+            logging.warning(
+                "%d of %d documents lack a section named %s: they are cut into %d "
+                "groups of sections instead",
+                *(lacking, len(rows), " or ".join(self.names), len(names)),
+            )
+        named = np.fromiter(itertools.chain.from_iterable(found), np.int8)
+        starts = np.cumsum([0, *map(len, found)])
+        return dataclasses.replace(self, named=named, starts=starts)
+
+    def __call__(
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        own = self.named[self.starts[units.documents[0]] :]
+        names = own[units.sections]
+        views = [np.flatnonzero(names == i) for i in range(len(self.names))]
+        if not all(map(len, views)):
+            return Sections(len(self.names))(units, generator)
+        return tuple(renumbered(units.take(rows), i) for i, rows in enumerate(views))
+
+
+def _first(names: Sequence[str], heading: str) -> int:
+    """The number of the first name that the heading contains, or -1."""
+    return next((i for i, name in enumerate(names) if name in heading), -1)
+
+
+def renumbered(units: Units, section: int) -> Units:
+    """The units as one section without edges."""
+    sections = np.full(len(units), section, np.int32)
+    no_edges = np.zeros((0, 2), np.int32)
+    return dataclasses.replace(units, sections=sections, edges=no_edges)
 
 
 def balanced(starts: np.ndarray, total: int, groups: int) -> list[int]:
