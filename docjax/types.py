@@ -203,7 +203,8 @@ class Targets(NamedTuple):
     for a query and further slots, first the documents of slot 1, then of slot 2, ...
     """
 
-    labels: np.ndarray | jax.Array  # int32 [b], -1 without label
+    # int32 [b], -1 without label; of pairs with labels, 1 if similar, else 0.
+    labels: np.ndarray | jax.Array
     related: np.ndarray | jax.Array | None = None  # bool [b m]
     teacher: np.ndarray | jax.Array | None = None  # float32 [b f], of `Distillation`
 

@@ -15,7 +15,7 @@ from absl import logging
 from jaxtyping import Bool, Int
 
 from docjax.data.corpus import Corpus
-from docjax.data.pairs import read_pairs
+from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Document
 
@@ -29,7 +29,8 @@ class Examples:
     Attributes:
       kinds: DOCUMENT or QUERY for each slot: the corpus that its rows refer to.
       rows: for each example and slot, the row in the slot's corpus.
-      labels: the class number of each example, -1 without a label.
+      labels: the class number of each example, -1 without a label; of a labelled pair 1
+        if its documents are similar, else 0.
       related: gives the relation mask of a batch of rows, see `docjax.types.Targets`.
     """
 
@@ -104,21 +105,25 @@ class Documents:
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Pairs of similar documents, from a table of split, source, target and label.
+    """Pairs of similar documents, and with `dissimilar` of other documents too.
 
-    A document of the batch is not a negative of a row if any pair calls the document
-    similar to the row's document.
+    Attributes:
+      path: a table of split, source, target and label, whose pairs of the split "train"
+        are read. None: the pairs of `linked_pairs` among the documents of training.
+      dissimilar: False: only similar pairs are examples, with the class of the source. A
+        document of the batch is not a negative of a row if any pair calls the document
+        similar to the row's document. True: all pairs are examples; the label of an
+        example is 1 for a similar pair and 0 for any other pair.
     """
 
     path: str | None = None
+    dissimilar: bool = False
     kinds = (DOCUMENT, DOCUMENT)
 
     def files(self) -> tuple[Path, ...]:
-        """The table. Raises UserError if it is missing."""
+        """The table, if there is one. Raises UserError if it is missing."""
         if self.path is None:
-            raise UserError(
-                "Pairs has no table of pairs: give --config.examples.path=FILE"
-            )
+            return ()
         if not Path(self.path).is_file():
             raise UserError(f"examples.path {self.path}: no such file")
         return (Path(self.path),)
@@ -128,19 +133,15 @@ class Pairs:
         return iter(())
 
     def among(self, known: Known) -> Examples:
-        """The similar pairs of the split "train", with the label of the source.
-
-        A pair is left out if training does not read both documents.
+        """The pairs of which training reads both documents; the others are counted.
 
         Raises:
-          UserError: for a table that is damaged, has no such pairs, or names unknown
-            documents.
+          UserError: for a table that is damaged, lacks a kind of pairs that is needed,
+            or names unknown documents; without a table, for documents without links.
         """
-        rows = np.array(self._rows(known.corpus.ids), int).reshape(-1, 2)
-        similar: defaultdict[int, set[int]] = defaultdict(set)
-        for source, target in rows.tolist():
-            similar[source] |= {source, target}
-            similar[target] |= {source, target}
+        name, pairs = self._pairs(known)
+        rows = _rows_of(name, pairs, known.corpus.ids)
+        similar = np.array([pair.similar for pair in pairs], bool)
         inside = np.isin(rows, known.documents).all(axis=1)
         if not inside.all():
             logging.warning(
@@ -148,35 +149,78 @@ class Pairs:
                 int((~inside).sum()),
                 len(rows),
             )
+        if self.dissimilar:
+            check_kinds("training", similar[inside])
+            return Examples(self.kinds, rows[inside], similar[inside].astype(int))
+        related = functools.partial(relation, _neighbours(rows))
         rows = rows[inside]
-        related = functools.partial(relation, similar)
         return Examples(self.kinds, rows, known.labels[rows[:, 0]], related)
 
-    def _rows(self, ids: Sequence[str]) -> list[list[int]]:
-        """The two rows of each similar pair of the split "train"."""
+    def _pairs(self, known: Known) -> tuple[str, list[Pair]]:
+        """Where the pairs come from, and the pairs of the kinds that are needed."""
+        pairs = self._of_table() if self.path else _of_links(known)
+        kept = [pair for pair in pairs if pair.similar or self.dissimilar]
+        if self.path and len(kept) < len(pairs):
+            logging.warning(
+                "left out %d pairs with the label 0: training needs similar pairs",
+                len(pairs) - len(kept),
+            )
+        return self.path or "links", kept
+
+    def _of_table(self) -> list[Pair]:
+        """The pairs of the split "train", of which at least one is similar."""
         (file,) = self.files()
         pairs = read_pairs(file)
         train = pairs.get("train", [])
-        names = [(pair.source, pair.target) for pair in train if pair.similar]
-        if not names:
+        if not any(pair.similar for pair in train):
             raise UserError(
                 f'{file}: no pair of the split "train" has the label 1; its splits are '
                 f"{', '.join(pairs)}; add pairs with the label 1"
             )
-        if len(names) < len(train):
-            different = len(train) - len(names)
-            logging.warning(
-                "left out %d pairs with the label 0: training needs similar pairs",
-                different,
-            )
-        rows = {name: row for row, name in enumerate(ids)}
-        unknown = sorted({name for pair in names for name in pair} - set(rows))
-        if unknown:
-            raise UserError(
-                f"{file}: {len(unknown)} of its documents are not in the corpus, "
-                f"the first is {unknown[0]!r}: give the source that holds them"
-            )
-        return [[rows[name] for name in pair] for pair in names]
+        return train
+
+
+def _of_links(known: Known) -> list[Pair]:
+    """The pairs with a link among the documents of training, and as many without."""
+    ids, links = known.corpus.ids, known.corpus.links
+    documents = (
+        Document(ids[row], (), links=tuple(ids[target] for target in links[row]))
+        for row in known.documents.tolist()
+    )
+    pairs = linked_pairs(documents, known.seed)
+    if not pairs:
+        raise UserError(
+            "no training document links to another, so there are no pairs: give a table "
+            'of pairs with --config.examples.path=FILE, or the documents "links"'
+        )
+    return pairs
+
+
+def _rows_of(
+    name: str, pairs: Sequence[Pair], ids: Sequence[str]
+) -> Int[np.ndarray, "x s"]:
+    """The corpus rows of the documents of each pair.
+
+    Raises:
+      UserError: for documents that are not in the corpus.
+    """
+    numbers = {name: row for row, name in enumerate(ids)}
+    unknown = sorted({name for pair in pairs for name in pair[:2]} - set(numbers))
+    if unknown:
+        raise UserError(
+            f"{name}: {len(unknown)} of its documents are not in the corpus, "
+            f"the first is {unknown[0]!r}: give the source that holds them"
+        )
+    return np.array([[numbers[name] for name in pair[:2]] for pair in pairs], int)
+
+
+def _neighbours(rows: Int[np.ndarray, "x s"]) -> Mapping[int, Collection[int]]:
+    """The documents that count as similar to each document: itself and its partners."""
+    similar: defaultdict[int, set[int]] = defaultdict(set)
+    for source, target in rows.tolist():
+        similar[source] |= {source, target}
+        similar[target] |= {source, target}
+    return similar
 
 
 def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Related:

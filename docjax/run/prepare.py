@@ -53,6 +53,8 @@ from docjax.views.twice import Twice
 LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
 MOST_JUDGES = 500  # documents that judge
 SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
+# The loss that takes pairs of documents that are not similar, too.
+LABELLED = "docjax.objectives.pair_similarity.pair_similarity"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -283,11 +285,28 @@ def _check_parts(config: RunConfig) -> None:
         views.files()
     loss = (config.objective.keywords.get("contrastive") or {}).get("fn")
     loss = loss or config.objective.fn
+    _check_labelled(config, loss)
     ours = loss.startswith("docjax.objectives.")
     if isinstance(config.encoder.build().head, Predictor) and ours and loss != SIMSIAM:
         raise UserError(
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
+        )
+
+
+def _check_labelled(config: RunConfig, loss: str) -> None:
+    """Raises UserError if the loss and the examples do not agree on pairs with labels."""
+    labelled = bool(config.examples.keywords.get("dissimilar"))
+    if labelled and loss != LABELLED:
+        raise UserError(
+            f"examples.dissimilar is True, but {loss} would take every pair for a "
+            f"similar one: leave examples.dissimilar out, or set objective to {LABELLED}"
+        )
+    if loss == LABELLED and not labelled:
+        raise UserError(
+            f"{LABELLED} needs pairs of both kinds, but {config.examples.fn} gives "
+            "similar pairs or no pairs: set examples to docjax.data.examples.Pairs with "
+            "dissimilar=True"
         )
 
 

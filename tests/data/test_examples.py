@@ -137,8 +137,56 @@ def test_a_table_without_similar_pairs_to_train_on_is_a_mistake(tmp_path):
         Pairs(table(tmp_path, "test d1 d2 1")).among(known(tmp_path))
 
 
-def test_pairs_without_a_table_say_where_to_name_one(tmp_path):
-    with pytest.raises(
-        UserError, match="table of pairs: give --config.examples.path=FILE"
-    ):
-        Pairs().among(known(tmp_path))
+def test_a_missing_table_is_named_before_the_corpus_is_read(tmp_path):
+    path = str(tmp_path / "no.tsv")
+    with pytest.raises(UserError, match=r"examples.path .*no\.tsv: no such file"):
+        Pairs(path).files()
+    assert Pairs().files() == ()
+
+
+def test_pairs_of_both_kinds_have_their_label(tmp_path):
+    """The class of a document is no label of a pair, and no pair is left out."""
+    lines = "train d1 d2 1", "train d1 d3 0", "test d0 d1 1", "train d5 d0 1"
+    pairs = Pairs(table(tmp_path, *lines), dissimilar=True)
+    found = pairs.among(known(tmp_path))
+    assert found.rows.tolist() == [[1, 2], [1, 3], [5, 0]]
+    assert found.labels.tolist() == [1, 0, 1] and found.related is None
+    some = found.where(np.array([False, True, True]))
+    assert some.rows.tolist() == [[1, 3], [5, 0]] and some.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        (("train d1 d2 1", "test d1 d3 0"), "1 training pairs, 1 of them similar"),
+        (("train d1 d2 0",), '"train" has the label 1; its splits are train'),
+        # Training reads one document of the pair that is not similar.
+        (("train d1 d2 1", "train d1 d6 0"), "1 training pairs, 1 .*: both kinds"),
+        (("train d1 d2 1", "train d1 e9 0"), "1 of its documents .* is 'e9'"),
+    ],
+)
+def test_pairs_of_one_label_or_of_unknown_documents_are_one_line(
+    tmp_path, lines, message
+):
+    pairs = Pairs(table(tmp_path, *lines), dissimilar=True)
+    with pytest.raises(UserError, match=message) as error:
+        pairs.among(known(tmp_path, [1, 2, 3]))
+    assert "\n" not in str(error.value)
+
+
+def test_without_a_table_links_make_the_pairs(tmp_path):
+    """As many pairs without a link; each has the target of a linked pair."""
+    found = Pairs(dissimilar=True).among(known(tmp_path))
+    similar = found.rows[found.labels == 1].tolist()
+    assert similar == [[0, 1], [2, 0], [5, 4]]
+    others = found.rows[found.labels == 0].tolist()
+    assert others and all(not linked_by_hand(*pair) for pair in others)
+    assert {pair[1] for pair in others} <= {1, 0, 4}
+    assert Pairs().among(known(tmp_path)).rows.tolist() == similar
+
+
+def test_links_to_documents_that_training_does_not_read_make_no_pairs(tmp_path):
+    found = Pairs().among(known(tmp_path, [0, 2, 4]))
+    assert found.rows.tolist() == [[2, 0]]
+    with pytest.raises(UserError, match="links to another, .* give a table of pairs"):
+        Pairs().among(known(tmp_path, [2, 3]))

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from configs import deca, deca_bert, graph_roberta
+from configs import deca, deca_bert, graph_roberta, siamese
 from docjax import main
 from docjax.data.documents import parse
 from docjax.data.sources import jsonl
@@ -284,6 +284,39 @@ def test_predictions_are_no_negatives(objective, tmp_path):
         UserError, match="pooling.Predictor is for .*simsiam: .*infonce"
     ):
         prepare(found, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "field, value, message",
+    [
+        ("examples.dissimilar", False, "needs pairs of both kinds, but .*Pairs gives"),
+        ("examples", dict(fn="docjax.data.examples.Documents"), "with dissimilar=True"),
+        (
+            "objective",
+            dict(fn="docjax.objectives.infonce.infonce"),
+            "infonce would take every pair for a similar one: leave examples.dissimilar",
+        ),
+    ],
+)
+def test_a_loss_of_labelled_pairs_goes_with_labelled_pairs(
+    field, value, message, tmp_path
+):
+    found = siamese.get_config("smoke")
+    found.update_from_flattened_dict({field: value})
+    with pytest.raises(UserError, match=message) as error:
+        prepare(found, tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("own", [None, "other.tsv"])
+def test_the_table_of_the_examples_is_scored_unless_the_task_has_its_own(own):
+    found = siamese.get_config()
+    found.examples.path = "pairs.tsv"
+    if own:
+        found.tasks.matching.path = own
+    read = fields.resolve(found).to_json()
+    assert read["examples"]["path"] == "pairs.tsv"
+    assert read["tasks"]["matching"]["path"] == (own or "pairs.tsv")
 
 
 @pytest.mark.parametrize("transductive", [False, True])

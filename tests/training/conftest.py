@@ -34,6 +34,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.objectives.cross_entropy import cross_entropy
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.infonce import infonce
+from docjax.objectives.pair_similarity import pair_similarity
 from docjax.objectives.queue import Queue
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.training import sharding
@@ -232,6 +233,14 @@ def problem(name: str) -> Problem:
             Sections(),
             cutter=Chunks(),
             related=True,
+        ),
+        "labelled pairs": lambda: Problem(
+            DocumentEncoder(Words(), attention), pair_similarity, Halves(), graphs.full
+        ),
+        "pairs with a margin": lambda: Problem(
+            DocumentEncoder(transformer, Mean()),
+            functools.partial(pair_similarity, margin=0.0),
+            Halves(),
         ),
         "masked tokens": lambda: Problem(
             make_masked(transformer), rows, Halves(), token_weight=0.5

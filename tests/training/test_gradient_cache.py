@@ -23,6 +23,7 @@ PROBLEMS = (
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
     *("two towers", "two copies", "frozen layer", "queue", "distillation"),
     *("several vectors", "momentum", "longformer", "modernbert", "bigbird"),
+    *("labelled pairs", "pairs with a margin"),
 )
 KINDS = (
     "relations",
@@ -34,6 +35,7 @@ KINDS = (
     "distillation",
     "several vectors",
     "momentum",
+    "pairs with a margin",
 )
 
 
