@@ -19,7 +19,7 @@ import argparse
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import flax.linen as nn
@@ -68,7 +68,7 @@ def squared(vectors: Float[Array, "2 b d"], labels: Int[Array, " b"]) -> Array:
 
 def plain(model: nn.Module, inputs: np.ndarray, flags: argparse.Namespace) -> System:
     """A system with random parameters at the start."""
-    initial = lambda seed: jax.jit(model.init)(jax.random.key(seed), inputs[:1])
+    initial = lambda seed: smith.initial(model, jax.random.key(seed), inputs[:1])
     return System(model, inputs, squared, flags.rate or RATE, initial)
 
 
@@ -133,6 +133,12 @@ def smith_system(documents: Sequence[Document], flags: argparse.Namespace) -> Sy
 SYSTEMS = {"DSSM": dssm, "ARC-I": arc1, "HAN": han, "SMITH": smith_system}
 
 
+@cache
+def optimizer(rate: float) -> optax.GradientTransformation:
+    """The same for all seeds, so that a step is compiled once."""
+    return optax.adam(rate)
+
+
 @partial(jax.jit, static_argnames="loss")
 def step(
     state: TrainState,
@@ -192,7 +198,7 @@ def trained(
     state = TrainState.create(
         apply_fn=system.model.apply,
         params=system.initial(seed),
-        tx=optax.adamw(system.rate, weight_decay=0.0),
+        tx=optimizer(system.rate),
     )
     best, scores = -1.0, {}
     for epoch in range(1, flags.epochs + 1):

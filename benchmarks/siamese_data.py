@@ -73,8 +73,8 @@ def without(documents: Iterable[Document]) -> list[Document]:
         empty += not rest
         kept.append(dataclasses.replace(document, sections=rest))
     print(
-        f"{sections} sections with the heading {' or '.join(LEFT_OUT)} are left out; "
-        f"of {empty} of {len(kept)} documents only the title is left."
+        f"{sections} sections headed {' or '.join(LEFT_OUT)} are left out, and {empty} "
+        f"of {len(kept)} documents have no other section."
     )
     return kept
 
@@ -111,7 +111,7 @@ def words_of(
             text[place] = ids[:room]
             room -= len(text[place])
     kept = sum(len(ids) for text in encoded for ids in text)
-    print(f"Words behind the first {most} of a document: {1 - kept / total:.1%}.")
+    print(f"The first {most} words of a document leave out {1 - kept / total:.1%}.")
     return encoded, tokenizer.vocabulary
 
 

@@ -85,10 +85,7 @@ class HAN(nn.Module):
 
 
 class Attended(nn.Module):
-    """A GRU in both directions, and the mean of its states that attention weights.
-
-    u = tanh(W h + b), and the weights are softmax(u . context).
-    """
+    """A GRU in both directions, and the attention over its states."""
 
     hidden: int
     context: int
@@ -99,9 +96,22 @@ class Attended(nn.Module):
     ) -> Float[Array, "b d"]:
         directions = [nn.RNN(nn.GRUCell(self.hidden)) for _ in range(2)]
         states = nn.Bidirectional(*directions)(x, seq_lengths=mask.sum(1))
-        scores = nn.Dense(1, use_bias=False)(nn.tanh(nn.Dense(self.context)(states)))
-        weights = softmax(scores[..., 0], mask)
-        return jnp.einsum("bt,btd->bd", weights, jnp.where(mask[..., None], states, 0))
+        return Attention(self.context)(states, mask)
+
+
+class Attention(nn.Module):
+    """The mean of states with the weights softmax(u . context), u = tanh(W state + b)."""
+
+    context: int
+
+    @nn.compact
+    def __call__(
+        self, states: Float[Array, "b t d"], mask: Bool[Array, "b t"]
+    ) -> Float[Array, "b d"]:
+        u = nn.tanh(nn.Dense(self.context, name="hidden")(states))
+        scores = nn.Dense(1, use_bias=False, name="context")(u)[..., 0]
+        states = jnp.where(mask[..., None], states, 0)
+        return jnp.einsum("bt,btd->bd", softmax(scores, mask), states)
 
 
 def softmax(

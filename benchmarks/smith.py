@@ -9,6 +9,7 @@ tokens of a block, a masked tokens of a block, m masked blocks, d width.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -150,7 +151,7 @@ class Smith(nn.Module):
         tokens: Int[Array, "b s t"],
         key: jax.Array | None,
     ) -> Float[Array, "b s d"]:
-        lengths = (tokens[:, :, 0] != PADDING).sum(1)
+        lengths = jnp.asarray(tokens[:, :, 0] != PADDING).sum(1)
         keys = None
         if key is not None:
             keys = jax.random.split(jax.random.fold_in(key, 1), len(vectors))
@@ -228,6 +229,18 @@ def first_drawn(
     return np.where(np.arange(most) < counts[..., None], order, -1).astype(np.int32)
 
 
+@cache
+def optimizer(rate: float) -> optax.GradientTransformation:
+    """The same for all seeds, so that a step is compiled once."""
+    return optax.adamw(rate, weight_decay=0.01)
+
+
+@partial(jax.jit, static_argnums=0)
+def initial(model: nn.Module, key: jax.Array, inputs: Array) -> Any:
+    """Random parameters; the same model is compiled once."""
+    return model.init(key, inputs)
+
+
 @jax.jit
 def pretraining_step(
     state: TrainState, given: Masked, key: jax.Array
@@ -246,17 +259,19 @@ def pretrained(
     rate: float,
     seed: int,
 ) -> Iterator[tuple[Any, float]]:
-    """The parameters after each epoch, with the epoch's mean loss; at first the start."""
+    """The parameters after each epoch, and its mean loss; at first those of the start.
+
+    An epoch has whole batches of documents, in a random order.
+    """
     generator, key = np.random.default_rng(seed), jax.random.key(seed)
-    params = jax.jit(model.init)(key, tokens[:1])
-    state = TrainState.create(
-        apply_fn=model.apply, params=params, tx=optax.adamw(rate, weight_decay=0.01)
-    )
+    params = initial(model, key, tokens[:1])
+    state = TrainState.create(apply_fn=model.apply, params=params, tx=optimizer(rate))
     yield params, float("nan")
     for _ in range(epochs):
         losses = []
-        order = generator.permutation(len(tokens))
-        for rows in np.split(order, range(batch, len(order), batch)):
+        used = len(tokens) // batch * batch or len(tokens)
+        order = generator.permutation(len(tokens))[:used]
+        for rows in order.reshape(-1, min(batch, used)):
             given = masked(tokens[rows], model.vocabulary, generator)
             state, loss = pretraining_step(
                 state, given, jax.random.fold_in(key, state.step)

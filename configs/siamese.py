@@ -11,7 +11,8 @@ Expected (CoLDE, Table 1, F1 and accuracy of matching): S-BERT on the ACL papers
 CoLDE leaves open what follows; the choices are ours. Loss, mean pooling and the learning
 rate 2e-5 of S-BERT; for batch and warm-up those of Sentence-BERT (16 pairs, a tenth of
 the steps); four epochs. `encoder.segment.attention_dropout` is 0, so that GPUs can use
-fast attention kernels.
+fast attention kernels. CoLDE drops the sections "Abstract" and "References"; here they
+are read, so take them out of the file to compare.
 
   python -m docjax.main --config=configs/siamese.py --workdir=runs/siamese \
       --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \
