@@ -115,6 +115,7 @@ def linked_documents(path, count=24):
         ("contrastive_tension", "few_shot/accuracy"),
         ("masked_lm", "tokens/accuracy"),
         ("colde", "matching/f1"),
+        ("siamese", "matching/f1"),
         ("retriever", "retrieval/dense/ndcg@10"),
     ],
 )
