@@ -220,16 +220,14 @@ def table(flags: argparse.Namespace) -> None:
             f"--batch {flags.batch}: there are {len(data.train[0])} training pairs; "
             "give at most their number"
         )
-    rows = {}
-    for name in flags.systems:
-        system = SYSTEMS[name](data.documents, flags)
-        rows[name] = [trained(system, data, seed, flags) for seed in flags.seeds]
-    metrics = list(rows[flags.systems[0]][0])
-    print(f"\n| system | {' | '.join(metrics)} |")
-    print("|---" * (len(metrics) + 1) + "|")
-    for name, scores in rows.items():
-        cells = [", ".join(f"{each[m]:.3f}" for each in scores) for m in metrics]
-        print(f"| {name} | {' | '.join(cells)} |")
+    systems = {name: SYSTEMS[name](data.documents, flags) for name in flags.systems}
+    for place, (name, system) in enumerate(systems.items()):
+        scores = [trained(system, data, seed, flags) for seed in flags.seeds]
+        if not place:
+            print(f"\n| system | {' | '.join(scores[0])} |")
+            print("|---" * (len(scores[0]) + 1) + "|")
+        cells = [", ".join(f"{each[m]:.3f}" for each in scores) for m in scores[0]]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -248,6 +246,9 @@ def main() -> None:
     parser.add_argument("--pretraining", type=int, default=10, help="epochs of SMITH")
     flags = parser.parse_args()
     try:
+        for name in ("epochs", "batch", "words", "blocks", "layers", "width"):
+            if getattr(flags, name) < 1:
+                raise UserError(f"--{name} {getattr(flags, name)}: give 1 or more")
         table(flags)
     except UserError as error:
         raise SystemExit(f"siamese: {error}") from None

@@ -300,6 +300,7 @@ def test_han_reads_long_sentences_in_several_rows(capsys):
 @pytest.mark.parametrize(
     "flags, message",
     [
+        ("--epochs 0", "siamese: --epochs 0: give 1 or more"),
         ("--batch 999", "--batch 999: there are .* training pairs; give at most"),
         ("--pairs none.tsv", r"siamese: none\.tsv: cannot be read"),
         ("--documents none.jsonl", "siamese: none.jsonl"),
