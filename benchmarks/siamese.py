@@ -124,7 +124,8 @@ def smith_system(documents: Sequence[Document], flags: argparse.Namespace) -> Sy
         """The parameters after pre-training."""
         given = model, inputs, flags.pretraining, flags.batch, rate, seed
         for epoch, (params, loss) in enumerate(smith.pretrained(*given)):
-            logging.info("seed %d, pre-training %d: loss %.3f", seed, epoch, loss)
+            if epoch:
+                logging.info("seed %d, pre-training %d: loss %.3f", seed, epoch, loss)
         return params
 
     return System(model, inputs, smith.matching_loss, rate, initial)
