@@ -9,38 +9,60 @@ Expected (Table 1, F1 and accuracy of matching): AAN .7344 and .7420, Wikipedia 
 and .8006, patents .8393 and .8333.
 
 Departures from the paper, and choices that it leaves open: two documents are related if
-one links to the other ("links" of the source), so that papers need no labels. The first
-token is the vector of a chunk, without BERT's pooler. The table of chunk numbers has 10
-rows, not 128: training reads 10 chunks of a section, and other rows would stay random.
-A later chunk takes the last row.
+one links to the other ("links" of the source) or a table of pairs calls them similar, so
+that papers need no labels; a batch has related documents together, since 75 random papers
+have few. The first token is the vector of a chunk, without BERT's pooler. The table of
+chunk numbers has 10 rows, not 128: training reads 10 chunks of a section, and other rows
+would stay random. A later chunk takes the last row.
 
-  python -m docjax.main --config=configs/colde.py --workdir=runs/colde \
-      --config.source.path=papers.jsonl
+  python -m docjax.main --config=configs/colde.py:acl --workdir=runs/colde \
+      --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \
+      --config.init=FOLDER
 
-Variants: `small`: a small encoder and its own tokenizer from scratch. `demo`: `small`
-on the docstrings of the installed Python packages, linked by "See Also". `smoke`:
-everything in seconds.
+Variants, by corpus: `aan` (the same): papers with "links". `acl`: papers with a table of
+pairs; "Abstract" and "References" are not read, as in the paper. `wiki`: articles with a
+table of pairs, 35 epochs. `patents`: claims and description, with a table, 200 epochs.
+`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
+docstrings of the installed Python packages, linked by "See Also". `smoke`: everything in
+seconds.
+
+The paper's ablations, behind a corpus as in `colde:acl,no_sections`: `no_sections` (w/o
+Aug: a document is one view), `no_lstm` (the mean of the chunks, no chunk attention) and
+`no_contrast` (w/o CL: the cosine of labelled pairs). Its studies: `tokens1000`,
+`tokens4000` and `tokens8000` (tokens of a section in training), `sections3` to
+`sections5`, `batch50`, `batch100` and `batch200`. `encoder.frozen` is another: "segment/"
+freezes BERT, "segment/(?!layer_11/)" all of BERT but the last layer.
 """
+
+from collections.abc import Callable
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
-VARIANTS = ("", "small", "demo", "smoke")
+VARIANTS = (
+    *("", "aan", "acl", "wiki", "patents", "small", "demo", "smoke"),
+    *("acl,no_sections", "acl,no_lstm", "acl,no_contrast"),
+    *("tokens1000", "tokens4000", "tokens8000", "sections3", "sections4", "sections5"),
+    *("batch50", "batch100", "batch200"),
+)
 
 
 def get_config(variant: str = "") -> ConfigDict:
     config = load("graph_roberta")
     config.units = dict(fn="docjax.data.units.Sentences")
     config.segments = dict(fn="docjax.data.segments.Chunks")
-    config.examples = dict(fn="docjax.data.examples.Documents", related="links")
+    config.examples = dict(
+        fn="docjax.data.examples.Documents", related="links", path=placeholder(str)
+    )
     config.views = dict(fn="docjax.views.sections.Sections", count=2)
     config.limits.update(
         segment_tokens=512,
         query_tokens=512,
         training_units=None,
         training_segments=10,
+        training_tokens=placeholder(int),
         inference_segments=None,
     )
     config.graph = placeholder(object)
@@ -73,11 +95,98 @@ def get_config(variant: str = "") -> ConfigDict:
     config.microbatch = 75
     config.epochs = 25
     config.evaluate_every = config.checkpoint_every = None
-    config.tasks = dict(
-        matching=dict(fn="docjax.tasks.matching.Matching", path=placeholder(str))
-    )
+    config.tasks = dict(matching=dict(fn="docjax.tasks.matching.Matching"))
+    # The table of the examples, unless the task gets a table of its own.
+    config.tasks.matching.path = config.examples.get_oneway_ref("path")
     config.init = "bert-base-uncased"
-    return vary(config, variant, small, demo, smoke)
+    return vary(
+        config,
+        variant,
+        *(aan, acl, wiki, patents, small, demo, smoke),
+        *(no_sections, no_lstm, no_contrast),
+        **STUDIES,
+    )
+
+
+def aan(config: ConfigDict) -> None:
+    """The values above."""
+
+
+def acl(config: ConfigDict) -> None:
+    """Papers whose similar pairs stand in a table."""
+    config.source = dict(
+        fn="docjax.data.sources.jsonl.jsonl",
+        path=placeholder(str),
+        without=("Abstract", "References"),
+    )
+    config.examples.related = "pairs"
+
+
+def wiki(config: ConfigDict) -> None:
+    """Articles whose similar pairs stand in a table."""
+    config.examples.related = "pairs"
+    config.epochs = 35
+
+
+def patents(config: ConfigDict) -> None:
+    """The claims and the description of patents, with pairs in a table."""
+    config.examples.related = "pairs"
+    config.views = dict(
+        fn="docjax.views.sections.NamedSections", names=("claims", "description")
+    )
+    config.epochs = 200
+
+
+def no_sections(config: ConfigDict) -> None:
+    """w/o Aug: one view, which knows no places."""
+    config.views = dict(fn="docjax.views.whole.Whole")
+    config.encoder.segment.update(sections=0, chunks=0)
+    config.encoder.document.attention = "none"
+
+
+def no_lstm(config: ConfigDict) -> None:
+    """w/o LSTM: the mean of the chunks, without attention between sections."""
+    config.encoder.document.update(hidden=0, attention="none")
+
+
+def no_contrast(config: ConfigDict) -> None:
+    """w/o CL: 1 - cosine of similar pairs, the cosine above 0 of other pairs."""
+    no_sections(config)
+    config.examples = dict(
+        fn="docjax.data.examples.Pairs", path=placeholder(str), dissimilar=True
+    )
+    config.tasks.matching.path = config.examples.get_oneway_ref("path")
+    config.objective = dict(
+        fn="docjax.objectives.pair_similarity.pair_similarity", margin=0.0
+    )
+
+
+def _study(**fields) -> Callable[[ConfigDict], None]:
+    return lambda config: config.update_from_flattened_dict(fields)
+
+
+STUDIES = {
+    **{
+        f"tokens{most}": _study(
+            **{
+                "limits.training_tokens": most,
+                "limits.training_segments": placeholder(int),
+                "encoder.segment.chunks": -(-most // 510),
+            }
+        )
+        for most in (1000, 4000, 8000)
+    },
+    **{
+        f"sections{count}": _study(
+            **{"views.count": count, "encoder.segment.sections": count}
+        )
+        for count in (3, 4, 5)
+    },
+    **{
+        f"batch{size}": _study(batch=size, microbatch=placeholder(int))
+        for size in (50, 100, 200)
+    },
+}
 
 
 def small(config: ConfigDict) -> None:

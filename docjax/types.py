@@ -225,7 +225,7 @@ class Batch(NamedTuple):
     masked: tuple[Masked, ...] = ()
     answers: np.ndarray | jax.Array | float = 0.0  # [], number of tokens to predict
     vectors: np.ndarray | jax.Array | None = None  # float32 [micro-batches n d]
-    # The tokens beyond `limits.training_segments`; a number on the host.
+    # The tokens beyond the limits of a view; a number on the host.
     cut: int | None = None
 
 

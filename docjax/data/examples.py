@@ -20,6 +20,8 @@ from docjax.errors import UserError
 from docjax.types import DOCUMENT, Document
 
 Related = Callable[[Int[np.ndarray, "b s"]], Bool[np.ndarray, "b m"]]
+Neighbours = Mapping[int, Collection[int]]  # for a document the related documents
+RELATIONS = (None, "links", "pairs")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,12 +34,15 @@ class Examples:
       labels: the class number of each example, -1 without a label; of a labelled pair 1
         if its documents are similar, else 0.
       related: gives the relation mask of a batch of rows, see `docjax.types.Targets`.
+      together: the documents that stand next to a document in the order of an epoch, if
+        examples are single documents; None: the order is random.
     """
 
     kinds: tuple[str, ...]
     rows: Int[np.ndarray, "x s"]
     labels: Int[np.ndarray, " x"]
     related: Related | None = None
+    together: Neighbours | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,32 +80,56 @@ class Known:
 class Documents:
     """Every training document is an example.
 
-    related: "links" makes two documents related if one links to the other.
+    Attributes:
+      related: "links" makes two documents related if one links to the other, "pairs" if
+        a table calls them similar.
+      path: the table of split, source, target and label, for related "pairs"; its
+        split "train" is read.
+      together: related documents share a batch where they can. A random batch has few.
     """
 
     related: str | None = None
+    path: str | None = None
+    together: bool = True
     kinds = (DOCUMENT,)
 
     def __post_init__(self) -> None:
-        if self.related not in (None, "links"):
+        if self.related not in RELATIONS:
             raise UserError(
-                f"examples.related {self.related!r}: not 'links', the only relation; "
-                "give 'links' or leave examples.related out"
+                f"examples.related {self.related!r} is neither 'links' nor 'pairs': "
+                "give one of them, or leave examples.related out"
+            )
+        if self.related == "pairs" and self.path is None:
+            raise UserError(
+                "examples.related is 'pairs', but there is no table of pairs: give "
+                "--config.examples.path=FILE"
             )
 
     def files(self) -> tuple[Path, ...]:
-        """No files: the corpus alone determines the examples."""
-        return ()
+        """The table, if it is read. Raises UserError if it is missing."""
+        return Pairs(self.path).files() if self.related == "pairs" else ()
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
         """There are no queries."""
         return iter(())
 
     def among(self, known: Known) -> Examples:
-        """One example for each document that training reads."""
+        """One example for each document that training reads.
+
+        Raises:
+          UserError: if no two of them are related, or for a bad table.
+        """
         rows = known.documents
-        related = linked(known.corpus, rows) if self.related else None
-        return Examples(self.kinds, rows[:, None], known.labels[rows], related)
+        own = self.kinds, rows[:, None], known.labels[rows]
+        if self.related is None:
+            return Examples(*own)
+        if self.related == "links":
+            neighbours = linked(known.corpus, rows)
+        else:
+            pairs = Pairs(self.path).among(known).rows
+            neighbours = _neighbours(pairs)
+        related = functools.partial(relation, neighbours)
+        return Examples(*own, related, neighbours if self.together else None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,8 +252,8 @@ def _neighbours(rows: Int[np.ndarray, "x s"]) -> Mapping[int, Collection[int]]:
     return similar
 
 
-def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Related:
-    """The relation of two documents if either links to the other.
+def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Neighbours:
+    """For each document the documents that it links to or that link to it.
 
     Raises:
       UserError: if none of the documents links to another.
@@ -241,7 +270,7 @@ def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Related:
             "examples.related 'links': no training document links to another; give the "
             'documents "links", or leave examples.related out'
         )
-    return functools.partial(relation, neighbours)
+    return neighbours
 
 
 def relation(

@@ -1,6 +1,7 @@
 """The batches of a training run: examples become views, segments and micro-batches."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 
 import grain
@@ -8,6 +9,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
 
+from docjax.data import together
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples
 from docjax.data.masking import Masking
@@ -40,6 +42,7 @@ class Reader:
       frames: for each kind of slot, special tokens and limit of a segment.
       units: the number of first units to read of a document; None: all.
       most: the number of first segments to read of a view; None: all.
+      tokens: the number of first tokens to read of a view; None: all.
     """
 
     corpora: Mapping[str, Corpus]
@@ -49,6 +52,7 @@ class Reader:
     units: int | None
     most: int | None
     seed: int
+    tokens: int | None = None
 
     def kinds(self, slots: tuple[str, ...]) -> tuple[str, ...]:
         """The kind of each view of an example with these slots."""
@@ -61,7 +65,8 @@ class Reader:
     def read(
         self, slots: tuple[str, ...], rows: Int[np.ndarray, " s"], epoch: int
     ) -> tuple[list[Segments], int]:
-        """The segments of all views of one example, and the tokens left out by `most`.
+        """The segments of all views of one example, and the number of tokens that
+        `most` and `tokens` leave out.
 
         The views of a document depend only on (seed, epoch, row).
         """
@@ -74,8 +79,10 @@ class Reader:
                 continue
             generator = np.random.default_rng((self.seed, epoch, row))
             for view in self.views(first_units(units, self.units), generator):
-                whole = segments(view, self.cutter, frame)
+                kept = first_tokens(view, self.tokens)
+                whole = segments(kept, self.cutter, frame)
                 by_view.append(whole.first(self.most))
+                cut += len(view.tokens) - len(kept.tokens)
                 cut += len(whole.tokens) - len(by_view[-1].tokens)
         return by_view, cut
 
@@ -117,11 +124,21 @@ def first_units(units: Units, most: int | None) -> Units:
     return units.take(np.arange(most))
 
 
+def first_tokens(units: Units, most: int | None) -> Units:
+    """The units with the first `most` tokens (None: all); the last may be shortened."""
+    if not most or len(units.tokens) <= most:
+        return units
+    whole = units.take(np.arange(np.searchsorted(units.offsets, most)))
+    offsets = np.minimum(whole.offsets, most)
+    return dataclasses.replace(whole, tokens=whole.tokens[:most], offsets=offsets)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingBatches:
     """The batches of a training run, by step; equal arguments give equal batches.
 
-    Every epoch shuffles the examples again and drops the last, incomplete batch.
+    Every epoch orders the examples again and drops the last, incomplete batch. The order
+    is random, or has related documents together (`docjax.data.together`).
     """
 
     reader: Reader
@@ -151,11 +168,31 @@ class TrainingBatches:
     def dataset(self, steps: int) -> grain.MapDataset:
         """`(Batch, rows)` for each step; `rows` [b s] are the rows of its examples."""
         epochs = -(-steps // self.epoch_steps)
+        if self.examples.together is not None:
+            return grain.MapDataset.range(epochs * self.epoch_steps).map(self._together)
         numbers = np.arange(len(self.examples))
         shuffled = grain.MapDataset.source(numbers).seed(self.reader.seed).shuffle()
         batches = shuffled.batch(self.batch, drop_remainder=True)
         make: Callable = _Maker(self)
         return batches.repeat(epochs).map_with_index(make)
+
+    def _together(self, step: int) -> tuple[Batch, Int[np.ndarray, "b s"]]:
+        epoch, place = divmod(step, self.epoch_steps)
+        chosen = self._order(epoch)[place * self.batch : (place + 1) * self.batch]
+        return _Maker(self)(step, chosen)
+
+    @functools.cached_property
+    def _order(self) -> Callable[[int], Int[np.ndarray, " x"]]:
+        """The order of the examples in an epoch; two epochs overlap where batches are
+        made early."""
+        documents, neighbours = self.examples.rows[:, 0], self.examples.together
+
+        @functools.lru_cache(maxsize=2)
+        def order(epoch: int) -> Int[np.ndarray, " x"]:
+            generator = np.random.default_rng((self.reader.seed, epoch, 4))
+            return together.order(documents, neighbours, generator)
+
+        return order
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,8 @@ class ChunkEncoder(nn.Module):
     attention: how the chunks of a view attend to the next view. "literal" leaves the
     last view unchanged, as the paper prints it; "cyclic" lets the last view attend to
     the first; "full" lets every view attend to the chunks of all views; "none" turns
-    attention off. hidden: the size of both states together.
+    attention off. hidden: the size of both states together; 0: the mean of the chunks
+    in place of a BiLSTM.
     """
 
     width: int = 256
@@ -54,11 +55,12 @@ class ChunkEncoder(nn.Module):
             )
         if self.attention != "none":
             self.attend = ChunkAttention(self.heads, name="attend")
-        cell = lambda name: nn.OptimizedLSTMCell(self.hidden // 2, name=name)
-        self.run_forwards = nn.RNN(cell("forwards"), return_carry=True)
-        self.run_backwards = nn.RNN(
-            cell("backwards"), return_carry=True, reverse=True, keep_order=True
-        )
+        if self.hidden:
+            cell = lambda name: nn.OptimizedLSTMCell(self.hidden // 2, name=name)
+            self.run_forwards = nn.RNN(cell("forwards"), return_carry=True)
+            self.run_backwards = nn.RNN(
+                cell("backwards"), return_carry=True, reverse=True, keep_order=True
+            )
         self.project = nn.Dense(self.width, precision=EXACT, name="project")
 
     def __call__(
@@ -122,6 +124,17 @@ class ChunkEncoder(nn.Module):
         real: Bool[Array, "*s p"],
         keys: Key[Array, " b"] | None,
     ) -> Float[Array, "*s f"]:
+        states = self._states(vectors, real) if self.hidden else _mean(vectors, real)
+        if keys is not None:  # states are [v b f], with one key per example
+            by_example = jnp.moveaxis(states, 0, 1)
+            by_example = dropout(by_example, keys, DROPOUT_SITE, self.dropout)
+            states = jnp.moveaxis(by_example, 1, 0)
+        return unit(self.project(states))
+
+    def _states(
+        self, vectors: Float[Array, "*s p d"], real: Bool[Array, "*s p"]
+    ) -> Float[Array, "*s f"]:
+        """The last state forwards beside the last state backwards; 0 without chunks."""
         shape, (p, d) = vectors.shape[:-2], vectors.shape[-2:]
         rows, counts = vectors.reshape(-1, p, d), real.reshape(-1, p).sum(-1)
         steps = jnp.maximum(counts, 1)
@@ -129,12 +142,7 @@ class ChunkEncoder(nn.Module):
             (_, last), _ = self.run_forwards(rows, seq_lengths=steps)
             (_, first), _ = self.run_backwards(rows, seq_lengths=steps)
         states = jnp.concatenate([last, first], axis=-1)
-        states = jnp.where(counts[:, None] > 0, states, 0).reshape(*shape, -1)
-        if keys is not None:  # states are [v b f], with one key per example
-            by_example = jnp.moveaxis(states, 0, 1)
-            by_example = dropout(by_example, keys, DROPOUT_SITE, self.dropout)
-            states = jnp.moveaxis(by_example, 1, 0)
-        return unit(self.project(states))
+        return jnp.where(counts[:, None] > 0, states, 0).reshape(*shape, -1)
 
 
 class ChunkAttention(nn.Module):
@@ -184,3 +192,11 @@ def _all(views: Array) -> Array:
     """For each view, the chunks of all views side by side."""
     joined = jnp.concatenate(list(views), axis=1)
     return jnp.broadcast_to(joined, (len(views), *joined.shape))
+
+
+def _mean(
+    vectors: Float[Array, "*s p d"], real: Bool[Array, "*s p"]
+) -> Float[Array, "*s d"]:
+    """The mean of the real chunks; 0 without chunks."""
+    total = jnp.where(real[..., None], vectors, 0).sum(-2)
+    return total / jnp.maximum(real.sum(-1, keepdims=True), 1)

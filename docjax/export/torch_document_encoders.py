@@ -138,7 +138,10 @@ class GraphAttention(nn.Module):
 
 
 class ChunkEncoder(nn.Module):
-    """A BiLSTM over the chunks; attention between sections is for training only."""
+    """A BiLSTM over the chunks, or with `hidden` 0 their mean.
+
+    Attention between sections is for training only.
+    """
 
     def __init__(self, facts, params):
         super().__init__()
@@ -152,11 +155,19 @@ class ChunkEncoder(nn.Module):
         return torch.stack([self.project(vector[None]) for vector in vectors])
 
     def project(self, chunks):
-        states = [self.lstm("forwards", chunks), self.lstm("backwards", chunks.flip(0))]
         kernel, bias = (
             self.params[f"document/project/{name}"] for name in ("kernel", "bias")
         )
-        return F.normalize(torch.cat(states) @ kernel + bias, dim=-1)
+        return F.normalize(self.states(chunks) @ kernel + bias, dim=-1)
+
+    def states(self, chunks):
+        if not self.facts["hidden"]:
+            return chunks.mean(0)
+        last, first = (
+            self.lstm("forwards", chunks),
+            self.lstm("backwards", chunks.flip(0)),
+        )
+        return torch.cat([last, first])
 
     def lstm(self, name, chunks):
         """The last hidden state of one direction (gates i, f, g, o, as in torch)."""

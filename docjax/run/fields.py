@@ -46,6 +46,7 @@ class Limits:
       query_tokens: tokens of a query, special tokens included.
       training_units: units of a document that training reads, before the view.
       training_segments: segments of a view that training reads, after the cut.
+      training_tokens: tokens of a view that training reads, before the cut.
       inference_segments: segments of a document that inference reads.
     """
 
@@ -54,6 +55,7 @@ class Limits:
     training_units: Count | None
     training_segments: Count | None
     inference_segments: Count | None
+    training_tokens: Count | None = None
 
     @property
     def query_segment(self) -> int:

@@ -90,7 +90,7 @@ class VectorTrainer:
 
     def measure(self, batch: Batch) -> dict[str, int]:
         """The tokens read, the positions computed for them, and the tokens cut off by
-        `limits.training_segments`."""
+        `limits.training_segments` and `limits.training_tokens`."""
         computed, real = padding(batch)
         tokens = int(batch.lengths.sum())
         counts = {"computed": computed, "real": real, "tokens": tokens}
@@ -160,6 +160,7 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
         cutter=prepared.cutter,
         units=limits.training_units,
         most=limits.training_segments,
+        tokens=limits.training_tokens,
         seed=config.seed,
     )
     examples = _usable(prepared, reader)

@@ -61,18 +61,32 @@ def test_linked_documents_are_related_in_both_directions(tmp_path):
 
 
 def test_a_document_that_comes_twice_is_related_to_the_same_ones(tmp_path):
-    related = linked(known(tmp_path).corpus, np.arange(7))
-    assert related(np.array([[0], [2], [2]])).tolist() == [
+    neighbours = linked(known(tmp_path).corpus, np.arange(7))
+    assert relation(neighbours, np.array([[0], [2], [2]])).tolist() == [
         [False, True, True],
         [True, False, False],
         [True, False, False],
     ]
 
 
+def test_a_table_relates_its_similar_pairs(tmp_path):
+    path = table(tmp_path, "train d0 d3 1", "train d3 d4 0", "dev d1 d2 1")
+    found = Documents("pairs", path).among(known(tmp_path))
+    assert found.rows.tolist() == [[i] for i in range(7)]
+    mask = found.related(found.rows) & ~np.eye(7, dtype=bool)
+    assert np.argwhere(mask).tolist() == [[0, 3], [3, 0]]
+    assert found.together[0] >= {3} and 1 not in found.together
+    assert (
+        Documents("pairs", path, together=False).among(known(tmp_path)).together is None
+    )
+    with pytest.raises(UserError, match="no table of pairs: give --config.examples"):
+        Documents("pairs")
+
+
 def test_links_are_read_from_the_documents_that_training_reads(tmp_path):
     """d2 names d0; a link to a document that is not read relates nothing."""
     corpus, rows = known(tmp_path).corpus, np.array([[0], [2]])
-    assert linked(corpus, np.array([0, 2]))(rows).any()
+    assert relation(linked(corpus, np.array([0, 2])), rows).any()
     with pytest.raises(UserError, match="no training document links to another"):
         linked(corpus, np.array([2, 3]))
 
@@ -92,7 +106,7 @@ def test_documents_without_links_between_them_are_a_mistake(tmp_path):
 
 
 def test_an_unknown_relation_is_a_mistake():
-    with pytest.raises(UserError, match="related 'label': not 'links'"):
+    with pytest.raises(UserError, match="related 'label' is neither 'links'"):
         Documents(related="label")
 
 

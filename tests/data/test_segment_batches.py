@@ -1,5 +1,6 @@
 """The batches of a run: exact order, views by document, limits, few shapes."""
 
+import dataclasses
 import itertools
 
 import grain
@@ -11,7 +12,7 @@ from docjax.data import corpus as corpus_lib
 from docjax.data import graphs
 from docjax.data.examples import Examples
 from docjax.data.packing import Layout, padding
-from docjax.data.segment_batches import Reader, TrainingBatches
+from docjax.data.segment_batches import Reader, TrainingBatches, first_tokens
 from docjax.data.segments import Joined, OneEach
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import load_tokenizer
@@ -236,3 +237,42 @@ def test_tokens_beyond_the_cap_on_segments_are_counted():
     ((batch, _),) = read(training(corpus, batch=8, most=1), steps=1)
     assert whole.cut == 0 and batch.lengths.shape[-1] == 1
     assert batch.cut == whole.lengths.sum() - batch.lengths.sum() > 0
+
+
+def test_tokens_of_a_view_beyond_their_limit_are_counted():
+    corpus = Corpus(documents(8))
+    spec = training(corpus, batch=8, cutter=Joined())
+    ((whole, _),) = read(spec, steps=1)
+    short = dataclasses.replace(spec, reader=dataclasses.replace(spec.reader, tokens=9))
+    ((batch, _),) = read(short, steps=1)
+    of_views = whole.lengths.sum(-1)
+    assert (batch.lengths.sum(-1) == np.minimum(of_views, 9)).all()
+    assert batch.cut == of_views.sum() - batch.lengths.sum() > 0
+
+
+def test_the_first_tokens_end_inside_of_a_unit_or_between_units():
+    own = document(4, 3, 5)
+    for most in range(1, 13):
+        kept = first_tokens(own, most)
+        assert kept.tokens.tolist() == own.tokens[:most].tolist()
+        assert kept.lengths.sum() == most and (kept.lengths > 0).all()
+        assert kept.sections.tolist() == own.sections[: len(kept)].tolist()
+    assert first_tokens(own, 12) is own and first_tokens(own, None) is own
+
+
+def test_related_documents_share_batches_and_each_comes_once_an_epoch():
+    corpus, group = Corpus(documents(24)), np.arange(24) % 6
+    neighbours = {
+        row: np.flatnonzero(group == group[row]).tolist() for row in range(24)
+    }
+    spec = training(corpus, batch=4)
+    near = dataclasses.replace(spec.examples, together=neighbours)
+    spec = dataclasses.replace(spec, examples=near)
+    rows = [rows[:, 0].tolist() for _, rows in read(spec, steps=12)]
+    assert len(rows) == 12
+    for epoch in (rows[:6], rows[6:]):
+        assert sorted(itertools.chain(*epoch)) == list(range(24))
+        assert all(len({group[row] for row in batch}) == 1 for batch in epoch)
+    assert rows[:6] != rows[6:]
+    again = [rows[:, 0].tolist() for _, rows in read(spec, steps=12)]
+    assert again == rows

@@ -113,6 +113,46 @@ def test_a_view_takes_from_the_next_one_as_the_paper_says(attention, count):
             np.testing.assert_allclose(found[v, b], by_hand(own), atol=2e-6)
 
 
+def test_with_full_attention_a_view_takes_from_all_views():
+    vectors, lengths = given()
+    found = jax.jit(functools.partial(views, "full"))(vectors, lengths)
+    for b in range(B):
+        chunks = [np.asarray(vectors[v, b, : COUNTS[v, b]]) for v in range(V)]
+        seen = np.concatenate(chunks)
+        for v, own in enumerate(chunks):
+            if len(own):
+                expected = by_hand(own + attended(own, seen))
+                np.testing.assert_allclose(found[v, b], expected, atol=2e-6)
+
+
+def test_attention_between_two_sections_gives_chunks_and_weights():
+    vectors, _ = given()
+    asking, seen = np.asarray(vectors[0, 0]), np.asarray(vectors[1, 0, :3])
+    module = ChunkEncoder(**SMALL)
+    between = jax.jit(functools.partial(module.apply, method="between"))
+    chunks, weights = between({"params": params()}, asking, seen)
+    np.testing.assert_allclose(chunks, asking + attended(asking, seen), atol=1e-5)
+    assert weights.shape == (P, 3)
+    np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-6)
+    # A chunk that is seen twice gets half of the weight each time.
+    _, twice = between({"params": params()}, asking, np.repeat(seen, 2, axis=0))
+    np.testing.assert_allclose(twice[:, ::2] + twice[:, 1::2], weights, atol=1e-6)
+
+
+def test_without_states_a_view_is_the_mean_of_its_chunks():
+    vectors, lengths = given()
+    module = ChunkEncoder(width=WIDTH, hidden=0, attention="none")
+    read = *placed(vectors, lengths), Graphs()
+    init = jax.jit(functools.partial(module.init, method="views"))
+    own = init(jax.random.key(0), *read)["params"]
+    assert set(own) == {"project"}
+    found = module.apply({"params": own}, *read, method="views")
+    mean = np.asarray(vectors)[2, 0, :1].mean(0) @ own["project"]["kernel"]
+    np.testing.assert_allclose(found[2, 0], mean / np.linalg.norm(mean), atol=1e-6)
+    mean = np.asarray(vectors)[0, 3, :4].mean(0) @ own["project"]["kernel"]
+    np.testing.assert_allclose(found[0, 3], mean / np.linalg.norm(mean), atol=1e-6)
+
+
 def test_without_attention_and_for_a_single_view_a_view_is_a_document():
     vectors, lengths = given()
     bare = {name: part for name, part in params().items() if name != "attend"}
@@ -153,7 +193,7 @@ def test_the_states_are_those_of_torchs_bidirectional_lstm():
     np.testing.assert_allclose(documents(vectors, lengths), expected, atol=2e-6)
 
 
-@pytest.mark.parametrize("attention", ["literal", "cyclic", "none"])
+@pytest.mark.parametrize("attention", ["literal", "cyclic", "full", "none"])
 def test_padding_never_changes_a_vector_and_gets_exactly_no_gradient(attention):
     vectors, lengths = given()
     read = jax.jit(functools.partial(views, attention))

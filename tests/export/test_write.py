@@ -343,6 +343,11 @@ OTHERS = {
         units=Sentences(),
         segments=Chunks(),
     ),
+    "the mean of chunks": lambda: small(
+        DocumentEncoder(AVERAGE, ChunkEncoder(width=6, hidden=0, attention="none")),
+        units=Sentences(),
+        segments=Chunks(),
+    ),
     "words of unit length": lambda: small(
         DocumentEncoder(AVERAGE, Mean(normalize=True)), units=Whole()
     ),

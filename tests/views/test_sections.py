@@ -1,5 +1,6 @@
 """Sections as views: consecutive, complete, about equally long."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from docjax.errors import UserError
 from docjax.types import Units
-from docjax.views.sections import Sections, balanced
+from docjax.views.sections import NamedSections, RandomSections, Sections, balanced
 
 
 def document(lengths, sections) -> Units:
@@ -60,3 +61,71 @@ def test_balanced_is_nearest_to_equal_sizes_of_two_groups():
 def test_a_number_of_sections_out_of_range_is_refused():
     with pytest.raises(UserError, match="count 6.* 2 to 5"):
         Sections(6)
+
+
+def test_random_sections_are_whole_distinct_and_drawn_anew():
+    own = document([5, 5, 7, 3, 4], [0, 0, 1, 3, 3])
+    whole = {0: 10, 1: 7, 3: 7}
+    first = {
+        number: own.take(np.flatnonzero(own.sections == number)) for number in whole
+    }
+    generator, drawn = np.random.default_rng(0), set()
+    for _ in range(40):
+        views = RandomSections(2)(own, generator)
+        assert [set(view.sections.tolist()) for view in views] == [{0}, {1}]
+        numbers = [
+            number
+            for view in views
+            for number, section in first.items()
+            if view.tokens.tolist() == section.tokens.tolist()
+        ]
+        assert len(numbers) == 2
+        drawn.add(tuple(numbers))
+    assert drawn == set(itertools.permutations(whole, 2))
+
+
+def test_a_document_with_too_few_sections_to_draw_is_cut_in_groups():
+    own = document([4, 4, 4], [2, 2, 2])
+    drawn = RandomSections(2)(own, np.random.default_rng(0))
+    cut = Sections(2)(own, np.random.default_rng(0))
+    assert [v.tokens.tolist() for v in drawn] == [v.tokens.tolist() for v in cut]
+
+
+class Headings(list):
+    """A corpus of which views read the headings alone."""
+
+    headings = property(iter)
+
+
+ABOUT = Headings(
+    [
+        ["1 Introduction", "Methods", "2.1 Related work", "INTRODUCTION, again"],
+        ["Introduction", "Methods"],
+    ]
+)
+
+
+def of(row: int, own: Units) -> Units:
+    return dataclasses.replace(own, documents=np.full(len(own), row))
+
+
+def test_named_sections_are_those_with_the_word_in_their_heading(caplog):
+    views = NamedSections(("introduction", "related work")).fitted(None, ABOUT)
+    assert "1 of 2 documents lack a section named introduction or rel" in caplog.text
+    own = of(0, document([5, 5, 7, 3, 4], [0, 1, 2, 2, 3]))
+    first, second = views(own, np.random.default_rng(0))
+    assert first.tokens.tolist() == [*range(5), *range(20, 24)]
+    assert second.tokens.tolist() == [*range(10, 20)]
+    assert [set(view.sections.tolist()) for view in (first, second)] == [{0}, {1}]
+    lacking = of(1, document([5, 5], [0, 1]))
+    cut = Sections(2)(lacking, np.random.default_rng(0))
+    for view, expected in zip(views(lacking, np.random.default_rng(0)), cut):
+        assert view.tokens.tolist() == expected.tokens.tolist()
+
+
+def test_names_that_no_document_has_are_refused():
+    views = NamedSections(("claims", "description"))
+    with pytest.raises(UserError, match="none of 2 documents has sections with all"):
+        views.fitted(None, ABOUT)
+    with pytest.raises(UserError, match="count 1: give 2 to 5"):
+        NamedSections(("claims",))

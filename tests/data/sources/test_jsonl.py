@@ -123,3 +123,22 @@ def test_real_files_have_the_documents_they_should(name, documents, labels, spli
     assert len({label for label, _ in found}) == labels
     for split, count in splits.items():
         assert sum(one == split for _, one in found) == count
+
+
+def test_named_sections_are_left_out_and_counted(tmp_path, caplog):
+    names = ("Abstract", "1. Introduction", "2 METHODS", "7 References.", "Preferences")
+    sections = [{"heading": name, "text": name} for name in names]
+    edges = [[0, 1], [1, 2], [2, 4]]
+    lines = [
+        {"id": "a", "sections": sections, "edges": edges},
+        {"id": "b", "sections": sections[:1]},
+    ]
+    path = tmp_path / "papers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with caplog.at_level("INFO", "absl"):
+        (found,) = jsonl(str(path), without=("abstract", "References"))
+    assert [s.heading for s in found.sections] == [names[1], names[2], names[4]]
+    assert found.edges == ((0, 1), (1, 2))
+    assert "left out 3 sections named abstract, references" in caplog.text
+    assert "and 1 documents with no other section" in caplog.text
+    assert len(list(jsonl(str(path)))) == 2
