@@ -84,6 +84,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 query_tokens=512,
                 training_units=placeholder(int),
                 training_segments=placeholder(int),
+                training_tokens=placeholder(int),
                 inference_segments=placeholder(int),
             ),
             graph=placeholder(object),

@@ -67,6 +67,7 @@ def get_config(variant: str = "") -> ConfigDict:
                 query_tokens=64,
                 training_units=50,
                 training_segments=placeholder(int),
+                training_tokens=placeholder(int),
                 inference_segments=100,
             ),
             graph=dict(fn="docjax.data.graphs.full"),

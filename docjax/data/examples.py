@@ -99,15 +99,17 @@ class Documents:
                 f"examples.related {self.related!r} is neither 'links' nor 'pairs': "
                 "give one of them, or leave examples.related out"
             )
-        if self.related == "pairs" and self.path is None:
+
+    def files(self) -> tuple[Path, ...]:
+        """The table, if it is read. Raises UserError if it is missing."""
+        if self.related != "pairs":
+            return ()
+        if self.path is None:
             raise UserError(
                 "examples.related is 'pairs', but there is no table of pairs: give "
                 "--config.examples.path=FILE"
             )
-
-    def files(self) -> tuple[Path, ...]:
-        """The table, if it is read. Raises UserError if it is missing."""
-        return Pairs(self.path).files() if self.related == "pairs" else ()
+        return Pairs(self.path).files()
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
         """There are no queries."""

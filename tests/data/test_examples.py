@@ -80,7 +80,7 @@ def test_a_table_relates_its_similar_pairs(tmp_path):
         Documents("pairs", path, together=False).among(known(tmp_path)).together is None
     )
     with pytest.raises(UserError, match="no table of pairs: give --config.examples"):
-        Documents("pairs")
+        Documents("pairs").files()
 
 
 def test_links_are_read_from_the_documents_that_training_reads(tmp_path):
