@@ -152,6 +152,12 @@ def one_device():
         yield
 
 
+@pytest.fixture
+def no_report(monkeypatch):
+    """Runs end without their report, which takes seconds."""
+    monkeypatch.setattr("docjax.run.report.write", lambda *_: "")
+
+
 @pytest.fixture(scope="session")
 def run(begun) -> Path:
     """A run of four documents."""

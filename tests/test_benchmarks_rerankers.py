@@ -31,7 +31,7 @@ def texts(longest: int, which: int) -> tuple[np.ndarray, np.ndarray]:
 
 def initial(model: nn.Module, *inputs: np.ndarray) -> Any:
     """Parameters of which none is zero."""
-    params = model.init(jax.random.key(0), *inputs)
+    params = jax.jit(model.init)(jax.random.key(0), *inputs)
     generator = np.random.default_rng(0)
     draw = lambda leaf: leaf + generator.uniform(0.1, 0.5, leaf.shape)
     return jax.tree.map(draw, params)
@@ -56,7 +56,7 @@ def test_padding_gets_no_gradient(system):
     document, mask = texts(9, 1)
     params = initial(model, query, query_mask, document, mask)
     total = lambda q, d: model.apply(params, q, query_mask, d, mask).sum()
-    gradients = jax.grad(total, argnums=(0, 1))(query, document)
+    gradients = jax.jit(jax.grad(total, argnums=(0, 1)))(query, document)
     for gradient, real in zip(gradients, (query_mask, mask), strict=True):
         assert np.isfinite(gradient).all()
         assert np.any(gradient[real]) and not np.any(gradient[~real])

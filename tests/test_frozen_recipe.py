@@ -243,7 +243,7 @@ def test_an_export_gives_the_same_vectors(trained, tmp_path):
     ],
 )
 def test_a_run_that_cannot_help_keeps_its_start(
-    tiny, tmp_path, kind, documents, reason
+    tiny, tmp_path, no_report, kind, documents, reason
 ):
     path = corpus(tmp_path / "corpus.jsonl", documents, kind)
     found = recipe(path, tiny)
@@ -263,7 +263,7 @@ def test_a_run_that_cannot_help_keeps_its_start(
     np.testing.assert_allclose(cosines(vectors), cosines(expected), atol=1e-5)
 
 
-def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path):
+def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, no_report):
     path = corpus(tmp_path / "corpus.jsonl", 120, "no labels")
     found = recipe(path, tiny)
     docjax.train(found, tmp_path / "run")
@@ -337,7 +337,7 @@ def test_an_init_of_another_pooling_is_one_line(tiny, tmp_path):
         docjax.train(recipe(path, folder), tmp_path / "run")
 
 
-def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path):
+def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path, no_report):
     found = configs.load("graph_roberta:words")
     found.source.path = str(corpus(tmp_path / "corpus.jsonl", 240))
     found.steps = found.checkpoint_every = 20

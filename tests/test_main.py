@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import docjax
-from configs import graph_roberta, retriever_pretraining
+from configs import graph_roberta, graph_roberta_classify, retriever_pretraining
 from docjax import main
 from docjax.errors import UserError
 from docjax.storage import lock
@@ -77,6 +77,13 @@ def command(
     ]
 
 
+def fields(recipe, corpus: Path, **changes):
+    """The config of `command`, for this process, as a new one takes long to start."""
+    config = recipe.get_config("small")
+    config.update_from_flattened_dict(TINY | {"source.path": str(corpus)} | changes)
+    return config
+
+
 def call(arguments: list[str], **environment) -> subprocess.CompletedProcess:
     return subprocess.run(
         arguments,
@@ -98,12 +105,8 @@ def fails(arguments: list[str], code: int = 2) -> str:
 
 
 def told(corpus: Path, run: Path, planned: bool = False, **changes) -> str:
-    """The one line of a mistake; with `planned` the plan has the same line.
-
-    In this process, as a new one takes long to start.
-    """
-    config = graph_roberta.get_config("small")
-    config.update_from_flattened_dict(TINY | {"source.path": str(corpus)} | changes)
+    """The one line of a mistake; with `planned` the plan has the same line."""
+    config = fields(graph_roberta, corpus, **changes)
     with pytest.raises(UserError) as caught:
         main.run(config, run, "train")
     assert "\n" not in str(caught.value)
@@ -177,7 +180,7 @@ def test_training_lowers_the_loss(trained):
 def test_kill_9_at_random_moments_changes_nothing(corpus, trained, tmp_path):
     run = tmp_path / "killed"
     seconds = random.Random(1)
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen(
             command(corpus, run),
             cwd=ROOT,
@@ -259,7 +262,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(corpus, trained, tmp_path):
 
 
 def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_taken(
-    corpus, trained, tmp_path
+    corpus, trained, tmp_path, one_device, no_report, caplog
 ):
     run = tmp_path / "flipped"
     shutil.copytree(trained, run)
@@ -268,30 +271,24 @@ def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_taken(
     data = bytearray(largest.read_bytes())
     data[len(data) // 2] ^= 1
     largest.write_bytes(data)
-    done = call(command(corpus, run))
-    assert done.returncode == 0, done.stderr
-    assert "differs from what was saved" in done.stderr
-    assert f"resumed at step {steps(trained)[-2]}\n" in done.stderr
+    main.run(fields(graph_roberta, corpus), run, "train")
+    assert "differs from what was saved" in caplog.text
+    assert f"resumed at step {steps(trained)[-2]}\n" in caplog.text
     assert parameters(run) == parameters(trained)
 
 
-def test_evaluate_gives_the_metrics_of_the_trained_run(corpus, trained):
-    done = call([*command(corpus, trained), "--mode=evaluate"])
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+def test_evaluate_gives_the_metrics_of_the_trained_run(corpus, trained, one_device):
+    found = main.run(fields(graph_roberta, corpus), trained, "evaluate")
     assert found == {k: v for k, v in losses(trained)[-1].items() if k != "step"}
 
 
 def test_fine_tuning_starts_from_a_run_and_keeps_the_best_epoch(
-    corpus, trained, tmp_path
+    corpus, trained, tmp_path, one_device, no_report
 ):
     run = tmp_path / "classify"
-    arguments = command(
-        corpus, run, "graph_roberta_classify.py:small", init=trained, evaluate_every=2
-    )
-    done = call(arguments)
-    assert done.returncode == 0, done.stderr
-    assert "eval/classification/accuracy" in done.stdout
+    changes = dict(init=str(trained), evaluate_every=2)
+    metrics = main.run(fields(graph_roberta_classify, corpus, **changes), run, "train")
+    assert "eval/classification/accuracy" in metrics
     assert any("validation/classification/accuracy" in x for x in losses(run))
     texts = [json.loads(line) for line in corpus.read_text().splitlines()][:8]
     labels = docjax.load(run).classify([one["text"] for one in texts])
@@ -304,9 +301,7 @@ def test_fine_tuning_starts_from_a_run_and_keeps_the_best_epoch(
 
 
 def test_retrieval_pretraining_runs(corpus, tmp_path, one_device):
-    config = retriever_pretraining.get_config("small")
-    fields = TINY | {"source.path": str(corpus), "epochs": 1}
-    config.update_from_flattened_dict(fields)
+    config = fields(retriever_pretraining, corpus, epochs=1)
     main.run(config, tmp_path / "run", "train")
     assert any("train/negatives" in line for line in losses(tmp_path / "run"))
 
@@ -492,8 +487,8 @@ assert state() == before, (before, state())
 
 
 def test_training_from_python_is_training_by_command(corpus, trained, tmp_path):
-    fields = json.dumps(TINY | {"source.path": str(corpus)})
-    done = call([sys.executable, "-c", TRAIN, fields, str(tmp_path / "run")])
+    given = json.dumps(TINY | {"source.path": str(corpus)})
+    done = call([sys.executable, "-c", TRAIN, given, str(tmp_path / "run")])
     assert done.returncode == 0, done.stderr
     assert parameters(tmp_path / "run") == parameters(trained)
     assert losses(tmp_path / "run") == losses(trained)
@@ -506,9 +501,7 @@ def test_training_from_python_is_training_by_command(corpus, trained, tmp_path):
 def test_training_from_another_thread_leaves_signals_alone(
     corpus, tmp_path, one_device
 ):
-    config = graph_roberta.get_config("small")
-    fields = TINY | {"source.path": str(corpus), "steps": 1, "epochs": None}
-    config.update_from_flattened_dict(fields)
+    config = fields(graph_roberta, corpus, steps=1, epochs=None)
     before = signal.getsignal(signal.SIGTERM)
     with ThreadPoolExecutor(1) as pool:
         model = pool.submit(docjax.train, config, tmp_path / "run").result()

@@ -87,7 +87,7 @@ def test_the_vector_of_the_first_token_is_its_state():
     keywords = SMALL | dict(pooling="first")
     encoder, ids = BigBird(**keywords), jnp.asarray(draw(LENGTHS), jnp.int32)
     lengths = jnp.asarray(LENGTHS)
-    params = encoder.init(jax.random.key(0), ids, lengths)
+    params = jax.jit(encoder.init)(jax.random.key(0), ids, lengths)
     vectors = jax.jit(encoder.apply)(params, ids, lengths)
     full = states(encoder, params, ids, LENGTHS)
     np.testing.assert_allclose(vectors, full[:, 0], atol=1e-5)
@@ -97,13 +97,13 @@ def test_the_vector_of_the_first_token_is_its_state():
 def test_padding_and_neighbours_do_not_change_a_vector(dropout):
     encoder = BigBird(**SMALL, attention_dropout=0.1)
     ids, lengths = jnp.asarray(draw(LENGTHS), jnp.int32), jnp.asarray(LENGTHS)
-    params = encoder.init(jax.random.key(0), ids, lengths)
+    params = jax.jit(encoder.init)(jax.random.key(0), ids, lengths)
     keys = jax.random.split(jax.random.key(3), len(LENGTHS)) if dropout else None
     together = jax.jit(encoder.apply)(params, ids, lengths, None, keys)
     for row, length in enumerate(LENGTHS[:5]):
         key = keys[row : row + 1] if dropout else None
         alone = ids[row : row + 1, :length]
-        got = encoder.apply(params, alone, lengths[row : row + 1], None, key)
+        got = jax.jit(encoder.apply)(params, alone, lengths[row : row + 1], None, key)
         assert np.abs(got[0] - together[row]).max() < 1e-5
 
 
@@ -113,10 +113,12 @@ def test_padding_has_no_gradient(length):
     ids = jnp.asarray(draw([length, t]), jnp.int32).at[0, length:].set(96)
     ids = jnp.where((ids == 96) & (jnp.arange(t) < length), 5, ids).at[1].set(7)
     lengths = jnp.array([length, t])
-    params = encoder.init(jax.random.key(0), ids, lengths)
+    params = jax.jit(encoder.init)(jax.random.key(0), ids, lengths)
 
     def loss(params):
-        return (encoder.apply(params, ids, lengths)[0] * jnp.arange(32.0)).sum()
+        return (
+            jax.jit(encoder.apply)(params, ids, lengths)[0] * jnp.arange(32.0)
+        ).sum()
 
     gradient = jax.jit(jax.grad(loss))(params)["params"]["embeddings"]
     assert (gradient["tokens"]["embedding"][96] == 0).all()
@@ -176,7 +178,7 @@ def test_the_head_for_masked_tokens_has_the_activation_of_the_encoder():
 def test_bfloat16_stays_close():
     ids, lengths = jnp.asarray(draw(LENGTHS), jnp.int32), jnp.asarray(LENGTHS)
     exact, rounded = BigBird(**SMALL), BigBird(**SMALL, dtype="bfloat16")
-    params = exact.init(jax.random.key(0), ids, lengths)
+    params = jax.jit(exact.init)(jax.random.key(0), ids, lengths)
     a, b = (jax.jit(x.apply)(params, ids, lengths) for x in (exact, rounded))
     assert b.dtype == jnp.float32 and 1e-6 < np.abs(a - b).max() < 0.05
 
@@ -193,7 +195,7 @@ def test_bfloat16_stays_close():
 def test_a_wrong_keyword_or_length_is_a_user_error(changes, words):
     ids, lengths = jnp.asarray(draw(LENGTHS), jnp.int32), jnp.asarray(LENGTHS)
     with pytest.raises(UserError, match=words):
-        BigBird(**SMALL | changes).init(jax.random.key(0), ids, lengths)
+        jax.jit(BigBird(**SMALL | changes).init)(jax.random.key(0), ids, lengths)
 
 
 @pytest.mark.parametrize(

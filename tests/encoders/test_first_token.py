@@ -17,7 +17,9 @@ SIZES = dict(vocabulary=50, layers=2, width=16, heads=2, hidden=32, positions=40
 def encoder(request):
     encoder = Transformer(**SIZES, pooling=request.param, position_offset=0, types=2)
     tokens = jnp.ones((1, 8), jnp.int32)
-    return encoder, encoder.init(jax.random.key(0), tokens, jnp.array([8]))["params"]
+    return encoder, jax.jit(encoder.init)(jax.random.key(0), tokens, jnp.array([8]))[
+        "params"
+    ]
 
 
 def test_weights_are_those_of_hugging_face(minilm):
@@ -63,7 +65,7 @@ def test_the_gradient_of_padding_is_exactly_zero(encoder):
         weights = first_token_attention(encoder, params, tokens, jnp.array([3]))
         return (weights * jnp.arange(5)).sum()
 
-    table = jax.grad(loss)(params)["embeddings"]["tokens"]["embedding"]
+    table = jax.jit(jax.grad(loss))(params)["embeddings"]["tokens"]["embedding"]
     assert not table[9].any() and table[5].any()
 
 

@@ -48,8 +48,8 @@ def small(plain):
 def test_a_turn_leaves_all_cosines_as_they_are():
     encoder, vectors = FromMean(turn=True), drawn(4, 3, 16)
     lengths = jnp.full((4, 3), 5)
-    params = encoder.init(jax.random.key(0), vectors, lengths)
-    turned, plain = encoder.apply(params, vectors, lengths), vectors.mean(1)
+    params = jax.jit(encoder.init)(jax.random.key(0), vectors, lengths)
+    turned, plain = jax.jit(encoder.apply)(params, vectors, lengths), vectors.mean(1)
     assert np.abs(turned - plain).max() > 0.1
     np.testing.assert_allclose(turned @ turned.T, plain @ plain.T, atol=1e-4)
 
@@ -57,7 +57,7 @@ def test_a_turn_leaves_all_cosines_as_they_are():
 def test_words_have_no_share_before_training_and_theirs_after_it_begins():
     encoder, vectors = FromMean(words=6, share=0.25), drawn(4, 3, 16)
     lengths = jnp.full((4, 3), 5)
-    params = encoder.init(jax.random.key(0), vectors, lengths)["params"]
+    params = jax.jit(encoder.init)(jax.random.key(0), vectors, lengths)["params"]
     apply = lambda p: encoder.apply({"params": p}, vectors, lengths)
     before = apply(params)
     assert np.all(before[:, -6:] == 0)
@@ -65,7 +65,7 @@ def test_words_have_no_share_before_training_and_theirs_after_it_begins():
     begun = from_mean.with_words(encoder, {"document": params})["document"]
     after = apply(begun)
     np.testing.assert_allclose((after[:, -6:] ** 2).sum(1), 0.25, rtol=1e-5)
-    gradient = jax.grad(lambda p: apply(p).sum())(begun)
+    gradient = jax.jit(jax.grad(lambda p: apply(p).sum()))(begun)
     assert np.all(gradient["share"] == 0)
 
 
@@ -74,7 +74,7 @@ def test_words_count_by_their_logarithm_and_padding_not_at_all():
     tokens = jnp.array([[3, 3, 5, 3, 0, 7], [2, 4, 0, 0, 0, 0]])
     lengths = jnp.array([4, 0])
     words = WordVectors(9, 4)
-    found = words.apply({"params": {"table": table}}, tokens, lengths)
+    found = jax.jit(words.apply)({"params": {"table": table}}, tokens, lengths)
     expected = ((1 + np.log(3)) * table[3] + table[5]) / 4
     np.testing.assert_allclose(found[0], expected, rtol=1e-5)
     assert np.all(found[1] == 0)
@@ -82,7 +82,7 @@ def test_words_count_by_their_logarithm_and_padding_not_at_all():
 
 def test_a_share_outside_of_0_to_1_is_refused():
     with pytest.raises(UserError, match="share 1.5 is not between 0 and 1"):
-        FromMean(words=2, share=1.5).init(
+        jax.jit(FromMean(words=2, share=1.5).init)(
             jax.random.key(0), drawn(1, 1, 4), jnp.ones((1, 1))
         )
 

@@ -107,7 +107,7 @@ def document_by_hand(params, vectors, count, adjacency, heads, merge="concat"):
 def test_document_vectors_are_those_of_the_equations(builder, keywords):
     module, given = GraphAttention(width=WIDTH, **keywords), inputs(builder)
     params = random_params(module, *dense(given))
-    found = module.apply({"params": params}, *dense(given))
+    found = jax.jit(module.apply)({"params": params}, *dense(given))
     double = jax.tree.map(lambda a: a.astype(np.float64), params)
     for i, count in enumerate(COUNTS):
         expected = document_by_hand(
@@ -130,7 +130,9 @@ def test_dense_and_sparse_give_the_same_vectors_and_gradients(builder, merge):
     params = random_params(one, *dense(given))
 
     def loss(module, read, params, vectors):
-        out = module.apply({"params": params}, *read(given | dict(vectors=vectors)))
+        out = jax.jit(module.apply)(
+            {"params": params}, *read(given | dict(vectors=vectors))
+        )
         return (out**2).sum(), out
 
     results = [
@@ -174,7 +176,7 @@ def test_a_layer_is_pytorch_geometrics():
     expected.square().sum().backward()
 
     def loss(params):
-        out, _ = layer.apply({"params": params}, nodes, adjacency, None)
+        out, _ = jax.jit(layer.apply)({"params": params}, nodes, adjacency, None)
         return (out**2).sum(), out
 
     gradient, found = jax.jit(jax.grad(loss, has_aux=True))(params)
@@ -202,7 +204,7 @@ def test_a_layer_is_jraphs_head_by_head():
         attend = jraph.GAT(lambda x, kernel=kernel: x @ kernel, score, lambda x: x)
         heads.append(attend(graph._replace(nodes=jnp.asarray(nodes))).nodes)
     expected = np.concatenate(heads, -1) + nodes + params["bias"]
-    found, _ = layer.apply({"params": params}, nodes, adjacency, None)
+    found, _ = jax.jit(layer.apply)({"params": params}, nodes, adjacency, None)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -216,7 +218,9 @@ def test_padding_never_changes_the_vector_and_gets_exactly_no_gradient(read, is_
     noisy = np.where(padded[..., None], noise, given["vectors"]).astype(np.float32)
     np.testing.assert_array_equal(out(given), out(given | dict(vectors=noisy)))
 
-    gradient = jax.grad(lambda v: (out(given | dict(vectors=v)) ** 2).sum())(noisy)
+    gradient = jax.jit(jax.grad(lambda v: (out(given | dict(vectors=v)) ** 2).sum()))(
+        noisy
+    )
     assert (gradient[padded] == 0).all()
     assert (np.abs(gradient[~padded]).max(-1) > 0).all()
 
@@ -230,8 +234,8 @@ def test_more_padding_gives_the_same_vectors():
         "adjacency": np.pad(given["adjacency"], [(0, 0), (0, 5), (0, 5)]),
     }
     np.testing.assert_allclose(
-        module.apply({"params": params}, *dense(wide)),
-        module.apply({"params": params}, *dense(given)),
+        jax.jit(module.apply)({"params": params}, *dense(wide)),
+        jax.jit(module.apply)({"params": params}, *dense(given)),
         atol=1e-6,
     )
 
@@ -242,8 +246,10 @@ def test_the_order_of_passages_does_not_matter_under_the_full_graph():
     order = np.random.default_rng(3).permutation(COUNTS[0])
     vectors = given["vectors"].copy()
     vectors[0] = vectors[0, order]
-    found = module.apply({"params": params}, *dense(given | dict(vectors=vectors)))
-    expected = module.apply({"params": params}, *dense(given))
+    found = jax.jit(module.apply)(
+        {"params": params}, *dense(given | dict(vectors=vectors))
+    )
+    expected = jax.jit(module.apply)({"params": params}, *dense(given))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -251,8 +257,10 @@ def test_under_the_section_graph_the_order_matters():
     module, given = GraphAttention(width=WIDTH), inputs(graphs.section)
     params = random_params(module, *dense(given))
     vectors = given["vectors"][:, ::-1]
-    found = module.apply({"params": params}, *dense(given | dict(vectors=vectors)))
-    expected = module.apply({"params": params}, *dense(given))
+    found = jax.jit(module.apply)(
+        {"params": params}, *dense(given | dict(vectors=vectors))
+    )
+    expected = jax.jit(module.apply)({"params": params}, *dense(given))
     assert np.abs(found[0] - expected[0]).max() > 0.01
 
 
@@ -266,7 +274,7 @@ def test_without_weights_only_the_skip_connection_is_left():
     nodes = np.tanh(
         given["vectors"] @ params["node"]["kernel"] + params["node"]["bias"]
     )
-    found = module.apply({"params": params}, *dense(given))
+    found = jax.jit(module.apply)({"params": params}, *dense(given))
     for i, count in enumerate(COUNTS):
         np.testing.assert_allclose(found[i], elu(nodes[i, :count].mean(0)), atol=1e-6)
 
@@ -308,7 +316,7 @@ def test_a_query_is_its_node_without_attention():
     np.testing.assert_allclose(found, expected, atol=1e-6)
     # The same vector that the document node of one segment starts from.
     bare = GraphAttention(width=WIDTH, layers=0)
-    alone = bare.apply(
+    alone = jax.jit(bare.apply)(
         {"params": {"node": params["node"]}},
         one[:, None],
         jnp.ones((len(one), 1), int),
@@ -342,10 +350,10 @@ def test_first_weights_are_spread_as_in_the_reference_layer():
 def test_a_wrong_choice_is_said_with_the_valid_ones(keywords, message):
     module = GraphAttention(width=WIDTH, **keywords)
     with pytest.raises(UserError, match=message):
-        module.init(jax.random.key(0), *dense(inputs()))
+        jax.jit(module.init)(jax.random.key(0), *dense(inputs()))
 
 
 def test_attention_without_a_graph_is_a_mistake():
     vectors, lengths, *_ = dense(inputs())
     with pytest.raises(UserError, match="without a graph: set --config.graph"):
-        GraphAttention(width=WIDTH).init(jax.random.key(0), vectors, lengths)
+        jax.jit(GraphAttention(width=WIDTH).init)(jax.random.key(0), vectors, lengths)

@@ -13,14 +13,14 @@ VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(5, 7)), jnp.float32)
 @pytest.mark.parametrize("hidden_layers", [0, 1, 2])
 def test_scores_are_those_of_numpy(hidden_layers):
     model = Perceptron(3, hidden_layers, width=4, dropout=0.5)
-    params = model.init(jax.random.key(0), VECTORS)["params"]
+    params = jax.jit(model.init)(jax.random.key(0), VECTORS)["params"]
     assert len(params) == hidden_layers + 1
     expected = np.asarray(VECTORS)
     for number in range(hidden_layers + 1):
         layer = params[f"Dense_{number}"]
         expected = expected @ np.asarray(layer["kernel"]) + np.asarray(layer["bias"])
         expected = np.tanh(expected) if number < hidden_layers else expected
-    found = model.apply({"params": params}, VECTORS)
+    found = jax.jit(model.apply)({"params": params}, VECTORS)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

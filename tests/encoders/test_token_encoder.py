@@ -222,7 +222,9 @@ def test_no_gradient_leaks_through_padding(kind, pooling, dropout, short_blocks)
     keys = jax.random.split(jax.random.key(3), 4) if dropout else None
 
     def loss(params):
-        return jnp.square(encoder.apply(params, tokens, lengths, None, keys)).sum()
+        return jnp.square(
+            jax.jit(encoder.apply)(params, tokens, lengths, None, keys)
+        ).sum()
 
     grads = jax.jit(jax.grad(loss))(params)["params"]["embeddings"]
     assert (grads["tokens"]["embedding"][96] == 0).all()
@@ -239,7 +241,7 @@ def test_an_unused_row_gives_zero_and_no_gradient(kind, pooling):
     tokens, lengths = rows([40])[0], jnp.zeros(1, jnp.int32)
 
     def loss(params):
-        vectors = encoder.apply(params, tokens, lengths)
+        vectors = jax.jit(encoder.apply)(params, tokens, lengths)
         return (vectors * jnp.arange(1.0, 33.0)).sum(), vectors
 
     grads, vectors = jax.jit(jax.grad(loss, has_aux=True))(params)
@@ -277,8 +279,8 @@ def test_bfloat16_stays_close_and_keeps_float32_outside(kind):
 def test_word_vectors_follow_the_vector(kind):
     encoder, params = small(kind, words=3)
     tokens, lengths, _ = rows([9])
-    found = encoder.apply(params, tokens, lengths)
-    alone = encoder.clone(words=0).apply(params, tokens, lengths)
+    found = jax.jit(encoder.apply)(params, tokens, lengths)
+    alone = jax.jit(encoder.clone(words=0).apply)(params, tokens, lengths)
     assert found.shape == (1, 35)
     np.testing.assert_array_equal(found[:, :32], alone)
 

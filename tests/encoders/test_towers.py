@@ -41,12 +41,12 @@ def test_a_tower_reads_with_its_own_parameters_alone(by):
 
     for tower, name in enumerate(NAMES[by]):
         alone = {"params": params["segment"][name]}
-        expected = SEGMENT.apply(alone, *READ)
+        expected = jax.jit(SEGMENT.apply)(alone, *READ)
         np.testing.assert_array_equal(vectors(params, tower), expected)
         own = {"segment": {name: params["segment"][name]}}
         np.testing.assert_array_equal(vectors(own, tower), expected)
         loss = lambda params, tower=tower: vectors(params, tower).sum()
-        for other, leaves in jax.grad(loss)(params)["segment"].items():
+        for other, leaves in jax.jit(jax.grad(loss))(params)["segment"].items():
             assert (leaves["words"] != 0).any() == (other == name)
 
 
@@ -70,7 +70,7 @@ def test_a_single_segment_encoder_has_no_towers():
 
 def test_an_unknown_division_is_said_with_the_valid_ones():
     with pytest.raises(UserError, match="towers.by 'author' is not one of kind, view"):
-        Towers(SEGMENT, "author").init(jax.random.key(0), *READ)
+        jax.jit(Towers(SEGMENT, "author").init)(jax.random.key(0), *READ)
 
 
 def test_inference_keeps_the_copy_that_it_reads():

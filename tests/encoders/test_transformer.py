@@ -225,7 +225,9 @@ def test_the_token_loss_neither_sees_padding_nor_unused_places():
     np.testing.assert_allclose(loss(made, noisy, elsewhere, answers), expected, 1e-6)
     nothing = np.full_like(answers, -1)
     assert loss(made, tokens, positions, nothing) == (0, 0)
-    slope = jax.grad(lambda params: loss(params, tokens, positions, nothing)[0])(made)
+    slope = jax.jit(
+        jax.grad(lambda params: loss(params, tokens, positions, nothing)[0])
+    )(made)
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(slope))
 
 
@@ -283,7 +285,9 @@ def test_no_gradient_leaks_through_padding(pooling, dropout):
     keys = jax.random.split(jax.random.key(3), 4) if dropout else None
 
     def loss(params):
-        return jnp.square(transformer.apply(params, tokens, lengths, None, keys)).sum()
+        return jnp.square(
+            jax.jit(transformer.apply)(params, tokens, lengths, None, keys)
+        ).sum()
 
     grads = jax.jit(jax.grad(loss))(params)["params"]["embeddings"]
     assert (grads["tokens"]["embedding"][96] == 0).all()
@@ -299,7 +303,7 @@ def test_an_unused_row_gives_zero_and_no_gradient(pooling):
     lengths = jnp.zeros(2, jnp.int32)
 
     def loss(params):
-        vectors = transformer.apply(params, tokens, lengths)
+        vectors = jax.jit(transformer.apply)(params, tokens, lengths)
         return (vectors * jnp.arange(1.0, 33.0)).sum(), vectors
 
     grads, vectors = jax.jit(jax.grad(loss, has_aux=True))(params)
@@ -367,7 +371,7 @@ def test_bfloat16_stays_close_and_keeps_float32_outside():
 def test_a_wrong_keyword_or_length_is_a_user_error(changes, words):
     tokens, lengths, _ = rows()
     with pytest.raises(UserError, match=words):
-        Transformer(**SMALL | changes).init(jax.random.key(0), tokens, lengths)
+        jax.jit(Transformer(**SMALL | changes).init)(jax.random.key(0), tokens, lengths)
 
 
 def test_parameter_paths_and_shapes_are_frozen():

@@ -89,7 +89,7 @@ def test_the_loss_is_the_sum_over_the_masked_tokens_one_by_one():
                 states[at][None],
                 jnp.asarray(table),
             )
-            scores = np.asarray(head.apply(*given))[0]
+            scores = np.asarray(jax.jit(head.apply)(*given))[0]
             loss -= log_softmax(scores.astype(np.float64))[answer]
             right += int(scores.argmax() == answer)
             count += 1

@@ -53,13 +53,13 @@ def test_a_related_document_is_no_negative_and_a_document_stays_its_own_positive
 
 def test_large_scores_give_a_finite_loss_and_gradient():
     loss = lambda v: contrastive_tension(v, Targets(LABELS), negatives=3)[0]
-    value, gradient = jax.value_and_grad(loss)(vectors(1e3))
+    value, gradient = jax.jit(jax.value_and_grad(loss))(vectors(1e3))
     assert np.isfinite(value) and np.isfinite(gradient).all()
 
 
 def test_both_copies_learn():
     loss = lambda v: contrastive_tension(v, Targets(LABELS), negatives=3)[0]
-    gradient = np.asarray(jax.grad(loss)(vectors()))
+    gradient = np.asarray(jax.jit(jax.grad(loss))(vectors()))
     assert (np.abs(gradient).max(axis=-1) > 1e-3).all()
 
 

@@ -48,7 +48,9 @@ def test_vectors_that_are_as_similar_as_the_teacher_s_have_no_loss():
     teacher = drawn(B, D)
     turned = teacher @ np.linalg.qr(drawn(D, D))[0] * 3  # cosines stay
     vectors = jnp.asarray(np.stack([turned, turned]))
-    gradient = jax.grad(lambda v: Distillation()(v, taught(teacher))[0])(vectors)
+    gradient = jax.jit(jax.grad(lambda v: Distillation()(v, taught(teacher))[0]))(
+        vectors
+    )
     assert abs(Distillation()(vectors, taught(teacher))[0]) < 1e-6
     assert np.abs(gradient).max() < 1e-5
 
@@ -64,7 +66,7 @@ def test_documents_that_the_teacher_finds_alike_are_not_pushed_apart():
         return float(first @ second / jnp.linalg.norm(first) / jnp.linalg.norm(second))
 
     def after_a_step(loss):
-        return similarity(vectors - 0.5 * jax.grad(loss)(vectors))
+        return similarity(vectors - 0.5 * jax.jit(jax.grad(loss))(vectors))
 
     alone = taught(teacher)
     distilled = after_a_step(lambda v: Distillation()(v, alone)[0])

@@ -60,7 +60,7 @@ def test_no_gradient_flows_to_what_is_remembered():
     def remembered(vectors):
         return objective(vectors, Targets(LABELS), memory)[2].vectors.sum()
 
-    assert not np.asarray(jax.grad(remembered)(now)).any()
+    assert not np.asarray(jax.jit(jax.grad(remembered))(now)).any()
 
 
 def test_a_queue_without_batches_is_a_mistake():
@@ -85,7 +85,7 @@ def test_without_negatives_of_the_batch_only_the_queue_is_left():
 def test_an_empty_queue_alone_gives_no_loss_and_no_gradient():
     objective = Queue(2, symmetric=False, in_batch=False)
     loss = lambda now: objective(now, Targets(LABELS), objective.begin(B, D))[0]
-    value, gradient = jax.value_and_grad(loss)(vectors(0))
+    value, gradient = jax.jit(jax.value_and_grad(loss))(vectors(0))
     assert value == 0 and not np.asarray(gradient).any()
 
 

@@ -103,7 +103,7 @@ def test_without_any_negative_or_positive_the_loss_is_zero_and_so_is_the_gradien
     given = jnp.asarray(vectors(views))[:, :documents]
     targets = Targets(jnp.full(documents, -1))
     loss = lambda v: supervised_contrastive(v, targets, by="label")[0]
-    value, gradient = jax.value_and_grad(loss)(given)
+    value, gradient = jax.jit(jax.value_and_grad(loss))(given)
     np.testing.assert_allclose(value, 0, atol=1e-6)
     np.testing.assert_allclose(gradient, 0, atol=1e-6)
 
@@ -111,7 +111,7 @@ def test_without_any_negative_or_positive_the_loss_is_zero_and_so_is_the_gradien
 def test_zero_vectors_have_a_finite_loss_and_gradient():
     given = jnp.asarray(vectors(2)).at[:, 1].set(0)
     loss = lambda v: supervised_contrastive(v, DIFFERENT)[0]
-    value, gradient = jax.value_and_grad(loss)(given)
+    value, gradient = jax.jit(jax.value_and_grad(loss))(given)
     assert np.isfinite(value) and np.isfinite(gradient).all()
 
 

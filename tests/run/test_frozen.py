@@ -138,7 +138,7 @@ def test_what_was_read_before_a_stop_is_not_read_again(corpus, tmp_path, monkeyp
     np.testing.assert_allclose(stopped.vectors, at_once, atol=1e-6)
 
 
-def test_segments_beyond_both_caps_are_not_read(corpus, tmp_path):
+def test_segments_beyond_both_caps_are_not_read(corpus, tmp_path, no_report):
     asked = config(corpus)
     asked.limits.update(training_units=2, inference_segments=3)
     prepared = frozen.with_vectors(prepare(asked, tmp_path / "run"))

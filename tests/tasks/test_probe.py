@@ -48,13 +48,13 @@ def test_an_epoch_is_the_steps_of_optax_one_by_one():
     moments = optimizer.init(params)
 
     def loss(params, rows):
-        scores = model.apply({"params": params}, vectors[rows])
+        scores = jax.jit(model.apply)({"params": params}, vectors[rows])
         one_hot = jnp.asarray(labels)[rows][:, None] == jnp.arange(2)
         return -(jax.nn.log_softmax(scores) * one_hot).sum(1).mean()
 
     @jax.jit
     def step(params, moments, rows):
-        gradient = jax.grad(loss)(params, rows)
+        gradient = jax.jit(jax.grad(loss))(params, rows)
         updates, moments = optimizer.update(gradient, moments, params)
         return optax.apply_updates(params, updates), moments
 

@@ -55,7 +55,10 @@ def logged(asked, run) -> dict:
 
 
 @pytest.mark.parametrize("recipe", [docsplit, deca])
-def test_the_plan_says_what_the_steps_then_read(recipe, corpus, tmp_path, capsys):
+def test_the_plan_says_what_the_steps_then_read(
+    recipe, corpus, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(plan, "memory_of", lambda *_: {})  # takes long to compile
     asked = config(corpus, recipe)
     planned = main.run(asked, tmp_path / "absent", "plan")
     assert not (tmp_path / "absent").exists()
@@ -118,7 +121,7 @@ def test_a_larger_micro_batch_holds_more(corpus, tmp_path):
 
 def test_a_large_batch_is_timed_in_part(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "CALLS", 2)
-    monkeypatch.setattr(plan, "memory_of", lambda *_: {})  # takes long to compile
+    monkeypatch.setattr(plan, "memory_of", lambda *_: {})
     asked = config(corpus, graph_roberta, microbatch=8)
     planned, (whole, part) = planned_and_trainer(asked, tmp_path)
     assert planned["timed_documents"] == part.batches.batch

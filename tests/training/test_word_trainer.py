@@ -475,7 +475,7 @@ def test_a_corpus_that_cannot_be_used_is_told(corpus, tmp_path, change, message)
     ],
 )
 def test_a_corpus_whose_labels_are_too_few_is_trained_on_and_told(
-    corpus, tmp_path, caplog, facts, message
+    corpus, tmp_path, caplog, no_report, facts, message
 ):
     change = lambda line: line | facts
     path = changed(corpus, tmp_path / "changed.jsonl", change)
@@ -486,7 +486,7 @@ def test_a_corpus_whose_labels_are_too_few_is_trained_on_and_told(
     assert docjax.load(tmp_path / "run").encode(["wa wb"]).any()
 
 
-def test_lexicons_are_read_only_to_train_on_paraphrases(corpus, tmp_path, caplog):
+def test_lexicons_are_read_only_to_train_on_paraphrases(corpus, tmp_path, no_report):
     """Without them Doc2vecC is trained, and a trained run is evaluated."""
     missing = {"views.lexicons": str(tmp_path), "tokenizer.train.stop_words": False}
     missing |= {"batch": 8, "steps": 1, "epochs": None, "encoder.segment.width": 4}
