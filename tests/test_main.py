@@ -271,7 +271,8 @@ def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_taken(
     data = bytearray(largest.read_bytes())
     data[len(data) // 2] ^= 1
     largest.write_bytes(data)
-    main.run(fields(graph_roberta, corpus), run, "train")
+    with caplog.at_level("INFO", "absl"):
+        main.run(fields(graph_roberta, corpus), run, "train")
     assert "differs from what was saved" in caplog.text
     assert f"resumed at step {steps(trained)[-2]}\n" in caplog.text
     assert parameters(run) == parameters(trained)
