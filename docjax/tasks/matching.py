@@ -30,7 +30,8 @@ class Matching:
         documents. For the part "test", the pairs of the split "test" are scored, and
         the threshold comes from the first existing split of dev, validation, valid, val
         and train. For "validation", the first of these except train is scored, and the
-        threshold comes from train. None: `linked_pairs` makes pairs from links within
+        threshold comes from train; so also for "test" without a split "test". None:
+        `linked_pairs` makes pairs from links within
         the scored part; the threshold comes from links within the validation part, or
         else within the training part.
       seed: the seed of the random pairs that `linked_pairs` adds.
@@ -47,7 +48,7 @@ class Matching:
         needed = {name for pairs in parts for pair in pairs for name in pair[:2]}
         check_known(data, needed)
         if self.path is not None:
-            _warn_of_unused(read_pairs(Path(self.path)), part)
+            _warn(read_pairs(Path(self.path)), part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         tuning, scored = self._pairs(data, part)
@@ -81,20 +82,24 @@ def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
     Raises:
       UserError: if the table lacks either split.
     """
-    tuning, scored = TUNING, ("test",)
-    if part != "test":
-        tuning, scored = ("train",), [name for name in TUNING if name != "train"]
-    first = [next(filter(pairs.__contains__, names), "") for names in (tuning, scored)]
-    if "" in first:
+    wanted = [name for name in TUNING if name != "train"]
+    wanted = ["test", *wanted] if part == "test" else wanted
+    scored = next(filter(pairs.__contains__, wanted), "")
+    names = TUNING if scored == "test" else ("train",)
+    tuning = next(filter(pairs.__contains__, names), "")
+    if not (scored and tuning):
         raise UserError(
-            f'pairs of the splits "{" or ".join(scored)}" and {" or ".join(tuning)} '
-            f"are needed; there are {', '.join(pairs) or 'none'}"
+            f'pairs of the splits "{scored or " or ".join(wanted)}" and '
+            f"{' or '.join(names)} are needed; there are {', '.join(pairs) or 'none'}"
         )
-    return first[0], first[1]
+    return tuning, scored
 
 
-def _warn_of_unused(pairs: Mapping[str, list[Pair]], part: str) -> None:
+def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
+    """Warns if other pairs than those of "test" are scored, and of unused splits."""
     used = splits_of(pairs, part)
+    if part == "test" and used[1] != part:
+        logger.warning("there are no test pairs: those of %r are scored", used[1])
     unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)

@@ -169,6 +169,7 @@ def test_a_table_names_documents_of_any_part(linked, tmp_path, caplog):
     [
         (("train", "dev", "test"), "test", ("dev", "test")),
         (("train", "test"), "test", ("train", "test")),
+        (("train", "dev"), "test", ("train", "dev")),
         (("train", "val", "test"), "validation", ("train", "val")),
     ],
 )
@@ -179,7 +180,7 @@ def test_the_splits_of_a_table_have_their_parts(splits, part, expected):
 @pytest.mark.parametrize(
     "splits, part, message",
     [
-        (("train",), "test", 'splits "test" and dev or .* there are train'),
+        (("train",), "test", 'splits "test or dev or .*" and train .* are train'),
         (("test",), "test", 'splits "test" and dev or .* there are test'),
         (("train", "test"), "validation", 'splits "dev or .*" and train are needed'),
         ((), "validation", "there are none"),
