@@ -26,6 +26,7 @@ COMMANDS = (
     "queries",
     "search",
     "serve",
+    "similarities",
 )
 
 

@@ -136,6 +136,13 @@ class DocumentEncoder(nn.Module):
         """Each layer's attention over the nodes."""
         return self.document.nodes(vectors, lengths, graphs)[1]
 
+    def between(
+        self, asking: Float[Array, "p d"], seen: Float[Array, "q d"]
+    ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
+        """The chunks of one section after attention to those of another, and its
+        weights."""
+        return self.document.between(asking, seen)
+
     def predictions(self, vectors: Float[Array, "*s f"]) -> Int[Array, "*s"]:
         """The head's class for each document vector."""
         return self.head(vectors).argmax(-1)

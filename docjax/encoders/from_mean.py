@@ -68,6 +68,12 @@ class FromMean(nn.Module):
         """Whether a view of the branch attends to the next view."""
         return self.branch is not None and self.branch.joins_views
 
+    def between(
+        self, asking: Float[Array, "p d"], seen: Float[Array, "q d"]
+    ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
+        """The branch's attention between the chunks of two sections."""
+        return self.branch.between(asking, seen)
+
     def setup(self) -> None:
         if self.share is not None and not 0 <= self.share <= 1:
             raise UserError(

@@ -7,7 +7,7 @@ in the whole text, as on a scroll bar.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +23,7 @@ DRAWN = {
     "sections": 5,
     "segments": 20,
 }  # the most links drawn at first and in the table
+CHUNKS = 10  # the most pairs of chunks in the table
 WORDS = 16  # words of a segment in the table
 NAMES = "A", "B"
 TEMPLATE = page.template(
@@ -42,11 +43,41 @@ def write(path: Path, comparison: Comparison) -> Path:
 
 def facts(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON: the similarity, the texts and the strongest links."""
-    return {
+    found = {
         "similarity": round(comparison.similarity, 6),
         "documents": [_document(side) for side in (comparison.a, comparison.b)],
         "links": links(comparison),
     }
+    if comparison.chunks:
+        found["chunks"] = [chunk._asdict() for chunk in chunk_links(comparison)]
+    return found
+
+
+class ChunkLink(NamedTuple):
+    """A chunk of A and a chunk of B, and how A's chunk attends to B's chunk."""
+
+    a: str
+    b: str
+    weighted: float  # cosine times attention
+    attention: float
+    cosine: float
+
+
+def chunk_links(comparison: Comparison) -> list[ChunkLink]:
+    """The chunks with the highest weighted similarity, at most CHUNKS; none without
+    chunk attention."""
+    chunks = comparison.chunks
+    if chunks is None:
+        return []
+    return [
+        ChunkLink(
+            *(comparison.a.pieces[row].text, comparison.b.pieces[column].text),
+            weighted,
+            round(float(chunks.weights[row, column]), 4),
+            round(float(chunks.cosines[row, column]), 4),
+        )
+        for row, column, weighted in strongest(chunks.weighted, CHUNKS)
+    ]
 
 
 def links(comparison: Comparison) -> dict[str, list[Link]]:
@@ -84,6 +115,8 @@ def values(comparison: Comparison) -> dict[str, Any]:
         "links": chosen,
         "drawn": drawn,
         "beginning": beginning,
+        "chunks": chunk_links(comparison),
+        "first_words": first_words,
     }
 
 
@@ -99,7 +132,12 @@ def beginning(side: Side, kind: str, number: int) -> str:
     """The heading of a section, or the first words of a segment."""
     if kind == "sections":
         return side.headings[number] or "(no heading)"
-    words = side.segments[number].text.split()
+    return first_words(side.segments[number].text)
+
+
+def first_words(text: str) -> str:
+    """The first WORDS words of a text."""
+    words = text.split()
     return " ".join(words[:WORDS]) + (" …" if len(words) > WORDS else "")
 
 

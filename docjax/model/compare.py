@@ -33,6 +33,7 @@ class Side:
       segments: the texts to compare; their `section` is an index into `headings`.
       tokens: the tokens of `segments`.
       whole: the tokens from which the model makes the document's vector.
+      pieces: the texts of the segments of `whole`.
       same: whether `tokens` and `whole` are the same segments.
       segments_cut, tokens_cut: what the model's cap leaves out of the vector.
     """
@@ -42,9 +43,27 @@ class Side:
     segments: list[Passage]
     tokens: Segments
     whole: Segments
+    pieces: list[Passage]
     same: bool
     segments_cut: int
     tokens_cut: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ChunkAttention:
+    """How the chunks of document `a` attend to those of `b` (CoLDE, section 4.6).
+
+    weights: of the attention, the mean over the heads; each row sums to 1. cosines: of
+    the chunks of both documents, each after attention to the other document.
+    """
+
+    weights: Float[np.ndarray, "p q"]
+    cosines: Float[np.ndarray, "p q"]
+
+    @property
+    def weighted(self) -> Float[np.ndarray, "p q"]:
+        """The cosine of two chunks times the weight of their attention."""
+        return self.weights * self.cosines
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,7 +73,8 @@ class Comparison:
     similarity: the cosine of the documents' vectors from `encode`. sections: cosines of
     the sections, each the mean of its segments' vectors weighted by tokens. segments:
     cosines of the segments' vectors. Word vectors of a segment have the share that they
-    have in the document. Rows belong to `a` and columns to `b`.
+    have in the document. chunks: for a model with chunk attention, of the segments that
+    the model reads (`Side.pieces`). Rows belong to `a` and columns to `b`.
     """
 
     similarity: float
@@ -62,6 +82,21 @@ class Comparison:
     segments: Float[np.ndarray, "_ _"]
     a: Side
     b: Side
+    chunks: ChunkAttention | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Similarities:
+    """Cosines of all documents of a set, of all their sections and of all segments.
+
+    Rows and columns are those of `sides`, one document after the other, as in
+    `Comparison`.
+    """
+
+    documents: Float[np.ndarray, "c c"]
+    sections: Float[np.ndarray, "_ _"]
+    segments: Float[np.ndarray, "_ _"]
+    sides: list[Side]
 
 
 def cosines(
@@ -94,6 +129,7 @@ def read(
     whole, pieces = cut.with_texts(document)
     kept = whole.first(most)
     tokens, pieces = kept, pieces[: len(kept)]
+    of_whole = pieces
     same = cut.units.readable and cut.segments.one_each
     if not same:
         passages = Cut(_ComparedPassages(), OneEach(), cut.tokenizer, cut.limit)
@@ -106,6 +142,7 @@ def read(
         segments=[Passage(p.text, int(n)) for p, n in zip(pieces, places)],
         tokens=tokens,
         whole=kept,
+        pieces=of_whole,
         same=same,
         segments_cut=len(whole) - len(kept),
         tokens_cut=len(whole.tokens) - len(kept.tokens),
@@ -124,24 +161,75 @@ class Encodes(Protocol):
         self, params: Any, documents: Sequence[Segments]
     ) -> Iterator[Float[np.ndarray, " d"]]: ...
 
+    @property
+    def attends_to_other(self) -> bool: ...
+
+    def between(
+        self,
+        params: Any,
+        asking: Float[np.ndarray, "p d"],
+        seen: Float[np.ndarray, "q d"],
+    ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]: ...
+
 
 def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
     """The cosines of two documents that `read` prepared for the same model."""
-    segments = inference.segments(params, [a.tokens, b.tokens])
-    whole = [
-        # If the segments are the same, they are not encoded again.
-        dataclasses.replace(side.whole, vectors=vectors) if side.same else side.whole
-        for side, vectors in zip((a, b), segments)
-    ]
-    documents = np.stack(list(inference.encode(params, whole)))
-    segments = [_with_shares(params, vectors) for vectors in segments]
+    sides = [_encoded(inference, params, side) for side in (a, b)]
+    (first, second), sections, segments = _vectors(inference, params, sides)
+    chunks = None
+    if inference.attends_to_other:
+        chunks = _chunks(inference, params, *(side.whole.vectors for side in sides))
     return Comparison(
-        similarity=float(cosines(documents[:1], documents[1:])[0, 0]),
-        sections=cosines(_sections(a, segments[0]), _sections(b, segments[1])),
+        similarity=float(cosines(first[None], second[None])[0, 0]),
+        sections=cosines(*sections),
         segments=cosines(*segments),
         a=a,
         b=b,
+        chunks=chunks,
     )
+
+
+def similarities(
+    inference: Encodes, params: Any, sides: Sequence[Side]
+) -> Similarities:
+    """The cosines of documents that `read` prepared for the same model."""
+    encoded = [_encoded(inference, params, side) for side in sides]
+    vectors = _vectors(inference, params, encoded)
+    whole = [np.stack(vectors[0]), *map(np.concatenate, vectors[1:])]
+    return Similarities(*(cosines(part, part) for part in whole), sides=list(sides))
+
+
+def _encoded(inference: Encodes, params: Any, side: Side) -> Side:
+    """The side with the vectors of its segments, which are read once."""
+    [whole] = inference.segments(params, [side.whole])
+    whole = dataclasses.replace(side.whole, vectors=whole)
+    if side.same:
+        return dataclasses.replace(side, whole=whole, tokens=whole)
+    [vectors] = inference.segments(params, [side.tokens])
+    tokens = dataclasses.replace(side.tokens, vectors=vectors)
+    return dataclasses.replace(side, whole=whole, tokens=tokens)
+
+
+def _vectors(
+    inference: Encodes, params: Any, sides: Sequence[Side]
+) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+    """The vector of each document, and those of its sections and of its segments."""
+    documents = list(inference.encode(params, [side.whole for side in sides]))
+    segments = [_with_shares(params, side.tokens.vectors) for side in sides]
+    sections = [_sections(*both) for both in zip(sides, segments, strict=True)]
+    return documents, sections, segments
+
+
+def _chunks(
+    inference: Encodes,
+    params: Any,
+    a: Float[np.ndarray, "p d"],
+    b: Float[np.ndarray, "q d"],
+) -> ChunkAttention:
+    """The attention of the chunks of one document to those of another."""
+    of_a, weights = inference.between(params, a, b)
+    of_b, _ = inference.between(params, b, a)
+    return ChunkAttention(weights, cosines(of_a, of_b))
 
 
 def _with_shares(
@@ -170,6 +258,16 @@ def check_pairs(sides: Sequence[Side], most: int) -> None:
         raise UserError(
             f"{a} x {b} passages: at most {most:,} pairs are compared; give parts of "
             "the documents"
+        )
+
+
+def check_all(sides: Sequence[Side], most: int) -> None:
+    """Raises UserError for less than two documents, or more than `most` cosines."""
+    count = sum(len(side.segments) for side in sides)
+    if len(sides) < 2 or count**2 > most:
+        raise UserError(
+            f"{len(sides)} documents with {count:,} passages: give at least 2 documents "
+            f"with at most {math.isqrt(most):,} passages together"
         )
 
 

@@ -22,7 +22,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
 from docjax.errors import UserError
 from docjax.model import compare as comparison
-from docjax.model.compare import Comparison, Side
+from docjax.model.compare import Comparison, Side, Similarities
 from docjax.model.inference import Inference, local_mesh
 from docjax.model.inputs import Item, as_document, as_list, check_list
 from docjax.model.reading import COUNTS, DOCUMENT_PROMPTS, Reading
@@ -399,9 +399,22 @@ class DocumentModel(Reading):
         Raises:
           UserError: for a document without text, or two with too many segments.
         """
-        sides = self.read_pair(a, b)
+        sides = self.read_sides((a, b))
         comparison.check_pairs(sides, comparison.PAIRS)
         return comparison.compare(self.inference(), self.params, *sides)
+
+    def similarities(self, documents: Sequence[Item]) -> Similarities:
+        """The cosines of several documents, of all their sections and segments.
+
+        Documents are cut as `compare` cuts them.
+
+        Raises:
+          UserError: for a document without text, and for too many segments.
+        """
+        check_list(documents)
+        sides = self.read_sides(documents)
+        comparison.check_all(sides, comparison.PAIRS)
+        return comparison.similarities(self.inference(), self.params, sides)
 
     def explain(self, document: Item) -> Attention:
         """The graph attention over a document's segments, with their texts.
@@ -418,13 +431,13 @@ class DocumentModel(Reading):
         count = len(kept)
         return Attention(weights, pieces[:count], headings[:count], len(whole) - count)
 
-    def read_pair(self, a: Item, b: Item) -> list[Side]:
-        """Two documents' tokens and texts, as `compare` reads them."""
+    def read_sides(self, documents: Sequence[Item]) -> list[Side]:
+        """The documents' tokens and texts, as `compare` reads them."""
         return [
             comparison.read(
                 as_document(item, number), self.cut, self.limits.inference_segments
             )
-            for number, item in enumerate((a, b))
+            for number, item in enumerate(documents)
         ]
 
     def fingerprint(self) -> str:

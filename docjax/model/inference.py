@@ -149,6 +149,23 @@ class Inference:
         return np.stack(self._attention(params, vectors, document.lengths, graphs))
 
     @property
+    def attends_to_other(self) -> bool:
+        """Whether the segments of a document can attend to those of another."""
+        return self.encoder.document.joins_views
+
+    def between(
+        self,
+        params: Any,
+        asking: Float[np.ndarray, "p d"],
+        seen: Float[np.ndarray, "q d"],
+    ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]:
+        """Segment vectors after attention to those of another document, and the
+        weights."""
+        rest = {name: part for name, part in params.items() if name != "segment"}
+        chunks, weights = self._between(rest, asking, seen)
+        return np.asarray(chunks), np.asarray(weights)
+
+    @property
     def widths(self) -> list[int]:
         """The widths of micro-batches, to which segments are padded."""
         step = -(-self.limit // (8 * SHAPES)) * 8
@@ -217,6 +234,10 @@ class Inference:
     @functools.partial(jax.jit, static_argnums=0)
     def _attention(self, params, vectors, lengths, graphs):
         return self._apply(params, vectors, lengths, graphs, method="attention")
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _between(self, params, asking, seen):
+        return self._apply(params, asking, seen, method="between")
 
     @functools.partial(jax.jit, static_argnums=0)
     def _predictions(self, params, vectors):

@@ -77,7 +77,7 @@ class Service:
           UserError: for a document without text, or two with too many segments.
           Refusal: 413 for a document whose graph would be too large.
         """
-        sides = self.model.read_pair(*pair)
+        sides = self.model.read_sides(pair)
         self._check_graphs([side.whole for side in sides])
         comparison.check_pairs(sides, PAIRS)
         documents = [side.tokens for side in sides]

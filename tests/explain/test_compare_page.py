@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from docjax.explain import compare_page as compare
-from docjax.model.compare import Comparison, Side, cosines
+from docjax.model.compare import ChunkAttention, Comparison, Side, cosines
 from docjax.types import Passage, Segments
 
 ATTACK = "<script>alert('x')</script> & \"quotes\""
@@ -32,6 +32,7 @@ def side(title: str, sections: int, segments: int, **cut) -> Side:
         ],
         tokens=tokens,
         whole=tokens,
+        pieces=[Passage(f"{title} chunk {n} {ATTACK}", 0) for n in range(3)],
         same=True,
         **dict(segments_cut=0, tokens_cut=0) | cut,
     )
@@ -50,6 +51,32 @@ def found() -> Comparison:
         a=a,
         b=b,
     )
+
+
+def attention(found: Comparison) -> Comparison:
+    """The same comparison by a model with chunk attention."""
+    weights = np.array([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+    cosines = np.array([[0.1, 0.9, 0.2], [0.3, 0.5, 0.4], [-0.5, 0.0, 0.3]])
+    chunks = ChunkAttention(weights.astype(np.float32), cosines.astype(np.float32))
+    return dataclasses.replace(found, chunks=chunks)
+
+
+def test_chunks_are_ranked_by_cosine_times_attention(found):
+    links = compare.chunk_links(attention(found))
+    assert [(link.a[:9], link.b[:9]) for link in links[:2]] == [
+        ("A chunk 1", "B chunk 1"),  # 0.8 x 0.5
+        ("A chunk 0", "B chunk 1"),  # 0.25 x 0.9
+    ]
+    first = links[0]
+    assert (first.weighted, first.attention, first.cosine) == (0.4, 0.8, 0.5)
+    assert compare.facts(attention(found))["chunks"][0]["weighted"] == 0.4
+    assert "chunks" not in compare.facts(found) and compare.chunk_links(found) == []
+
+
+def test_the_page_shows_chunk_attention_if_there_is_any(found, page_file, tmp_path):
+    page = compare.write(tmp_path / "chunks.html", attention(found)).read_text("utf-8")
+    assert "Chunk attention" in page and "A chunk 1" in page and ATTACK not in page
+    assert "Chunk attention" not in page_file.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sentence_transformers.util import cos_sim
@@ -13,6 +14,7 @@ from docjax.data.segments import Joined, OneEach
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import Passages, Sentences, Whole
 from docjax.data.word_tokenizer import CLEANINGS, word_tokenizer
+from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.pooling import Mean
@@ -217,3 +219,24 @@ def test_real_weights_find_the_related_sentence(minilm):
     assert found.segments.argmax() == 1  # floods, under water
     read = comparison.read(as_document(a, 0), model.cut, None)
     assert len(read.whole) == 1 and len(read.tokens) == 2
+
+
+def test_chunk_attention_is_that_of_the_encoder(tiny):
+    plain = docjax.load(tiny)
+    document = ChunkEncoder(width=8, heads=2, hidden=8)
+    encoder = plain.encoder.clone(document=document)
+    fresh = fresh_params(encoder, 0)["document"]
+    params = dict(plain.params) | {"document": fresh}
+    model = dataclasses.replace(plain, encoder=encoder, params=params)
+    texts = ["one two three. " * 60, "four five six. " * 90]
+    chunks = model.compare(*texts).chunks
+    a, b = (jnp.asarray(s.vectors) for s in model.segment_vectors(texts))
+    assert chunks.weights.shape == (len(a), len(b)) and len(a) > 1
+    between = lambda *both: document.apply({"params": fresh}, *both, method="between")
+    (of_a, weights), (of_b, _) = between(a, b), between(b, a)
+    np.testing.assert_allclose(chunks.weights, weights, atol=1e-6)
+    np.testing.assert_allclose(
+        chunks.cosines, comparison.cosines(of_a, of_b), atol=1e-5
+    )
+    np.testing.assert_allclose(chunks.weighted, chunks.weights * chunks.cosines)
+    assert plain.compare(*texts).chunks is None

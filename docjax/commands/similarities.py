@@ -1,0 +1,40 @@
+"""`docjax similarities`: how similar several documents, their sections and segments are.
+
+Reads documents as JSON lines, and writes into --output `similarities.json` (the cosines
+of all documents, of all sections and of all segments, with their texts) and a heat map
+of each as PNG, with its numbers as CSV. `docjax compare` shows two documents in detail.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import docjax
+from docjax.commands import options
+
+HELP = "how similar several documents and all their parts are"
+EXAMPLE = "docjax similarities runs/demo papers.jsonl --output maps"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run, an exported folder or a hub name")
+    parser.add_argument("documents", help="JSON lines, also .gz, .xz, .zst, or -")
+    parser.add_argument("--output", required=True, metavar="DIR")
+    options.max_bad_fraction(parser)
+
+
+def run(flags: argparse.Namespace) -> None:
+    from docjax.data.sources.jsonl import jsonl
+    from docjax.errors import UserError
+    from docjax.explain import similarity_maps
+
+    documents = list(jsonl(flags.documents, flags.max_bad_fraction))
+    found = docjax.load(flags.model).similarities(documents)
+    try:
+        maps = similarity_maps.write(Path(flags.output), found)
+    except OSError as error:
+        raise UserError(
+            f"--output {flags.output}: cannot be written ({error.strerror})"
+        ) from None
+    counts = {kind: len(getattr(found, kind)) for kind in similarity_maps.KINDS}
+    print(json.dumps(counts | {"maps": [str(path) for path in maps.values()]}))
