@@ -20,6 +20,7 @@ from docjax.data.prompts import Prompted
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
+from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side, Similarities
@@ -132,6 +133,15 @@ class DocumentModel(Reading):
         prompts = {**self.prompts, DOCUMENT_PROMPTS[0]: words}
         return dataclasses.replace(self, prompts=prompts, default_prompt_name=None)
 
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        """The rows of the tables that embed a segment's section and its number in the
+        section; 0 without a table."""
+        segment = self.encoder.segment
+        if isinstance(segment, Transformer):
+            return segment.sections, segment.chunks
+        return 0, 0
+
     @functools.cached_property
     def width(self) -> int:
         """The length of a document vector."""
@@ -185,7 +195,8 @@ class DocumentModel(Reading):
           batch_size: segments in one call; None chooses by the number of tokens.
           normalize_embeddings: scales vectors to length 1.
           return_stats: also returns COUNTS: what was read, what the model's cap left
-            out, and how many documents have no known word. Without `return_stats` a
+            out, how many documents have no known word, and how many segments have a
+            section or number that the model has no row for. Without `return_stats` a
             warning says what was left out and how many documents are empty.
 
         Raises:

@@ -6,6 +6,7 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from absl import logging
 
 from docjax.data import documents as documents_lib
@@ -22,6 +23,7 @@ TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
 COUNTS = (
     *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
     "documents_empty",  # documents without any token that the model knows
+    "segments_beyond_tables",  # their section or number takes the last trained row
 )
 
 
@@ -37,6 +39,7 @@ class Reading:
     limits: ReadLimits
     prompts: Mapping[str, str]
     default_prompt_name: str | None
+    place_rows: tuple[int, int]
 
     @property
     def document_prompt(self) -> str:
@@ -144,6 +147,9 @@ class Reading:
             stats["segments_cut"] += len(whole) - len(kept)
             stats["tokens_cut"] += len(whole.tokens) - len(kept.tokens)
             stats["documents_empty"] += not len(kept.tokens)
+            rows = np.array(self.place_rows)
+            beyond = (kept.places >= rows) & (rows > 0)
+            stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept
 
     def _segments(

@@ -15,6 +15,8 @@ import docjax
 from configs import deca
 from docjax.data import units
 from docjax.data.documents import parse
+from docjax.data.segments import Chunks
+from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_list
@@ -24,6 +26,7 @@ from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
+BEYOND = "segments_beyond_tables"
 SECTIONS = [{"heading": "One", "text": SENTENCE}, {"heading": "Two", "text": SENTENCE}]
 
 
@@ -361,3 +364,19 @@ def test_vectors_may_be_cut(tiny):
         docjax.load(tiny, truncate_dim=17).encode(texts)
     with pytest.raises(UserError, match="truncate_dim 0: give at least 1"):
         docjax.load(tiny, truncate_dim=0)
+
+
+def test_segments_whose_place_has_no_row_of_its_own_are_counted(tiny):
+    plain = docjax.load(tiny)
+    assert plain.encode([SENTENCE * 40], return_stats=True)[1][BEYOND] == 0
+    segment = plain.encoder.segment.clone(sections=2, chunks=3)
+    encoder = plain.encoder.clone(segment=segment)
+    cut = dict(units=units.Sentences(), segments=Chunks())
+    fresh = fresh_params(encoder, 0)
+    model = dataclasses.replace(plain, encoder=encoder, params=fresh, **cut)
+    sections = [{"heading": "", "text": SENTENCE * n} for n in (40, 1, 1, 1)]
+    _, stats = model.encode([{"id": "a", "sections": sections}], return_stats=True)
+    of_first = stats["segments"] - 3
+    assert of_first > 3
+    # Numbers 3 and above of the first section, and sections 2 and 3.
+    assert stats[BEYOND] == of_first - 3 + 2
