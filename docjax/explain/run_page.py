@@ -148,6 +148,7 @@ class Report:
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     retrieval: Retrieval | None = None
     analyses: Analyses | None = None
+    maps: Mapping[str, Path] = dataclasses.field(default_factory=dict)  # by kind, PNG
     export: Export | None = None
     commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
@@ -186,6 +187,7 @@ def html(report: Report, folder: Path) -> str:
         weights=page.picture(report.retrieval and report.retrieval.curves, folder),
         shots=page.picture(report.analyses and report.analyses.curve, folder),
         kinds=page.picture(report.analyses and report.analyses.bars, folder),
+        maps={kind: page.picture(png, folder) for kind, png in report.maps.items()},
         config=json.dumps(plain(config), indent=2, ensure_ascii=False),
     )
 

@@ -99,8 +99,9 @@ def heat_map(
     bar = figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02)
     bar.set_label("cosine", fontsize=9, color=style.INK)
     bar.outline.set_edgecolor(style.EDGE)
+    short = [f"{i} {name[:LETTERS]}" for i, (_, name) in enumerate(named)]
     values = [
-        (named[i][1], named[j][1], round(float(cosine), DIGITS))
+        (short[i], short[j], round(float(cosine), DIGITS))
         for (i, j), cosine in np.ndenumerate(cosines)
     ]
     return style.save(figure, path, ("row", "column", "cosine"), values)

@@ -194,10 +194,9 @@ class DocumentModel(Reading):
           prompt_name, prompt: the name or the words of another prompt; "": no prompt.
           batch_size: segments in one call; None chooses by the number of tokens.
           normalize_embeddings: scales vectors to length 1.
-          return_stats: also returns COUNTS: what was read, what the model's cap left
-            out, how many documents have no known word, and how many segments have a
-            section or number that the model has no row for. Without `return_stats` a
-            warning says what was left out and how many documents are empty.
+          return_stats: also returns COUNTS: what was read and left out, documents
+            without known words, and segments whose place has no trained row. Without
+            `return_stats` a warning says what was left out and what is empty.
 
         Raises:
           UserError: for a document without text, and for a table.

@@ -24,7 +24,7 @@ from docjax.explain import run_page as report
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
-from docjax.run import analysis_report, baselines, metrics
+from docjax.run import analysis_report, baselines, metrics, similarity_report
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.storage import json_file
@@ -78,6 +78,7 @@ def write(
             words=_words(prepared, params),
             retrieval=retrieval,
             analyses=analysis_report.gathered(prepared.tasks, scores, figures_dir),
+            maps=_or_none(_maps, prepared, data, params, figures_dir) or {},
             export=_or_none(_export, prepared.run),
             commands={"This run was made with": made_with} if made_with else {},
         ),
@@ -238,6 +239,13 @@ def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) ->
     panels["TF-IDF"] = baselines.reduced(train, [texts[row] for row in sample.tolist()])
     labels = [prepared.corpus.labels[row] for row in sample]
     return figures.tsne_panels(folder / "map", panels, labels, ids=ids)
+
+
+def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Path]:
+    """Draws the similarities of the documents of a few scored pairs."""
+    own, similarities = data(params), prepared.model(params).similarities
+    documents = prepared.documents()
+    return similarity_report.maps(prepared.tasks, own, documents, similarities, folder)
 
 
 def _export(run: Path) -> report.Export | None:

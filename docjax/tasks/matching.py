@@ -42,7 +42,7 @@ class Matching:
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing pairs or documents."""
-        parts = self._pairs(data, part)
+        parts = self.pairs(data, part)
         for name, pairs in zip(("tuning", part), parts, strict=True):
             check_kinds(name, np.array([pair.similar for pair in pairs], bool))
         needed = {name for pairs in parts for pair in pairs for name in pair[:2]}
@@ -51,10 +51,10 @@ class Matching:
             _warn(read_pairs(Path(self.path)), part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        tuning, scored = self._pairs(data, part)
+        tuning, scored = self.pairs(data, part)
         return matching(_cosines(data, tuning), _cosines(data, scored))
 
-    def _pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
+    def pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
         """The pairs for choosing the threshold, and the pairs to score."""
         if self.path is not None:
             pairs = read_pairs(Path(self.path))

@@ -60,7 +60,7 @@ def test_files_hold_every_row_with_its_text(found, tmp_path):
         assert maps[kind].stat().st_size > 5000
     with maps["sections"].with_suffix(".csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert len(rows) == 25 and rows[1]["row"] == "a0" and rows[1]["column"] == "a1"
+    assert len(rows) == 25 and rows[1]["row"] == "0 a0" and rows[1]["column"] == "1 a1"
     assert float(rows[1]["cosine"]) == pytest.approx(found.sections[0, 1], abs=6e-5)
 
 
