@@ -219,3 +219,4 @@ def smoke(config: ConfigDict) -> None:
     config.checkpoint_every = graph_roberta.checkpoint_every
     config.encoder.segment.update(graph_roberta.encoder.segment)
     config.encoder.document.update(width=32, hidden=32, attention="literal")
+    config.limits.segment_tokens = 64  # few widths to compile

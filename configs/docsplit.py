@@ -154,5 +154,5 @@ def smoke(config: ConfigDict) -> None:
         config[name] = graph_roberta[name]
     config.checkpoint_every = graph_roberta.checkpoint_every
     config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.limits.segment_tokens = 128
+    config.limits.segment_tokens = 32  # few widths to compile
     config.tasks.few_shot.update(shots=5, repeats=2)

@@ -108,4 +108,5 @@ def smoke(config: ConfigDict) -> None:
         config[name] = graph_roberta[name]
     config.checkpoint_every = graph_roberta.checkpoint_every
     config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.limits.update(segment_tokens=128, query_tokens=128)
+    # Few widths to compile.
+    config.limits.update(segment_tokens=32, query_tokens=32)

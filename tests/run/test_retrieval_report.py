@@ -17,6 +17,10 @@ def run(tmp_path_factory, one_device):
     pytest.importorskip("bm25s")
     folder = tmp_path_factory.mktemp("runs") / "retriever"
     config = docjax.config.load("retriever", variant="smoke")
+    # Few widths of micro-batches: little to compile.
+    config.units.words, config.steps = 10, 1
+    config.limits.update(segment_tokens=32, query_tokens=32)
+    config.limits.update(training_units=5, inference_segments=10)
     config.report.published = {"BM25": {"p@5": 0.123, "map": 0.2, "err": 0.3}}
     docjax.train(config, folder)
     return folder

@@ -36,7 +36,13 @@ KINDS = (
     "several vectors",
     "momentum",
     "pairs with a margin",
+    "chunks",
+    "masked tokens alone",
 )
+# All kinds in micro-batches of several widths, some one by one and in one piece.
+SIZES = [(name, 7) for name in KINDS] + [
+    (name, size) for name in ("masked tokens", "two towers") for size in (1, 64)
+]
 
 
 @pytest.mark.parametrize("dropout", [False, True], ids=["no dropout", "dropout"])
@@ -54,8 +60,7 @@ def test_the_gradient_is_exact_for_every_size_of_micro_batch(
         np.testing.assert_allclose(metrics[name], value, rtol=2e-6)
 
 
-@pytest.mark.parametrize("microbatch", [1, 7, 64])
-@pytest.mark.parametrize("name", [*KINDS, "chunks", "masked tokens alone"])
+@pytest.mark.parametrize("name, microbatch", SIZES)
 def test_every_kind_of_loss_is_exact_for_every_size_of_micro_batch(
     problem, plain, mesh, worst_error, name, microbatch
 ):

@@ -30,7 +30,9 @@ OTHERS = ("deca", "contrastive_tension", "contriever", "masked_lm")
 NAMES = [name for name in sorted(config_lib.shipped()) if name not in OTHERS]
 PLATFORMS = ("cpu", "cuda", "tpu")
 DEVICES, DOCUMENTS, SEGMENTS = 4, 8, 5  # of the mesh, a batch, a document
-ODD_WIDTHS = (7, 13, 129)
+ODD_WIDTHS = (7, 129)
+# Fields of a segment encoder that change the sizes of tables and no operation.
+ALIKE = dict(layers=2, dropout=0.1, vocabulary=None, sections=None, chunks=None)
 COLLECTIVES = r"stablehlo\.(all_|reduce_scatter|collective)"
 
 
@@ -89,7 +91,7 @@ def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
         for variant in runpy.run_path(str(config_lib.shipped()[name]))["VARIANTS"]:
             config = named.plain(config_lib.load(name, variant))
             nodes = config["encoder"] | {"objective": config["objective"]}
-            nodes["segment"] = nodes["segment"] | {"layers": 2, "dropout": 0.1}
+            nodes["segment"] = nodes["segment"] | ALIKE
             alike = json.dumps([nodes.get(part) for part in parts], sort_keys=True)
             different.setdefault(alike, config)
     return [step(config) for config in different.values()]
@@ -114,7 +116,7 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
     cache, params = HEAVY[number].cache(), HEAVY[number].params()
     passes = programs.encode, programs.pull_back
     cases = [(programs.pull_back, width, False) for width in ODD_WIDTHS]
-    cases += [(make, ODD_WIDTHS[1], True) for make in passes]
+    cases += [(make, ODD_WIDTHS[0], True) for make in passes]
     for make, width, dropout in cases:
         read = programs.microbatch_shape(DEVICES, width)
         for text in lowered(make(cache, params, read, dropout)).values():
