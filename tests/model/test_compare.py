@@ -235,8 +235,7 @@ def test_chunk_attention_is_that_of_the_encoder(tiny):
     between = lambda *both: document.apply({"params": fresh}, *both, method="between")
     (of_a, weights), (of_b, _) = between(a, b), between(b, a)
     np.testing.assert_allclose(chunks.weights, weights, atol=1e-6)
-    np.testing.assert_allclose(
-        chunks.cosines, comparison.cosines(of_a, of_b), atol=1e-5
-    )
+    expected = comparison.cosines(np.asarray(of_a), np.asarray(of_b))
+    np.testing.assert_allclose(chunks.cosines, expected, atol=1e-5)
     np.testing.assert_allclose(chunks.weighted, chunks.weights * chunks.cosines)
     assert plain.compare(*texts).chunks is None
