@@ -12,7 +12,7 @@ CoLDE leaves open what follows; the choices are ours. Loss, mean pooling and the
 rate 2e-5 of S-BERT; for batch and warm-up those of Sentence-BERT (16 pairs, a tenth of
 the steps); four epochs. `encoder.segment.attention_dropout` is 0, so that GPUs can use
 fast attention kernels. CoLDE drops the sections "Abstract" and "References"; here they
-are read, so take them out of the file to compare.
+are read. A `source` with "without": ["Abstract", "References"] leaves them out.
 
   python -m docjax.main --config=configs/siamese.py --workdir=runs/siamese \
       --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \

@@ -29,12 +29,12 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.explain import similarity_maps
 
     documents = list(jsonl(flags.documents, flags.max_bad_fraction))
-    found = docjax.load(flags.model).similarities(documents)
+    similarities = docjax.load(flags.model).similarities(documents)
     try:
-        maps = similarity_maps.write(Path(flags.output), found)
+        maps = similarity_maps.write(Path(flags.output), similarities)
     except OSError as error:
         raise UserError(
             f"--output {flags.output}: cannot be written ({error.strerror})"
         ) from None
-    counts = {kind: len(getattr(found, kind)) for kind in similarity_maps.KINDS}
+    counts = {kind: len(getattr(similarities, kind)) for kind in similarity_maps.KINDS}
     print(json.dumps(counts | {"maps": [str(path) for path in maps.values()]}))

@@ -102,7 +102,7 @@ class ChunkEncoder(nn.Module):
         """The chunks of one section after attention to those of another section, and
         the weights of that attention, the mean over the heads.
 
-        `explain` shows both for two sections, as the paper does in section 4.6.
+        `docjax compare` shows both for two documents.
         """
         real = jnp.ones((1, 1, len(seen)), bool)
         taken, weights = self.attend(asking[None, None], seen[None, None], real)

@@ -43,14 +43,14 @@ def write(path: Path, comparison: Comparison) -> Path:
 
 def facts(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON: the similarity, the texts and the strongest links."""
-    found = {
+    told = {
         "similarity": round(comparison.similarity, 6),
         "documents": [_document(side) for side in (comparison.a, comparison.b)],
         "links": links(comparison),
     }
     if comparison.chunks:
-        found["chunks"] = [chunk._asdict() for chunk in chunk_links(comparison)]
-    return found
+        told["chunks"] = [chunk._asdict() for chunk in chunk_links(comparison)]
+    return told
 
 
 class ChunkLink(NamedTuple):

@@ -23,26 +23,29 @@ HEAT = "YlGnBu"
 DIGITS = 4
 
 
-def write(folder: Path, found: Similarities) -> dict[str, Path]:
+def write(folder: Path, similarities: Similarities) -> dict[str, Path]:
     """Writes the JSON and the maps; gives the PNG of each kind that has a map.
 
     Sections are left out where every document has one section.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    json_file.write(folder / "similarities.json", facts(found))
+    json_file.write(folder / "similarities.json", facts(similarities))
     return {
-        kind: heat_map(folder / kind, getattr(found, kind), names(found.sides, kind))
+        kind: heat_map(
+            folder / kind, getattr(similarities, kind), names(similarities.sides, kind)
+        )
         for kind in KINDS
-        if kind != "sections" or len(found.sections) > len(found.documents)
+        if kind != "sections"
+        or len(similarities.sections) > len(similarities.documents)
     }
 
 
-def facts(found: Similarities) -> dict[str, Any]:
+def facts(similarities: Similarities) -> dict[str, Any]:
     """The cosines as JSON, with the titles, headings and texts of their rows."""
     return {
         kind: {
-            "rows": rows(found.sides, kind),
-            "cosines": np.round(getattr(found, kind), DIGITS).tolist(),
+            "rows": rows(similarities.sides, kind),
+            "cosines": np.round(getattr(similarities, kind), DIGITS).tolist(),
         }
         for kind in KINDS
     }

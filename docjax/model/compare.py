@@ -51,7 +51,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ChunkAttention:
-    """How the chunks of document `a` attend to those of `b` (CoLDE, section 4.6).
+    """How the chunks of document `a` attend to those of `b` (CoLDE, section 4.3).
 
     weights: of the attention, the mean over the heads; each row sums to 1. cosines: of
     the chunks of both documents, each after attention to the other document.
@@ -174,7 +174,7 @@ class Encodes(Protocol):
 
 def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
     """The cosines of two documents that `read` prepared for the same model."""
-    sides = [_encoded(inference, params, side) for side in (a, b)]
+    sides = _encoded(inference, params, [a, b])
     (first, second), sections, segments = _vectors(inference, params, sides)
     chunks = None
     if inference.attends_to_other:
@@ -193,21 +193,27 @@ def similarities(
     inference: Encodes, params: Any, sides: Sequence[Side]
 ) -> Similarities:
     """The cosines of documents that `read` prepared for the same model."""
-    encoded = [_encoded(inference, params, side) for side in sides]
-    vectors = _vectors(inference, params, encoded)
+    vectors = _vectors(inference, params, _encoded(inference, params, sides))
     whole = [np.stack(vectors[0]), *map(np.concatenate, vectors[1:])]
     return Similarities(*(cosines(part, part) for part in whole), sides=list(sides))
 
 
-def _encoded(inference: Encodes, params: Any, side: Side) -> Side:
-    """The side with the vectors of its segments, which are read once."""
-    [whole] = inference.segments(params, [side.whole])
-    whole = dataclasses.replace(side.whole, vectors=whole)
-    if side.same:
-        return dataclasses.replace(side, whole=whole, tokens=whole)
-    [vectors] = inference.segments(params, [side.tokens])
-    tokens = dataclasses.replace(side.tokens, vectors=vectors)
-    return dataclasses.replace(side, whole=whole, tokens=tokens)
+def _encoded(inference: Encodes, params: Any, sides: Sequence[Side]) -> list[Side]:
+    """The sides with the vectors of their segments; all sides are read together."""
+
+    def read(parts: Sequence[Segments]) -> list[Segments]:
+        vectors = inference.segments(params, parts)
+        both = zip(parts, vectors, strict=True)
+        return [dataclasses.replace(part, vectors=read) for part, read in both]
+
+    whole = read([side.whole for side in sides])
+    # If the segments are the same, they are not encoded again.
+    same = all(side.same for side in sides)
+    tokens = whole if same else read([side.tokens for side in sides])
+    return [
+        dataclasses.replace(side, whole=w, tokens=t)
+        for side, w, t in zip(sides, whole, tokens, strict=True)
+    ]
 
 
 def _vectors(

@@ -35,5 +35,5 @@ def maps(
     similar = [pair[:2] for pair in scored if pair.similar][:PAIRS]
     names = list(dict.fromkeys(name for pair in similar for name in pair))
     chosen = {document.id: document for document in documents if document.id in names}
-    found = similarities([chosen[name] for name in names])
-    return similarity_maps.write(folder / "similarities", found)
+    cosines = similarities([chosen[name] for name in names])
+    return similarity_maps.write(folder / "similarities", cosines)

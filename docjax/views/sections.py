@@ -88,7 +88,10 @@ class NamedSections(Ready):
     starts: np.ndarray | None = None  # int64 [c + 1]
 
     def __post_init__(self) -> None:
-        Sections(len(self.names))  # checks the number
+        if not 2 <= len(self.names) <= 5:
+            raise UserError(
+                f"views.names, count {len(self.names)}: give 2 to 5 names, as CoLDE"
+            )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -108,9 +111,9 @@ class NamedSections(Ready):
         """
         del tokenizer
         names = [name.lower() for name in self.names]
-        found = [[_first(names, h.lower()) for h in each] for each in corpus.headings]
+        numbers = [[_first(names, h.lower()) for h in each] for each in corpus.headings]
         rows = range(len(corpus)) if documents is None else documents.tolist()
-        lacking = sum(not {*range(len(names))} <= {*found[row]} for row in rows)
+        lacking = sum(not {*range(len(names))} <= {*numbers[row]} for row in rows)
         if lacking == len(rows):
             raise UserError(
                 f"views.names {', '.join(self.names)}: none of {len(rows)} documents "
@@ -123,8 +126,8 @@ class NamedSections(Ready):
                 "groups of sections instead",
                 *(lacking, len(rows), " or ".join(self.names), len(names)),
             )
-        named = np.fromiter(itertools.chain.from_iterable(found), np.int8)
-        starts = np.cumsum([0, *map(len, found)])
+        named = np.fromiter(itertools.chain.from_iterable(numbers), np.int8)
+        starts = np.cumsum([0, *map(len, numbers)])
         return dataclasses.replace(self, named=named, starts=starts)
 
     def __call__(

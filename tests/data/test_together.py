@@ -4,7 +4,7 @@ import numpy as np
 
 from docjax.data import together
 
-# Papers of ten fields; papers of a field cite each other.
+# Ten papers in each of 50 fields; the papers of a field cite each other.
 FIELDS = np.arange(500) % 50
 NEIGHBOURS = {
     row: set(np.flatnonzero(FIELDS == FIELDS[row]).tolist()) - {row}

@@ -36,10 +36,9 @@ def jsonl(
       UserError: for a missing or damaged file, and what `documents.read` raises.
     """
     lines = numbered_lines(path)
-    found = documents.read(lines, documents.parse_line, max_bad_fraction, report)
-    return (
-        _without(found, {_plain(heading) for heading in without}) if without else found
-    )
+    whole = documents.read(lines, documents.parse_line, max_bad_fraction, report)
+    headings = {_plain(heading) for heading in without}
+    return _without(whole, headings) if headings else whole
 
 
 def _without(
