@@ -32,6 +32,11 @@ labelled pairs). Its studies: `tokens1000`, `tokens4000` and `tokens8000` (token
 section in training), `sections3`, `sections4` and `sections5`, `batch50`, `batch100` and
 `batch200`; all go with a corpus, as in `acl,sections5`. `encoder.frozen` "segment/"
 freezes BERT, "segment/(?!layer_11/)" all of BERT but its last layer.
+
+With an encoder of your own in minutes: `acl,frozen`, or `frozen` after all other names,
+as in `acl,no_lstm,frozen`. The encoder in FOLDER reads all texts once, in passages of
+350 words. Training changes only what comes after the passages' vectors, beside their
+mean. Such passages know no places.
 """
 
 from collections.abc import Callable
@@ -44,6 +49,7 @@ from docjax.config import load, vary
 VARIANTS = (
     *("", "acl", "wiki", "patents", "small", "demo", "smoke"),
     *("acl,no_sections", "acl,no_lstm", "acl,no_contrast", "acl,sections5"),
+    *("acl,frozen", "acl,no_contrast,frozen"),
 )
 
 
@@ -100,7 +106,7 @@ def get_config(variant: str = "") -> ConfigDict:
         config,
         variant,
         *(aan, acl, wiki, patents, small, demo, smoke),
-        *(no_sections, no_lstm, no_contrast),
+        *(no_sections, no_lstm, no_contrast, frozen),
         **STUDIES,
     )
 
@@ -152,6 +158,25 @@ def no_contrast(config: ConfigDict) -> None:
     config.objective = dict(
         fn="docjax.objectives.pair_similarity.pair_similarity", margin=0.0
     )
+
+
+def frozen(config: ConfigDict) -> None:
+    """Passages read once by an encoder that stays as it is; minutes on a laptop."""
+    recipe = load("graph_roberta", variant="frozen")
+    config.init = None  # the user's
+    config.units = dict(fn="docjax.data.units.Passages", words=350)
+    config.segments = dict(fn="docjax.data.segments.OneEach")
+    config.limits.training_segments = None
+    config.encoder.frozen = recipe.encoder.frozen
+    config.encoder.segment.update(pooling=None, dtype="float32", sections=0, chunks=0)
+    branch = config.encoder.document.to_dict()
+    config.encoder.document = recipe.encoder.document.to_dict() | {
+        "branch": branch,
+        "words": 0,
+        "share": None,
+    }
+    config.optimizer.learning_rate = recipe.optimizer.learning_rate
+    config.evaluate_every = recipe.evaluate_every
 
 
 def _study(**fields) -> Callable[[ConfigDict], None]:
