@@ -1,0 +1,94 @@
+"""Are sections of one paper more similar than sections of linked papers, and of others?
+
+    python -m benchmarks.colde_sections --data FOLDER --run runs/colde --pairs PAIRS.tsv
+
+The vector of a section is that of a document with this section alone. For each of
+--count papers of the scored pairs: the mean cosine of its sections with each other, with
+the sections of a paper that it is linked to, and with those of a paper of a pair that is
+not similar (CoLDE, Figure 4). Prints the three means, and their differences over the
+papers with 95 % intervals.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+import docjax
+from benchmarks.matching import without_sections
+from docjax.data.pairs import Pair, read_pairs
+from docjax.data.sources.jsonl import jsonl
+from docjax.retrieval import paired
+from docjax.types import Document
+
+KINDS = ("same paper", "linked papers", "other papers")
+
+
+def triples(pairs: Sequence[Pair], count: int) -> list[tuple[str, str, str]]:
+    """At most `count` papers, each with a linked and another paper, at random.
+
+    Both kinds of pairs have the same targets, so the target is the common paper.
+    """
+    partners: dict[bool, dict[str, str]] = {True: {}, False: {}}
+    for source, target, similar in pairs:
+        partners[similar].setdefault(target, source)
+    both = sorted(set(partners[True]) & set(partners[False]))
+    chosen = np.random.default_rng(0).permutation(both)[:count].tolist()
+    return [(name, partners[True][name], partners[False][name]) for name in chosen]
+
+
+def similarities(
+    vectors: Mapping[str, Float[np.ndarray, "_ d"]],
+    chosen: Sequence[tuple[str, str, str]],
+) -> dict[str, dict[str, float]]:
+    """For each kind of pair the mean cosine of sections, for each paper."""
+    means: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
+    for name, linked, other in chosen:
+        own = vectors[name] @ vectors[name].T
+        means[KINDS[0]][name] = float(own[~np.eye(len(own), dtype=bool)].mean())
+        means[KINDS[1]][name] = float((vectors[name] @ vectors[linked].T).mean())
+        means[KINDS[2]][name] = float((vectors[name] @ vectors[other].T).mean())
+    return means
+
+
+def sections(paper: Document) -> list[Document]:
+    """Each section of some length as a document."""
+    kept = [section for section in paper.sections if len(section.text.split()) >= 50]
+    return [Document(f"{paper.id}-{i}", (section,)) for i, section in enumerate(kept)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--run", required=True)
+    parser.add_argument("--pairs", type=Path, required=True)
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--count", type=int, default=60)
+    flags = parser.parse_args()
+    papers = map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz")))
+    cut = {paper.id: sections(paper) for paper in papers}
+    pairs = [
+        pair
+        for pair in read_pairs(flags.pairs)[flags.split]
+        if all(len(cut[name]) > 1 for name in pair[:2])
+    ]
+    chosen = triples(pairs, flags.count)
+    names = sorted({name for three in chosen for name in three})
+    flat = [section for name in names for section in cut[name]]
+    found = docjax.load(flags.run).encode(flat)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    ends = np.cumsum([len(cut[name]) for name in names])[:-1]
+    means = similarities(dict(zip(names, np.split(found, ends), strict=True)), chosen)
+    print(f"{len(chosen)} papers, {len(flat)} sections of {len(names)} papers")
+    for kind, values in means.items():
+        print(f"{kind}: {np.mean(list(values.values())):.3f}")
+    for more, less in zip(KINDS, KINDS[1:]):
+        gain = paired.gain(means[more], means[less])
+        low, high = gain["gain_low"], gain["gain_high"]
+        print(f"{more} - {less}: {gain['gain']:+.3f} ({low:+.3f} to {high:+.3f})")
+
+
+if __name__ == "__main__":
+    main()
