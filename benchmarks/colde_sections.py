@@ -10,6 +10,7 @@ papers with 95 % intervals.
 """
 
 import argparse
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def main() -> None:
     print(f"{len(chosen)} papers, {len(flat)} sections of {len(names)} papers")
     for kind, values in means.items():
         print(f"{kind}: {np.mean(list(values.values())):.3f}")
-    for more, less in zip(KINDS, KINDS[1:]):
+    for more, less in itertools.pairwise(KINDS):
         gain = paired.gain(means[more], means[less])
         low, high = gain["gain_low"], gain["gain_high"]
         print(f"{more} - {less}: {gain['gain']:+.3f} ({low:+.3f} to {high:+.3f})")

@@ -19,6 +19,7 @@ from docjax.encoders.document import fresh_params
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
+from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.fields import RunConfig, begun
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
@@ -57,6 +58,8 @@ class VectorTrainer:
             kinds=self.batches.reader.kinds(self.batches.examples.kinds),
             token_weight=masked.weight if masked else 0.0,
         )
+        examples, views = self.batches.examples, len(self.cache.kinds)
+        _check_positives(examples, views, self.cache.objective)
         if self.cache.momentum is not None:
             _check_momentum(prepared)
             layout = self.batches.layout._replace(towers=self.cache.towers)
@@ -114,6 +117,29 @@ class VectorTrainer:
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
             memory.check(self.cache, state, *size, answers)
+
+
+def _check_positives(examples: Examples, views: int, objective: Any) -> None:
+    """Raises UserError if the supervised contrastive loss would compare nothing."""
+    if getattr(objective, "func", None) is not supervised_contrastive:
+        return
+    labels, count = examples.labels, len(examples)
+    known, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    if objective.keywords.get("by") == "label":
+        if len(known) == 1 and sizes[0] == count:
+            raise UserError(
+                f"objective.by is 'label', but all {count} training documents have the "
+                "same label, so that no document is a negative: give documents of "
+                "several labels, or --config.objective.by=document"
+            )
+        if sizes.max(initial=0) > 1:
+            return
+    if views == 1 and examples.related is None:
+        raise UserError(
+            f"no two of {count} training documents are related and each is one view, "
+            "so that no view has a positive: give examples.related 'pairs' or 'links', "
+            "objective.by 'label' with labels, or views of several sections"
+        )
 
 
 def _check_momentum(prepared: Prepared) -> None:

@@ -86,6 +86,14 @@ def test_two_views_of_documents_with_different_labels_give_nt_xent(by):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_a_batch_without_any_positive_changes_nothing():
+    given = jnp.asarray(vectors(1))
+    loss = lambda x: supervised_contrastive(x, DIFFERENT)[0]
+    _, metrics = supervised_contrastive(given, DIFFERENT)
+    assert loss(given) == metrics["anchors"] == metrics["positives"] == 0
+    assert not np.any(jax.grad(loss)(given))
+
+
 def test_anchors_without_positives_are_left_out():
     """Of single views only those of labels 1 have another to find."""
     given, targets = vectors(1), Targets(jnp.asarray(LABELS))

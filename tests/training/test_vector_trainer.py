@@ -85,6 +85,31 @@ def test_a_tokenizer_without_mask_token_is_refused(masked, minilm, tmp_path):
         trainer(masked(**changes))
 
 
+@pytest.mark.parametrize(
+    ("by", "labels", "said"),
+    [
+        ("label", "aaaaaaaa", "all 6 training documents have the same label"),
+        ("label", "abcdefgh", "no two of 8 training documents are related"),
+        ("document", "aabbccdd", "no two of 8 training documents are related"),
+    ],
+)
+def test_a_loss_that_would_compare_nothing_is_refused(by, labels, said, tmp_path):
+    rows = [
+        {"id": str(i), "text": "A river floods the valley. " * 9, "label": label}
+        for i, label in enumerate(labels)
+    ]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = docjax.config.load("colde", variant="smoke,no_sections")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(path))
+    config.examples.related = None
+    config.tokenizer.train.vocabulary = 270
+    config.batch = config.microbatch = 4
+    config.objective.by, config.tasks = by, {}
+    with pytest.raises(UserError, match=said):
+        trainer(prepare(config, tmp_path / "run"))
+
+
 def linked_documents(path, count=24):
     """Documents of two sections, with labels, splits, queries and links."""
     words = ("river flood valley water", "star orbit planet light")

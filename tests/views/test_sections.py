@@ -37,6 +37,15 @@ def test_a_view_begins_where_a_section_begins():
     assert (len(first.tokens), len(second.tokens)) == (15, 25)
 
 
+@pytest.mark.parametrize("count", [2, 5])
+def test_500_sections_all_find_their_place(count):
+    lengths = np.random.default_rng(0).integers(1, 40, 500)
+    views = Sections(count)(document(lengths, range(500)), np.random.default_rng(0))
+    tokens = [int(view.offsets[-1]) for view in views]
+    assert sum(map(len, views)) == 500 and sum(tokens) == lengths.sum()
+    assert max(tokens) - min(tokens) < 80  # two sections
+
+
 def test_too_few_sections_are_cut_between_units():
     first, second = Sections(2)(
         document([4, 4, 4], [7, 7, 7]), np.random.default_rng(0)
