@@ -4,6 +4,7 @@ The vectors of one model are compared. `docjax.explain.compare_page` shows the r
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -162,6 +163,9 @@ class Encodes(Protocol):
     ) -> Iterator[Float[np.ndarray, " d"]]: ...
 
     @property
+    def graph(self) -> Any: ...
+
+    @property
     def attends_to_other(self) -> bool: ...
 
     def between(
@@ -222,7 +226,10 @@ def _vectors(
     """The vector of each document, and those of its sections and of its segments."""
     documents = list(inference.encode(params, [side.whole for side in sides]))
     segments = [_with_shares(params, side.tokens.vectors) for side in sides]
-    sections = [_sections(*both) for both in zip(sides, segments, strict=True)]
+    if inference.graph is None:
+        sections = [_sections(inference, params, side) for side in sides]
+    else:
+        sections = [_sums(*both) for both in zip(sides, segments, strict=True)]
     return documents, sections, segments
 
 
@@ -294,9 +301,26 @@ class _ComparedPassages:
         return Passages(max(words, 1))(bare) or Sentences()(document)
 
 
-def _sections(
-    side: Side, vectors: Float[np.ndarray, "p d"]
-) -> Float[np.ndarray, "_ d"]:
+def _sections(inference: Encodes, params: Any, side: Side) -> Float[np.ndarray, "_ d"]:
+    """The vector of each section, as of a document with this section alone."""
+    numbers = [segment.section for segment in side.segments]
+    starts = np.searchsorted(numbers, np.arange(len(side.headings) + 1))
+    parts = [_part(side.tokens, *span) for span in itertools.pairwise(starts.tolist())]
+    return np.stack(list(inference.encode(params, parts)))
+
+
+def _part(segments: Segments, start: int, end: int) -> Segments:
+    offsets = segments.offsets[start : end + 1]
+    return dataclasses.replace(
+        segments,
+        tokens=segments.tokens[offsets[0] : offsets[-1]],
+        offsets=offsets - offsets[0],
+        places=segments.places[start:end],
+        vectors=segments.vectors[start:end],
+    )
+
+
+def _sums(side: Side, vectors: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "_ d"]:
     """The sum of each section's segment vectors, weighted by tokens.
 
     A cosine ignores the length, so that the sum stands for the mean.

@@ -221,13 +221,34 @@ def test_real_weights_find_the_related_sentence(minilm):
     assert len(read.whole) == 1 and len(read.tokens) == 2
 
 
+def of_chunks(plain: DocumentModel) -> DocumentModel:
+    """The segment encoder with a BiLSTM over the segments, at random."""
+    encoder = plain.encoder.clone(document=ChunkEncoder(width=8, heads=2, hidden=8))
+    params = dict(plain.params) | {"document": fresh_params(encoder, 0)["document"]}
+    return dataclasses.replace(plain, encoder=encoder, params=params)
+
+
+def test_a_section_has_the_vector_of_a_document_with_this_section(tiny):
+    model = of_chunks(docjax.load(tiny))
+    model = dataclasses.replace(model, units=Passages(8), segments=OneEach())
+    long = as_document(B | {"sections": [*A["sections"], *B["sections"]]}, 0)
+    short = as_document(A | {"title": ""}, 1)  # a title belongs to the first section
+    found = model.similarities([long, short]).sections
+    alone = [
+        dataclasses.replace(document, sections=(section,))
+        for document in (long, short)
+        for section in document.sections
+        if section.text
+    ]
+    vectors = model.encode(alone)
+    np.testing.assert_allclose(found, comparison.cosines(vectors, vectors), atol=1e-5)
+    assert found.min() < 0.99
+
+
 def test_chunk_attention_is_that_of_the_encoder(tiny):
     plain = docjax.load(tiny)
-    document = ChunkEncoder(width=8, heads=2, hidden=8)
-    encoder = plain.encoder.clone(document=document)
-    fresh = fresh_params(encoder, 0)["document"]
-    params = dict(plain.params) | {"document": fresh}
-    model = dataclasses.replace(plain, encoder=encoder, params=params)
+    model = of_chunks(plain)
+    document, fresh = model.encoder.document, model.params["document"]
     texts = ["one two three. " * 60, "four five six. " * 90]
     chunks = model.compare(*texts).chunks
     a, b = (jnp.asarray(s.vectors) for s in model.segment_vectors(texts))
