@@ -9,11 +9,12 @@ Two kinds of encoder (--encoder):
   minilm: MiniLM reads the passages of all papers once and stays as it is; systems train
     what comes after (`configs/colde.py:acl,frozen`). S-BERT reads the first passage.
   small: 2 layers of 128 from random weights, all trained, on 1,000 tokens of a section.
-    S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096.
+    S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no attention between
+    sections here (`configs/colde.py:small` says why).
 
 Prints one Markdown table: precision, recall, F1 and accuracy as means over seeds, and
 CoLDE's gain of F1 over each row, paired over seeds, with a 95 % interval. Runs lie under
---workdir; the same command resumes them, another --set needs another --workdir.
+--workdir; the same command resumes them.
 """
 
 import argparse
@@ -62,10 +63,13 @@ def systems(encoder: str) -> dict[str, System]:
             name: System("colde", f"acl,small,tokens1000{variant}", {})
             for name, variant in COLDE.items()
         }
-        long = {"encoder.segment.positions": 4098, "limits.segment_tokens": 4096}
+        longformer = {
+            "encoder.segment.fn": "docjax.encoders.longformer.Longformer",
+            "encoder.segment.positions": 4098,  # `small` sets both for 512 tokens
+        }
         return rows | {
             "S-BERT": System("siamese", "small", {}),
-            "S-LONG": System("siamese", "slong,small", long),
+            "S-LONG": System("siamese", "slong,small", longformer),
         }
     rows = {
         name: System("colde", f"acl{variant},frozen", {})
@@ -100,10 +104,10 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     config.source = config.source.to_dict() | {"without": ("Abstract", "References")}
     config.examples.path = config.tasks.matching.path = str(flags.workdir / "pairs.tsv")
     config.init = MINILM if flags.encoder == "minilm" else None
-    config.update_from_flattened_dict(dict(system.fields) | dict(flags.set))
+    config.update_from_flattened_dict(dict(system.fields))
     known = sorted((flags.workdir / flags.encoder).glob("*/corpus"))
-    if known and not folder.exists():
-        link(known[0], folder / "corpus")
+    if flags.encoder == "minilm" and known and not folder.exists():
+        link(known[0], folder / "corpus")  # with the vectors of its passages
     trainer.run(config, folder, "train")
     return folder
 
@@ -111,16 +115,16 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
 def scores(run: Path, line: int) -> Values:
     """The measures of the validation pairs in a line of the run's metrics."""
     lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
-    found = [each for each in lines if "eval/matching/f1" in each][line]
-    return {name: found[f"eval/matching/{name}"] for name in MEASURES}
+    metrics = [each for each in lines if "eval/matching/f1" in each][line]
+    return {name: metrics[f"eval/matching/{name}"] for name in MEASURES}
 
 
-def table(found: Mapping[str, Sequence[Values]]) -> str:
+def table(of_systems: Mapping[str, Sequence[Values]]) -> str:
     """Means and deviations over seeds, and CoLDE's gain of F1."""
     lines = ["| system | P | R | F1 | Acc | CoLDE's gain of F1 |", "|---" * 6 + "|"]
-    for name, of_seeds in found.items():
+    for name, of_seeds in of_systems.items():
         cells = [_mean([each[m] for each in of_seeds]) for m in MEASURES]
-        lines.append(f"| {name} | {' | '.join(cells)} | {_gain(found, name)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} | {_gain(of_systems, name)} |")
     return "\n".join(lines)
 
 
@@ -129,9 +133,9 @@ def _mean(values: Sequence[float]) -> str:
     return f"{np.mean(values):.3f}{spread}"
 
 
-def _gain(found: Mapping[str, Sequence[Values]], name: str) -> str:
+def _gain(of_systems: Mapping[str, Sequence[Values]], name: str) -> str:
     """Paired over seeds; a row without seeds has the same value for each."""
-    ours, theirs = found.get(BEST, ()), found[name]
+    ours, theirs = of_systems.get(BEST, ()), of_systems[name]
     if name == BEST or len(ours) < 2:
         return ""
     theirs = list(theirs) * (len(ours) if len(theirs) == 1 else 1)
@@ -147,22 +151,20 @@ def main() -> None:
     parser.add_argument("--encoder", default="minilm", choices=("minilm", "small"))
     parser.add_argument("--systems", nargs="+", metavar="NAME")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    field = lambda text: (text.partition("=")[0], json.loads(text.partition("=")[2]))
-    parser.add_argument("--set", nargs="*", type=field, default=[], metavar="F=JSON")
     flags = parser.parse_args()
     logging.set_verbosity(logging.INFO)
     pairs = tables(flags.data, flags.workdir)
     papers = list(map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz"))))
     untrained = rows(pairs["dev"], pairs["test"], of_words(papers))
-    found = {name: [values] for name, values in untrained}
+    of_systems = {name: [values] for name, values in untrained}
     for name, system in systems(flags.encoder).items():
         if flags.systems and name not in flags.systems:
             continue
         runs = [run(system, name, seed, flags) for seed in flags.seeds]
         if name == BEST and flags.encoder == "minilm":
-            found[START] = [scores(runs[0], 0)]
-        found[name] = [scores(each, -1) for each in runs]
-        print(table(found), flush=True)
+            of_systems[START] = [scores(runs[0], 0)]
+        of_systems[name] = [scores(each, -1) for each in runs]
+        print(table(of_systems), flush=True)
 
 
 if __name__ == "__main__":

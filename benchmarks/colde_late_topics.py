@@ -6,8 +6,8 @@ Each document begins with two sections of 300 words that all documents could sha
 topic, one of 12, shows only in the two sections after them, where every third word is
 one of the topic's 20. Pairs are similar if their topics are equal; the pairs of
 training, of choosing the threshold and of scoring have different documents. Both systems
-train an encoder of one layer of 64 from random weights. Prints the accuracy of the scored pairs, as
-the documents are and with the order of their sections shuffled.
+train an encoder of one layer of 64 from random weights. Prints the accuracy of the
+scored pairs, as the documents are and with the order of their sections shuffled.
 """
 
 import argparse
@@ -39,7 +39,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "batch": 48,
         "microbatch": 16,
         "epochs": 20,
-        "objective.temperature": 0.1,
     },
     "S-BERT at 512": {"config": "siamese:small", "epochs": 4},
 }
@@ -58,7 +57,7 @@ class Corpus:
 def corpus(seed: int) -> Corpus:
     """The documents of all splits, and as many similar pairs as others."""
     chance = random.Random(seed)
-    names = iter(_names(chance))
+    names = _names(chance)
     topics = [[next(names) for _ in range(TOPIC_WORDS)] for _ in range(TOPICS)]
     common = [next(names) for _ in range(400)]
     documents, of, pairs = [], {}, {}
@@ -176,11 +175,11 @@ def main() -> None:
         made = corpus(seed)
         for name in flags.systems:
             folder = run(name, made, seed, flags.workdir)
-            found = {
+            accuracies = {
                 "as they are": accuracy(folder, made, made.documents),
                 "shuffled": accuracy(folder, made, shuffled(made.documents, seed)),
             }
-            print(json.dumps({"system": name, "seed": seed} | found), flush=True)
+            print(json.dumps({"system": name, "seed": seed} | accuracies), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Are sections of one paper more similar than sections of linked papers, and of others?
 
-    python -m benchmarks.colde_sections --data FOLDER --run runs/colde --pairs PAIRS.tsv
+    python -m benchmarks.colde_sections --data FOLDER --model runs/colde --pairs PAIRS.tsv
 
-The vector of a section is that of a document with this section alone. For each of
---count papers of the scored pairs: the mean cosine of its sections with each other, with
+PAIRS.tsv is the table that benchmarks/colde.py writes, of which the split "test" is
+read; MODEL is a run or any folder that `docjax.load` reads, such as MiniLM's. The vector
+of a section is that of a document with this section alone, if it has 50 words. For each
+of --count papers: the mean cosine of its sections with each other, with
 the sections of a paper that it is linked to, and with those of a paper of a pair that is
 not similar (CoLDE, Figure 4). Prints the three means, and their differences over the
 papers with 95 % intervals.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
+from sklearn.preprocessing import normalize
 
 import docjax
 from benchmarks.matching import without_sections
@@ -24,6 +27,7 @@ from docjax.data.sources.jsonl import jsonl
 from docjax.retrieval import paired
 from docjax.types import Document
 
+WORDS = 50  # the least of a section
 KINDS = ("same paper", "linked papers", "other papers")
 
 
@@ -55,33 +59,31 @@ def similarities(
 
 
 def sections(paper: Document) -> list[Document]:
-    """Each section of some length as a document."""
-    kept = [section for section in paper.sections if len(section.text.split()) >= 50]
+    """Each section of WORDS words or more as a document."""
+    kept = [part for part in paper.sections if len(part.text.split()) >= WORDS]
     return [Document(f"{paper.id}-{i}", (section,)) for i, section in enumerate(kept)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--run", required=True)
+    parser.add_argument("--model", required=True)
     parser.add_argument("--pairs", type=Path, required=True)
-    parser.add_argument("--split", default="test")
     parser.add_argument("--count", type=int, default=60)
     flags = parser.parse_args()
     papers = map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz")))
     cut = {paper.id: sections(paper) for paper in papers}
     pairs = [
         pair
-        for pair in read_pairs(flags.pairs)[flags.split]
+        for pair in read_pairs(flags.pairs)["test"]
         if all(len(cut[name]) > 1 for name in pair[:2])
     ]
     chosen = triples(pairs, flags.count)
     names = sorted({name for three in chosen for name in three})
     flat = [section for name in names for section in cut[name]]
-    found = docjax.load(flags.run).encode(flat)
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    rows = normalize(docjax.load(flags.model).encode(flat))
     ends = np.cumsum([len(cut[name]) for name in names])[:-1]
-    means = similarities(dict(zip(names, np.split(found, ends), strict=True)), chosen)
+    means = similarities(dict(zip(names, np.split(rows, ends), strict=True)), chosen)
     print(f"{len(chosen)} papers, {len(flat)} sections of {len(names)} papers")
     for kind, values in means.items():
         print(f"{kind}: {np.mean(list(values.values())):.3f}")

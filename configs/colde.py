@@ -33,10 +33,10 @@ section in training), `sections3`, `sections4` and `sections5`, `batch50`, `batc
 `batch200`; all go with a corpus, as in `acl,sections5`. `encoder.frozen` "segment/"
 freezes BERT, "segment/(?!layer_11/)" all of BERT but its last layer.
 
-With an encoder of your own in minutes: `acl,frozen`, or `frozen` after all other names,
-as in `acl,no_contrast,frozen`. The encoder in FOLDER reads all texts once, in passages of
-350 words. Training changes only what comes after the passages' vectors, beside their
-mean. Such passages know no places.
+`acl,frozen`, or `frozen` after all other names, as in `acl,no_contrast,frozen`: the
+encoder in FOLDER reads all texts once and is not trained. It reads passages of at most
+350 words, in pieces of at most its length. The vector of a document begins as the mean
+of their vectors, and CoLDE's layers begin at zero beside it. Passages know no places.
 """
 
 from collections.abc import Callable
@@ -161,7 +161,7 @@ def no_contrast(config: ConfigDict) -> None:
 
 
 def frozen(config: ConfigDict) -> None:
-    """Passages read once by an encoder that stays as it is; minutes on a laptop."""
+    """Passages that the encoder reads once, and layers beside their mean."""
     recipe = load("graph_roberta", variant="frozen")
     config.init = None  # the user's
     config.units = dict(fn="docjax.data.units.Passages", words=350)
@@ -173,7 +173,6 @@ def frozen(config: ConfigDict) -> None:
     config.encoder.document = recipe.encoder.document.to_dict() | {
         "branch": branch,
         "words": 0,
-        "share": None,
     }
     config.optimizer.learning_rate = recipe.optimizer.learning_rate
     config.evaluate_every = recipe.evaluate_every

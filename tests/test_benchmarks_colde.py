@@ -7,6 +7,7 @@ from benchmarks import colde
 from docjax import config as configs
 from docjax.data.pairs import Pair, read_pairs, write_pairs
 from docjax.encoders.document import fresh_params
+from docjax.encoders.longformer import Longformer
 from docjax.parts import named
 
 
@@ -24,25 +25,34 @@ def test_every_system_has_an_encoder_that_can_be_made(encoder):
         named.build(named.plain(config)["objective"])
 
 
+def test_s_long_is_a_longformer_that_reads_4096_tokens():
+    system = colde.systems("small")["S-LONG"]
+    config = configs.load(system.config, variant=system.variant)
+    config.update_from_flattened_dict(dict(system.fields))
+    segment = named.build(named.plain(config)["encoder"]).segment
+    assert isinstance(segment, Longformer)
+    assert config.limits.segment_tokens == segment.positions - segment.position_offset
+
+
 def test_a_tenth_of_the_training_pairs_chooses_and_no_pair_is_lost(tmp_path):
     train = [Pair(f"a{i}", f"b{i}", i % 2 == 0) for i in range(40)]
     scored = [Pair("x", "y", True), Pair("x", "z", False)]
     (tmp_path / "acl").mkdir()
     write_pairs(tmp_path / "acl/pairs.tsv", {"train": train, "dev": scored})
-    found = colde.tables(tmp_path, tmp_path / "run")
-    assert read_pairs(tmp_path / "run/pairs.tsv") == found
-    assert found["test"] == scored and len(found["dev"]) == 4
-    assert sorted(found["train"] + found["dev"]) == sorted(train)
+    pairs = colde.tables(tmp_path, tmp_path / "run")
+    assert read_pairs(tmp_path / "run/pairs.tsv") == pairs
+    assert pairs["test"] == scored and len(pairs["dev"]) == 4
+    assert sorted(pairs["train"] + pairs["dev"]) == sorted(train)
 
 
 def test_the_gain_is_paired_over_seeds():
     row = lambda *f1: [{name: x for name in colde.MEASURES} for x in f1]
-    found = {
+    of_systems = {
         "TF-IDF cosine": row(0.5),
         colde.BEST: row(0.7, 0.9),
         "S-BERT": row(0.6, 0.8),
     }
-    lines = colde.table(found).splitlines()
+    lines = colde.table(of_systems).splitlines()
     assert lines[2].endswith("| +0.300 (+0.200 to +0.400) |")
     assert lines[3].endswith("| 0.800 +- 0.100 |  |")
     assert lines[4].endswith("| +0.100 (+0.100 to +0.100) |")

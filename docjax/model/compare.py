@@ -72,9 +72,10 @@ class Comparison:
     """Cosines of two documents, and of their parts.
 
     similarity: the cosine of the documents' vectors from `encode`. sections: cosines of
-    the sections, each the mean of its segments' vectors weighted by tokens. segments:
-    cosines of the segments' vectors. Word vectors of a segment have the share that they
-    have in the document. chunks: for a model with chunk attention, of the segments that
+    the sections, each with the vector of a document with this section alone; for a model
+    with a graph, the mean of its segments' vectors weighted by tokens. segments: cosines
+    of the segments' vectors. Word vectors of a segment have the share that they have in
+    the document. chunks: for a model with chunk attention, of the segments that
     the model reads (`Side.pieces`). Rows belong to `a` and columns to `b`.
     """
 
