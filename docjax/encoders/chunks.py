@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.dropout import dropout
+from docjax.encoders.lstm import Cell, last_states
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
@@ -56,11 +57,8 @@ class ChunkEncoder(nn.Module):
         if self.attention != "none":
             self.attend = ChunkAttention(self.heads, name="attend")
         if self.hidden:
-            cell = lambda name: nn.OptimizedLSTMCell(self.hidden // 2, name=name)
-            self.run_forwards = nn.RNN(cell("forwards"), return_carry=True)
-            self.run_backwards = nn.RNN(
-                cell("backwards"), return_carry=True, reverse=True, keep_order=True
-            )
+            self.forwards = nn.OptimizedLSTMCell(self.hidden // 2)
+            self.backwards = nn.OptimizedLSTMCell(self.hidden // 2)
         self.project = nn.Dense(self.width, precision=EXACT, name="project")
 
     def __call__(
@@ -112,11 +110,11 @@ class ChunkEncoder(nn.Module):
         self, vectors: Float[Array, "v b p d"], real: Bool[Array, "v b p"]
     ) -> Float[Array, "v b p d"]:
         """What the chunks of each view take from the chunks that they attend to."""
-        seen = _all if self.attention == "full" else _next
-        taken, _ = self.attend(vectors, seen(vectors), seen(real))
         if self.attention == "literal" and len(vectors) > 1:
-            taken = taken.at[-1].set(0)
-        return taken
+            taken, _ = self.attend(vectors[:-1], vectors[1:], real[1:])
+            return jnp.concatenate([taken, jnp.zeros_like(vectors[-1:])])
+        seen = _all if self.attention == "full" else _next
+        return self.attend(vectors, seen(vectors), seen(real))[0]
 
     def _aggregated(
         self,
@@ -136,13 +134,16 @@ class ChunkEncoder(nn.Module):
     ) -> Float[Array, "*s f"]:
         """The last state forwards beside the last state backwards; 0 without chunks."""
         shape, (p, d) = vectors.shape[:-2], vectors.shape[-2:]
-        rows, counts = vectors.reshape(-1, p, d), real.reshape(-1, p).sum(-1)
-        steps = jnp.maximum(counts, 1)
-        with jax.default_matmul_precision("highest"):  # the cells take no precision
-            (_, last), _ = self.run_forwards(rows, seq_lengths=steps)
-            (_, first), _ = self.run_backwards(rows, seq_lengths=steps)
-        states = jnp.concatenate([last, first], axis=-1)
-        return jnp.where(counts[:, None] > 0, states, 0).reshape(*shape, -1)
+        cells = self._own(self.forwards, d), self._own(self.backwards, d)
+        states = last_states(vectors.reshape(-1, p, d), real.reshape(-1, p), cells)
+        return states.reshape(*shape, -1)
+
+    def _own(self, cell: nn.OptimizedLSTMCell, width: int) -> Cell:
+        """The parameters of a cell, which are made at its first call."""
+        if self.is_initializing():
+            state = jnp.zeros((1, self.hidden // 2))
+            cell((state, state), jnp.zeros((1, width)))
+        return cell.variables["params"]
 
 
 class ChunkAttention(nn.Module):

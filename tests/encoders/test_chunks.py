@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from docjax.encoders.chunks import ChunkEncoder
+from docjax.encoders.lstm import last_states
 from docjax.errors import UserError
 from docjax.types import Graphs
 
@@ -164,33 +165,49 @@ def test_without_attention_and_for_a_single_view_a_view_is_a_document():
         np.testing.assert_allclose(alone, expected[:1], atol=1e-6)
 
 
-def test_the_states_are_those_of_torchs_bidirectional_lstm():
+def test_states_and_gradients_are_those_of_torchs_bidirectional_lstm():
     torch = pytest.importorskip("torch")
     lstm = torch.nn.LSTM(D, HIDDEN // 2, batch_first=True, bidirectional=True)
-    own = params()
-
-    def stacked(name, letter, what):
-        return np.concatenate([own[name][letter + gate][what].T for gate in GATES])
-
-    with torch.no_grad():
-        for name, suffix in (("forwards", "l0"), ("backwards", "l0_reverse")):
-            for letter in "ih":
-                weight = getattr(lstm, f"weight_{letter}h_{suffix}")
-                weight.copy_(torch.tensor(stacked(name, letter, "kernel")))
-            bias = torch.tensor(stacked(name, "h", "bias"))
-            getattr(lstm, f"bias_hh_{suffix}").copy_(bias)
-            getattr(lstm, f"bias_ih_{suffix}").zero_()
-    vectors, lengths = (array[0] for array in given(1))
-    counts = torch.tensor(COUNTS[0])
-    packed = torch.nn.utils.rnn.pack_padded_sequence(
-        torch.tensor(np.asarray(vectors)), counts, True, enforce_sorted=False
+    own = {name: params()[name] for name in ("forwards", "backwards")}
+    gates = lambda of, letter, what: np.concatenate(
+        [of[letter + gate][what].T for gate in GATES]
     )
+    places = {  # where torch has what a cell names by letter and what
+        f"{kind}_l0{suffix}": (name, letter, what)
+        for name, suffix in (("forwards", ""), ("backwards", "_reverse"))
+        for kind, letter, what in (
+            ("weight_ih", "i", "kernel"),
+            ("weight_hh", "h", "kernel"),
+            ("bias_hh", "h", "bias"),
+        )
+    }
     with torch.no_grad():
-        _, (last, _) = lstm(packed)
-    states = np.concatenate([last[0].numpy(), last[1].numpy()], axis=-1)
-    expected = states @ own["project"]["kernel"] + own["project"]["bias"]
-    expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-    np.testing.assert_allclose(documents(vectors, lengths), expected, atol=2e-6)
+        for place, (name, *of_gates) in places.items():
+            getattr(lstm, place).copy_(torch.tensor(gates(own[name], *of_gates)))
+        lstm.bias_ih_l0.zero_()  # torch has two biases that it adds
+        lstm.bias_ih_l0_reverse.zero_()
+    vectors, lengths = (array[0] for array in given(1))
+    weigh = np.random.default_rng(7).normal(size=(B, HIDDEN)).astype(np.float32)
+    theirs = torch.tensor(np.asarray(vectors), requires_grad=True)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        theirs, torch.tensor(COUNTS[0]), True, enforce_sorted=False
+    )
+    _, (last, _) = lstm(packed)
+    states = torch.cat([last[0], last[1]], -1)
+    (states * torch.tensor(weigh)).sum().backward()
+
+    def loss(cells, rows):
+        both = cells["forwards"], cells["backwards"]
+        found = last_states(rows, lengths > 0, both)
+        return (found * weigh).sum(), found
+
+    compute = jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True))
+    (of_cells, of_rows), found = compute(own, vectors)
+    np.testing.assert_allclose(found, states.detach(), atol=2e-6)
+    np.testing.assert_allclose(of_rows, theirs.grad, atol=5e-6)
+    for place, (name, *of_gates) in places.items():
+        gradient = gates(jax.tree.map(np.asarray, of_cells[name]), *of_gates)
+        np.testing.assert_allclose(gradient, getattr(lstm, place).grad, atol=1e-5)
 
 
 @pytest.mark.parametrize("attention", ["literal", "cyclic", "full", "none"])
