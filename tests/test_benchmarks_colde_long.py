@@ -1,0 +1,45 @@
+"""Long documents: their words, and that a step reads all of their tokens."""
+
+import itertools
+import json
+import sys
+
+import pytest
+
+from benchmarks import colde_long as long
+from docjax.types import Document, Section
+
+
+def papers(words: int = 1000):
+    """Papers of this many words, one after the other."""
+    for number in itertools.count():
+        own = (f"word{number * words + i}" for i in range(words))
+        yield Document(f"p{number}", (Section("All", " ".join(own)),))
+
+
+def test_documents_have_the_words_in_order_and_are_linked_in_pairs(monkeypatch):
+    monkeypatch.setattr(long, "WORDS", 2_500)
+    made = list(long.documents(papers(), 4))
+    words = [w for d in made for s in d.sections for w in s.text.split()]
+    assert words == [f"word{i}" for i in range(10_000)]
+    assert {len(each.sections) for each in made} == {long.SECTIONS}
+    assert [each.links for each in made] == [("d1",), ("d0",), ("d3",), ("d2",)]
+
+
+def test_too_few_words_are_told():
+    few = itertools.islice(papers(), 30)
+    with pytest.raises(SystemExit, match="words for 1 of 2 documents"):
+        list(long.documents(few, 2))
+
+
+def test_a_step_reads_every_token(monkeypatch, shared, tmp_path, capsys, one_device):
+    monkeypatch.setattr(long, "WORDS", 1_200)
+    flags = ["--data", shared / "data", "--workdir", tmp_path, "--count", 4]
+    monkeypatch.setattr(sys, "argv", ["colde_long", *map(str, flags)])
+    long.main()
+    lines = dict(line.rsplit("  ", 1) for line in capsys.readouterr().out.splitlines())
+    numbers = {name.strip(): value.strip() for name, value in lines.items()}
+    assert numbers["tokens of the texts"] == numbers["tokens read by a step"]
+    counted = json.loads((tmp_path / "run/corpus/corpus.json").read_text())["summary"]
+    headings = 2 * long.SECTIONS  # words
+    assert counted["words"] == 4 * (1_200 + headings)
