@@ -1,8 +1,9 @@
 """Do the models of all configs give the same vectors in all libraries?
 
     python -m benchmarks.export
+    python -m benchmarks.export --runs runs/colde
 
-Trains each config's variant `smoke` and exports the run. Compares the vectors of 20
+Trains each config's variant `smoke`, or takes runs that have ended, and exports them. Compares the vectors of 20
 texts of 1 to 20,000 words (docstrings): those of the trained run against those of the
 exported folder in docjax, transformers (segment vectors) and sentence-transformers. The
 export refuses differences above 1e-4. Prints a Markdown table; takes minutes on 2
@@ -39,22 +40,27 @@ def documents(count: int, longest: int) -> list[Document]:
     return [Document(str(i), (Section("", text),)) for i, text in enumerate(texts)]
 
 
-def row(name: str, variant: str, texts: list[Document], folder: Path) -> list[str]:
-    """Trains, exports and compares one config."""
-    config = config_lib.load(name, variant=variant)
-    main.run(config, folder / name, "train")
-    out = export(folder / name, folder / "exported" / name, texts)
+def row(name: str, run: Path, texts: list[Document], folder: Path) -> list[str]:
+    """Exports and compares one run."""
+    out = export(run, folder / "exported" / run.name, texts)
     measured = json.loads((out / "docjax.json").read_text())["measured"]["differences"]
     _, stats = docjax.load(out).encode(texts, return_stats=True)
     modules = [m["type"] for m in json.loads((out / "modules.json").read_text())]
     return [
-        f"{name}:{variant}",
+        name,
         ", ".join(kind.rpartition(".")[2] for kind in modules),
         "no" if is_stock(out) else "yes",
         *(f"{measured[x]:.1e}" if x in measured else "-" for x in LIBRARIES),
         f"{stats['segments']:,} ({stats['tokens']:,})",
         f"{stats['segments_cut']:,} ({stats['tokens_cut']:,})",
     ]
+
+
+def trained(name: str, variant: str, folder: Path) -> Path:
+    """The run of a config."""
+    run = folder / name
+    main.run(config_lib.load(name, variant=variant), run, "train")
+    return run
 
 
 def table(rows: Iterator[list[str]]) -> Iterator[str]:
@@ -76,11 +82,15 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--configs", nargs="+", default=CONFIGS, choices=CONFIGS)
     parser.add_argument("--variant", default="smoke")
+    parser.add_argument("--runs", nargs="+", type=Path, help="in place of configs")
     parser.add_argument("--documents", type=int, default=20)
     parser.add_argument("--words", type=int, default=20_000, help="of the longest")
     flags = parser.parse_args()
     given = documents(flags.documents, flags.words)
     with tempfile.TemporaryDirectory() as place:
-        rows = (row(name, flags.variant, given, Path(place)) for name in flags.configs)
-        for line in table(rows):
+        runs = ((run.name, run) for run in flags.runs or ())
+        if not flags.runs:
+            made = (trained(n, flags.variant, Path(place)) for n in flags.configs)
+            runs = ((f"{run.name}:{flags.variant}", run) for run in made)
+        for line in table(row(*each, given, Path(place)) for each in runs):
             print(line, flush=True)
