@@ -84,8 +84,19 @@ def with_vectors(prepared: Prepared) -> Prepared:
 
 
 def reads_once(prepared: Prepared) -> bool:
-    """Whether the units' vectors are computed once, before the first step."""
-    return prepared.cutter.one_each and segment_is_frozen(prepared.encoder)
+    """Whether the units' vectors are computed once, before the first step.
+
+    Raises:
+      UserError: for a limit on tokens, which would cut units that are read whole.
+    """
+    reads = prepared.cutter.one_each and segment_is_frozen(prepared.encoder)
+    if reads and (most := prepared.config.limits.training_tokens):
+        raise UserError(
+            f"limits.training_tokens {most} would cut a passage, but an encoder that is "
+            "not trained has read all passages whole: leave it out, or set "
+            "limits.training_units to a number of passages"
+        )
+    return reads
 
 
 def with_stand_ins(prepared: Prepared) -> Prepared:

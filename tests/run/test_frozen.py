@@ -10,6 +10,7 @@ import pytest
 import docjax
 from configs import graph_roberta
 from docjax import main
+from docjax.errors import UserError
 from docjax.model import inference
 from docjax.run import frozen
 from docjax.run.parameters import initial_params
@@ -148,3 +149,13 @@ def test_segments_beyond_both_caps_are_not_read(corpus, tmp_path, no_report):
         np.testing.assert_array_equal(known, np.arange(len(known)) < 3)
     metrics = main.run(asked, tmp_path / "run", "train")
     assert metrics["step"] == 4  # a NaN would have stopped it
+
+
+@pytest.mark.parametrize("mode", ["train", "plan"])
+def test_a_limit_on_tokens_does_not_fit_passages_that_are_read_whole(
+    mode, corpus, tmp_path
+):
+    asked = config(corpus)
+    asked.limits.training_tokens = 20
+    with pytest.raises(UserError, match="limits.training_tokens 20 would cut a pass"):
+        main.run(asked, tmp_path / "run", mode)
