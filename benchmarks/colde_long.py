@@ -28,7 +28,7 @@ from docjax.data.documents import to_line
 from docjax.data.packing import padding
 from docjax.data.sources.jsonl import jsonl
 from docjax.run.fields import read
-from docjax.run.prepare import prepare
+from docjax.run.prepare import Prepared, prepare
 from docjax.training.vector_trainer import training_batches
 from docjax.types import Document, Section
 
@@ -64,6 +64,14 @@ def config_of(source: Path, count: int, init: str | None, microbatch: int):
     return config
 
 
+def counts(prepared: Prepared) -> tuple[int, int, int]:
+    """The tokens of the texts, and the tokens and chunks that a step reads."""
+    batch, _ = training_batches(prepared, None).dataset(1)[0]
+    chunks = sum(int((each.lengths > 0).sum()) for each in batch.microbatches)
+    read = padding(batch)[1] - MARKERS * chunks
+    return len(prepared.corpus.tokens), read, chunks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
@@ -82,15 +90,13 @@ def main() -> None:
     trainer.run(config, folder, "train")
     lines = map(json.loads, (folder / "metrics.jsonl").read_text("utf-8").splitlines())
     seconds = [line["time/step_s"] for line in lines if "time/step_s" in line]
-    prepared = prepare(read(folder).to_json(), folder)
-    batch, _ = training_batches(prepared, None).dataset(1)[0]
-    chunks = sum(int((each.lengths > 0).sum()) for each in batch.microbatches)
+    tokens, of_step, chunks = counts(prepare(read(folder).to_json(), folder))
     began = time.perf_counter()
     docjax.load(folder).encode(made)
     encoding = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"tokens of the texts    {len(prepared.corpus.tokens):,}")
-    print(f"tokens read by a step  {padding(batch)[1] - MARKERS * chunks:,}")
+    print(f"tokens of the texts    {tokens:,}")
+    print(f"tokens read by a step  {of_step:,}")
     print(f"chunks                 {chunks:,}")
     print(f"seconds of a step      {min(seconds):.1f}")
     print(f"seconds of encoding    {encoding:.1f} (with compilation)")

@@ -1,12 +1,12 @@
 """Long documents: their words, and that a step reads all of their tokens."""
 
 import itertools
-import json
-import sys
 
 import pytest
 
 from benchmarks import colde_long as long
+from docjax.data.documents import to_line
+from docjax.run.prepare import prepare
 from docjax.types import Document, Section
 
 
@@ -32,14 +32,10 @@ def test_too_few_words_are_told():
         list(long.documents(few, 2))
 
 
-def test_a_step_reads_every_token(monkeypatch, shared, tmp_path, capsys, one_device):
+def test_a_step_reads_every_token(monkeypatch, tmp_path, one_device):
     monkeypatch.setattr(long, "WORDS", 1_200)
-    flags = ["--data", shared / "data", "--workdir", tmp_path, "--count", 4]
-    monkeypatch.setattr(sys, "argv", ["colde_long", *map(str, flags)])
-    long.main()
-    lines = dict(line.rsplit("  ", 1) for line in capsys.readouterr().out.splitlines())
-    numbers = {name.strip(): value.strip() for name, value in lines.items()}
-    assert numbers["tokens of the texts"] == numbers["tokens read by a step"]
-    counted = json.loads((tmp_path / "run/corpus/corpus.json").read_text())["summary"]
-    headings = 2 * long.SECTIONS  # words
-    assert counted["words"] == 4 * (1_200 + headings)
+    made, source = list(long.documents(papers(), 4)), tmp_path / "long.jsonl"
+    source.write_text("".join(to_line(each) + "\n" for each in made))
+    config = long.config_of(source, 4, None, 16)
+    tokens, read, chunks = long.counts(prepare(config, tmp_path / "run"))
+    assert tokens == read > 4 * 1_200 and chunks > 8
