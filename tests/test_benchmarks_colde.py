@@ -45,6 +45,18 @@ def test_a_tenth_of_the_training_pairs_chooses_and_no_pair_is_lost(tmp_path):
     assert sorted(pairs["train"] + pairs["dev"]) == sorted(train)
 
 
+def test_pairs_that_are_scored_or_choose_are_not_trained_on(tmp_path):
+    train = [Pair(f"a{i}", f"b{i}", i % 2 == 0) for i in range(20)]
+    train[3] = Pair("b9", "a9", False)  # chooses, the other way round
+    scored = [Pair("b0", "a0", True), Pair("a19", "b19", False), Pair("x", "y", True)]
+    (tmp_path / "acl").mkdir()
+    write_pairs(tmp_path / "acl/pairs.tsv", {"train": train, "dev": scored})
+    pairs = colde.tables(tmp_path, tmp_path / "run")
+    assert pairs["dev"] == [train[9]] and pairs["test"] == scored
+    left = [train[i] for i in range(20) if i not in (0, 3, 9, 19)]
+    assert pairs["train"] == left
+
+
 def test_the_gain_is_paired_over_seeds():
     row = lambda *f1: [{name: x for name in colde.MEASURES} for x in f1]
     of_systems = {
@@ -53,6 +65,7 @@ def test_the_gain_is_paired_over_seeds():
         "S-BERT": row(0.6, 0.8),
     }
     lines = colde.table(of_systems).splitlines()
-    assert lines[2].endswith("| +0.300 (+0.200 to +0.400) |")
-    assert lines[3].endswith("| 0.800 +- 0.100 |  |")
+    # The t-test of 2 seeds: 12.706 times a deviation of .1414, divided by 2 ** .5.
+    assert lines[2].endswith("| +0.300 (-0.971 to +1.571) |")
+    assert lines[3].endswith("| 0.800 +- 0.141 |  |")
     assert lines[4].endswith("| +0.100 (+0.100 to +0.100) |")

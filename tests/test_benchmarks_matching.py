@@ -50,7 +50,7 @@ def test_words_in_common_score_and_training_pairs_choose_the_threshold():
         if i != j
     ]
     scorers = matching.of_words(papers)
-    found = dict(matching.rows(pairs[::2], pairs[1::2], scorers))
+    found = dict(matching.rows(pairs[::2], pairs[1::2], {}, scorers))
     for name in ("TF-IDF cosine", "BM25"):
         assert found[name]["f1"] == found[name]["accuracy"] == 1
         assert 0 < found[name]["threshold"] < 1
