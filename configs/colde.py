@@ -137,7 +137,10 @@ def patents(config: ConfigDict) -> None:
 
 
 def no_sections(config: ConfigDict) -> None:
-    """w/o Aug: one view, which knows no places."""
+    """w/o Aug: one view, which knows no places, with as much text as two sections."""
+    for name in ("training_segments", "training_tokens"):
+        if most := config.limits.get(name):
+            config.limits[name] = 2 * most
     config.views = dict(fn="docjax.views.whole.Whole")
     config.encoder.segment.update(sections=0, chunks=0)
     config.encoder.document.attention = "none"
@@ -179,7 +182,13 @@ def frozen(config: ConfigDict) -> None:
 
 
 def _study(**fields) -> Callable[[ConfigDict], None]:
-    return lambda config: config.update_from_flattened_dict(fields)
+    """Sets the fields; None leaves a number out."""
+
+    def study(config: ConfigDict) -> None:
+        empty = {name: placeholder(int) for name in fields if fields[name] is None}
+        config.update_from_flattened_dict(fields | empty)
+
+    return study
 
 
 STUDIES = {
@@ -187,7 +196,7 @@ STUDIES = {
         f"tokens{most}": _study(
             **{
                 "limits.training_tokens": most,
-                "limits.training_segments": placeholder(int),
+                "limits.training_segments": None,
                 "encoder.segment.chunks": -(-most // 510),
             }
         )
@@ -199,10 +208,7 @@ STUDIES = {
         )
         for count in (3, 4, 5)
     },
-    **{
-        f"batch{size}": _study(batch=size, microbatch=placeholder(int))
-        for size in (50, 100, 200)
-    },
+    **{f"batch{size}": _study(batch=size, microbatch=None) for size in (50, 100, 200)},
 }
 
 

@@ -365,7 +365,10 @@ class DocumentEncoder(Protocol):
 
     @property
     def joins_views(self) -> bool:
-        """Whether the vector of a view depends on the other views of the example."""
+        """Whether the vector of a view depends on the other views of the example.
+
+        Then the encoder has `cross_attention`, which `docjax compare` shows.
+        """
         ...
 
     def __call__(

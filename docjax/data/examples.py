@@ -130,6 +130,12 @@ class Documents:
         else:
             pairs = Pairs(self.path).among(known).rows
             neighbours = _neighbours(pairs)
+            if not neighbours:
+                raise UserError(
+                    f"examples.related 'pairs': {self.path} has no similar pair of two "
+                    "training documents: give a table with such pairs, or leave "
+                    "examples.related out"
+                )
         related = functools.partial(relation, neighbours)
         return Examples(*own, related, neighbours if self.together else None)
 

@@ -94,17 +94,20 @@ class ChunkEncoder(nn.Module):
             vectors = vectors + taken * (len(vectors) > 1)
         return self._aggregated(vectors, real, keys)
 
-    def between(
-        self, asking: Float[Array, "p d"], seen: Float[Array, "q d"]
+    def cross_attention(
+        self,
+        queries: Float[Array, "p d"],
+        keys: Float[Array, "q d"],
+        real: Bool[Array, " q"],
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
         """The chunks of one section after attention to those of another section, and
         the weights of that attention, the mean over the heads.
 
-        `docjax compare` shows both for two documents.
+        `real` says which keys are chunks. `docjax compare` shows both for two documents.
         """
-        real = jnp.ones((1, 1, len(seen)), bool)
-        taken, weights = self.attend(asking[None, None], seen[None, None], real)
-        return asking + taken[0, 0], weights[0, 0]
+        given = (each[None, None] for each in (queries, keys, real))
+        taken, weights = self.attend(*given)
+        return queries + taken[0, 0], weights[0, 0]
 
     def _taken(
         self, vectors: Float[Array, "v b p d"], real: Bool[Array, "v b p"]

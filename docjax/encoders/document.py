@@ -6,7 +6,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.types import DOCUMENT, QUERY, Graphs
 
@@ -136,12 +136,15 @@ class DocumentEncoder(nn.Module):
         """Each layer's attention over the nodes."""
         return self.document.nodes(vectors, lengths, graphs)[1]
 
-    def between(
-        self, asking: Float[Array, "p d"], seen: Float[Array, "q d"]
+    def cross_attention(
+        self,
+        queries: Float[Array, "p d"],
+        keys: Float[Array, "q d"],
+        real: Bool[Array, " q"],
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
         """The chunks of one section after attention to those of another, and its
         weights."""
-        return self.document.between(asking, seen)
+        return self.document.cross_attention(queries, keys, real)
 
     def predictions(self, vectors: Float[Array, "*s f"]) -> Int[Array, "*s"]:
         """The head's class for each document vector."""

@@ -10,7 +10,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.pooling import weighted_mean
 from docjax.errors import UserError
@@ -68,11 +68,14 @@ class FromMean(nn.Module):
         """Whether a view of the branch attends to the next view."""
         return self.branch is not None and self.branch.joins_views
 
-    def between(
-        self, asking: Float[Array, "p d"], seen: Float[Array, "q d"]
+    def cross_attention(
+        self,
+        queries: Float[Array, "p d"],
+        keys: Float[Array, "q d"],
+        real: Bool[Array, " q"],
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
-        """The branch's attention between the chunks of two sections."""
-        return self.branch.between(asking, seen)
+        """The branch's attention from the chunks of one section to those of another."""
+        return self.branch.cross_attention(queries, keys, real)
 
     def setup(self) -> None:
         if self.share is not None and not 0 <= self.share <= 1:

@@ -36,6 +36,8 @@ class Side:
       whole: the tokens from which the model makes the document's vector.
       pieces: the texts of the segments of `whole`.
       same: whether `tokens` and `whole` are the same segments.
+      alone: for other models, each section as the model reads a document with this
+        section alone.
       segments_cut, tokens_cut: what the model's cap leaves out of the vector.
     """
 
@@ -46,12 +48,13 @@ class Side:
     whole: Segments
     pieces: list[Passage]
     same: bool
+    alone: Sequence[Segments]
     segments_cut: int
     tokens_cut: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ChunkAttention:
+class CrossAttention:
     """How the chunks of document `a` attend to those of `b` (CoLDE, section 4.3).
 
     weights: of the attention, the mean over the heads; each row sums to 1. cosines: of
@@ -84,7 +87,7 @@ class Comparison:
     segments: Float[np.ndarray, "_ _"]
     a: Side
     b: Side
-    chunks: ChunkAttention | None = None
+    chunks: CrossAttention | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,9 +149,22 @@ def read(
         whole=kept,
         pieces=of_whole,
         same=same,
+        alone=() if same else _alone(document, numbers.tolist(), cut, most),
         segments_cut=len(whole) - len(kept),
         tokens_cut=len(whole.tokens) - len(kept.tokens),
     )
+
+
+def _alone(
+    document: Document, numbers: Sequence[int], cut: Cut, most: int | None
+) -> list[Segments]:
+    """The sections of these numbers as documents; the title belongs to the first."""
+    sections = document.sections or (Section("", ""),)
+    documents = (
+        Document(document.id, (sections[n],), title="" if n else document.title)
+        for n in numbers
+    )
+    return [cut.with_texts(each)[0].first(most) for each in documents]
 
 
 @runtime_checkable
@@ -169,11 +185,11 @@ class Encodes(Protocol):
     @property
     def attends_to_other(self) -> bool: ...
 
-    def between(
+    def cross_attention(
         self,
         params: Any,
-        asking: Float[np.ndarray, "p d"],
-        seen: Float[np.ndarray, "q d"],
+        queries: Float[np.ndarray, "p d"],
+        keys: Float[np.ndarray, "q d"],
     ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]: ...
 
 
@@ -206,15 +222,15 @@ def similarities(
 def _encoded(inference: Encodes, params: Any, sides: Sequence[Side]) -> list[Side]:
     """The sides with the vectors of their segments; all sides are read together."""
 
-    def read(parts: Sequence[Segments]) -> list[Segments]:
+    def with_vectors(parts: Sequence[Segments]) -> list[Segments]:
         vectors = inference.segments(params, parts)
         both = zip(parts, vectors, strict=True)
-        return [dataclasses.replace(part, vectors=read) for part, read in both]
+        return [dataclasses.replace(part, vectors=each) for part, each in both]
 
-    whole = read([side.whole for side in sides])
+    whole = with_vectors([side.whole for side in sides])
     # If the segments are the same, they are not encoded again.
     same = all(side.same for side in sides)
-    tokens = whole if same else read([side.tokens for side in sides])
+    tokens = whole if same else with_vectors([side.tokens for side in sides])
     return [
         dataclasses.replace(side, whole=w, tokens=t)
         for side, w, t in zip(sides, whole, tokens, strict=True)
@@ -239,11 +255,11 @@ def _chunks(
     params: Any,
     a: Float[np.ndarray, "p d"],
     b: Float[np.ndarray, "q d"],
-) -> ChunkAttention:
+) -> CrossAttention:
     """The attention of the chunks of one document to those of another."""
-    of_a, weights = inference.between(params, a, b)
-    of_b, _ = inference.between(params, b, a)
-    return ChunkAttention(weights, cosines(of_a, of_b))
+    of_a, weights = inference.cross_attention(params, a, b)
+    of_b, _ = inference.cross_attention(params, b, a)
+    return CrossAttention(weights, cosines(of_a, of_b))
 
 
 def _with_shares(
@@ -304,6 +320,8 @@ class _ComparedPassages:
 
 def _sections(inference: Encodes, params: Any, side: Side) -> Float[np.ndarray, "_ d"]:
     """The vector of each section, as of a document with this section alone."""
+    if side.alone:
+        return np.stack(list(inference.encode(params, side.alone)))
     numbers = [segment.section for segment in side.segments]
     starts = np.searchsorted(numbers, np.arange(len(side.headings) + 1))
     parts = [_part(side.tokens, *span) for span in itertools.pairwise(starts.tolist())]

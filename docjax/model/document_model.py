@@ -20,7 +20,7 @@ from docjax.data.prompts import Prompted
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
-from docjax.encoders.transformer import Transformer
+from docjax.encoders.layers import PostNorm
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side, Similarities
@@ -138,9 +138,9 @@ class DocumentModel(Reading):
         """The rows of the tables that embed a segment's section and its number in the
         section; 0 without a table."""
         segment = self.encoder.segment
-        if isinstance(segment, Transformer):
-            return segment.sections, segment.chunks
-        return 0, 0
+        segment = segment.encoder if segment.has_towers else segment
+        tables = segment.place_tables() if isinstance(segment, PostNorm) else {}
+        return tables.get("sections", 0), tables.get("chunks", 0)
 
     @functools.cached_property
     def width(self) -> int:

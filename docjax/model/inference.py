@@ -153,17 +153,22 @@ class Inference:
         """Whether the segments of a document can attend to those of another."""
         return self.encoder.document.joins_views
 
-    def between(
+    def cross_attention(
         self,
         params: Any,
-        asking: Float[np.ndarray, "p d"],
-        seen: Float[np.ndarray, "q d"],
+        queries: Float[np.ndarray, "p d"],
+        keys: Float[np.ndarray, "q d"],
     ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]:
         """Segment vectors after attention to those of another document, and the
         weights."""
         rest = {name: part for name, part in params.items() if name != "segment"}
-        chunks, weights = self._between(rest, asking, seen)
-        return np.asarray(chunks), np.asarray(weights)
+        p, q = len(queries), len(keys)
+        padded = [
+            np.pad(each, [(0, round_up(len(each)) - len(each)), (0, 0)])
+            for each in (queries, keys)
+        ]
+        chunks, weights = self._cross(rest, *padded, np.arange(len(padded[1])) < q)
+        return np.asarray(chunks)[:p], np.asarray(weights)[:p, :q]
 
     @property
     def widths(self) -> list[int]:
@@ -236,8 +241,8 @@ class Inference:
         return self._apply(params, vectors, lengths, graphs, method="attention")
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _between(self, params, asking, seen):
-        return self._apply(params, asking, seen, method="between")
+    def _cross(self, params, queries, keys, real):
+        return self._apply(params, queries, keys, real, method="cross_attention")
 
     @functools.partial(jax.jit, static_argnums=0)
     def _predictions(self, params, vectors):

@@ -196,10 +196,10 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
             "documents with a cut": int((cut > 0).sum()),
         }
     shares = [line["data/cut"] for line in lines if "data/cut" in line]
-    if limits.training_segments:
-        name = (
-            f"share of tokens cut by the cap on segments ({limits.training_segments})"
-        )
+    caps = {"segments": limits.training_segments, "tokens": limits.training_tokens}
+    if any(caps.values()):
+        given = " and ".join(f"{name} ({most})" for name, most in caps.items() if most)
+        name = f"share of tokens cut by the cap on {given}"
         parts["train"][name] = float(np.mean(shares)) if shares else 0.0
     if padding:
         parts["train"]["padding"] = float(np.mean(padding))

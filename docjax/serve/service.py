@@ -92,12 +92,18 @@ class Service:
         return self.inference.segments(self.model.params, pieces)
 
     def warm(self, stopped: threading.Event) -> None:
-        """Compiles all shapes, so that no request waits for the compiler."""
+        """Compiles all shapes, so that no request waits for the compiler.
+
+        Only the attention of a document's chunks to those of another compiles when a
+        comparison asks for it.
+        """
         params, inference = self.model.params, self.inference
         rows = [8 << i for i in range(8) if 8 << i <= self.rows]
         longest = self.model.limits.inference_segments or LONGEST
         counts = sorted({round_up(n + 1) for n in range(longest)})
         shapes = list(itertools.product(inference.widths, rows))
+        # A document, two of them, and the sections of one where they are encoded.
+        groups = (1, 2) if self.model.graph is not None else (1, 2, 9)
         total = len(shapes) + len(counts)
         with tqdm(total=total, desc="compile", unit="shape", disable=None) as bar:
             for width, height in shapes:
@@ -110,8 +116,8 @@ class Service:
                     return
                 zeros = np.zeros((count, vectors.shape[1]), np.float32)
                 document = _blank(count, 1, zeros)
-                [vector] = inference.encode(params, [document])
-                list(inference.encode(params, [document] * 2))  # a comparison's shape
+                for size in groups:
+                    [vector, *_] = inference.encode(params, [document] * size)
                 bar.update()
         inference.queries(params, [document.first(1)])
         self.width = len(vector)

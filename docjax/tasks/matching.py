@@ -99,7 +99,11 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
     """Warns if other pairs than those of "test" are scored, and of unused splits."""
     used = splits_of(pairs, part)
     if part == "test" and used[1] != part:
-        logger.warning("there are no test pairs: those of %r are scored", used[1])
+        logger.warning(
+            "there are no test pairs: those of %r are scored, which also choose the "
+            "checkpoint of a run with `select`",
+            used[1],
+        )
     unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)

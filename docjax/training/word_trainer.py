@@ -26,7 +26,7 @@ from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.kernels import row_sums
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
-from docjax.run.fields import RunConfig
+from docjax.run.fields import Limits, RunConfig
 from docjax.run.prepare import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
@@ -49,7 +49,7 @@ class WordTrainer:
     def __init__(
         self, prepared: Prepared, objective: NegativeSampling, mesh: jax.sharding.Mesh
     ):
-        _check(prepared.encoder, prepared.config.limits.training_segments)
+        _check(prepared.encoder, prepared.config.limits)
         sharding.check_replicas(mesh, objective.replicas)
         self.prepared, self.objective, self.mesh = prepared, objective, mesh
         self.optimizer = _optimizer(prepared.config, objective.replicas)
@@ -317,7 +317,7 @@ def _optimizer(config: RunConfig, replicas: int) -> Adagrad | Adam:
     return optimizer
 
 
-def _check(encoder: DocumentEncoder, most: int | None) -> None:
+def _check(encoder: DocumentEncoder, limits: Limits) -> None:
     if not isinstance(encoder.segment, WordAverage):
         raise UserError(
             "objective negative_sampling trains encoder.segment "
@@ -332,8 +332,9 @@ def _check(encoder: DocumentEncoder, most: int | None) -> None:
             f"{type(encoder.document).__name__}; set them to '' and "
             "docjax.encoders.pooling.Mean"
         )
-    if most is not None:
-        raise UserError(
-            f"limits.training_segments {most}: words are read in blocks, not in "
-            "segments; set --config.limits.training_units instead, or no limit"
-        )
+    for name in ("training_segments", "training_tokens"):
+        if most := getattr(limits, name):
+            raise UserError(
+                f"limits.{name} {most}: words are read in blocks, not in segments; set "
+                "--config.limits.training_units instead, or no limit"
+            )

@@ -204,3 +204,11 @@ def test_links_to_documents_that_training_does_not_read_make_no_pairs(tmp_path):
     assert found.rows.tolist() == [[2, 0]]
     with pytest.raises(UserError, match="links to another, .* give a table of pairs"):
         Pairs().among(known(tmp_path, [2, 3]))
+
+
+def test_a_table_that_relates_no_training_documents_is_a_mistake(tmp_path):
+    path = table(tmp_path, "train d0 d1 0", "train d2 d3 1")
+    found = Documents(related="pairs", path=path)
+    assert found.among(known(tmp_path)).related is not None
+    with pytest.raises(UserError, match="has no similar pair of two training doc"):
+        found.among(known(tmp_path / "few", [0, 1, 2]))

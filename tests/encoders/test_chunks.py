@@ -130,13 +130,14 @@ def test_attention_between_two_sections_gives_chunks_and_weights():
     vectors, _ = given()
     asking, seen = np.asarray(vectors[0, 0]), np.asarray(vectors[1, 0, :3])
     module = ChunkEncoder(**SMALL)
-    between = jax.jit(functools.partial(module.apply, method="between"))
-    chunks, weights = between({"params": params()}, asking, seen)
+    cross = jax.jit(functools.partial(module.apply, method="cross_attention"))
+    chunks, weights = cross({"params": params()}, asking, seen, np.ones(3, bool))
     np.testing.assert_allclose(chunks, asking + attended(asking, seen), atol=1e-5)
     assert weights.shape == (P, 3)
     np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-6)
     # A chunk that is seen twice gets half of the weight each time.
-    _, twice = between({"params": params()}, asking, np.repeat(seen, 2, axis=0))
+    twice = np.repeat(seen, 2, axis=0)
+    _, twice = cross({"params": params()}, asking, twice, np.ones(6, bool))
     np.testing.assert_allclose(twice[:, ::2] + twice[:, 1::2], weights, atol=1e-6)
 
 

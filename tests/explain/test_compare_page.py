@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from docjax.explain import compare_page as compare
-from docjax.model.compare import ChunkAttention, Comparison, Side, cosines
+from docjax.model.compare import Comparison, CrossAttention, Side, cosines
 from docjax.types import Passage, Segments
 
 ATTACK = "<script>alert('x')</script> & \"quotes\""
@@ -34,6 +34,7 @@ def side(title: str, sections: int, segments: int, **cut) -> Side:
         whole=tokens,
         pieces=[Passage(f"{title} chunk {n} {ATTACK}", 0) for n in range(3)],
         same=True,
+        alone=(),
         **dict(segments_cut=0, tokens_cut=0) | cut,
     )
 
@@ -57,7 +58,7 @@ def attention(found: Comparison) -> Comparison:
     """The same comparison by a model with chunk attention."""
     weights = np.array([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     cosines = np.array([[0.1, 0.9, 0.2], [0.3, 0.5, 0.4], [-0.5, 0.0, 0.3]])
-    chunks = ChunkAttention(weights.astype(np.float32), cosines.astype(np.float32))
+    chunks = CrossAttention(weights.astype(np.float32), cosines.astype(np.float32))
     return dataclasses.replace(found, chunks=chunks)
 
 

@@ -410,6 +410,7 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
             {"limits.training_segments": 2},
             "training_segments 2: words .*limits.training_units",
         ),
+        ({"limits.training_tokens": 9}, "training_tokens 9: words .*training_units"),
         ({"encoder.frozen": "head/"}, "encoder.frozen is 'head/' .* to ''"),
         (
             {

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import string
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -29,8 +30,8 @@ def jsonl(
 
     Args:
       without: headings of sections that are not read, such as "References". Upper and
-        lower case count alike; a number before the heading and a full stop behind it do
-        not count. A document with no other section is left out. The log counts both.
+        lower case count alike; a number before the heading and marks behind it, as in
+        "Abstract*", do not count. A document with no other section is left out. The log counts both.
 
     Raises:
       UserError: for a missing or damaged file, and what `documents.read` raises.
@@ -74,8 +75,9 @@ def _with_sections(document: Document, kept: Sequence[int]) -> Document:
 
 
 def _plain(heading: str) -> str:
-    """A heading in lower case without its number and its full stop."""
-    return heading[NUMBER.match(heading).end() :].strip().rstrip(".:").lower()
+    """A heading in lower case without its number and the marks at its end."""
+    words = heading[NUMBER.match(heading).end() :].lower()
+    return words.rstrip(string.punctuation + string.whitespace).lstrip()
 
 
 def check_again(path: str) -> None:
