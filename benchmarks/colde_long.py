@@ -21,12 +21,11 @@ from pathlib import Path
 from absl import logging
 
 import docjax
-from benchmarks.matching import without_sections
+from benchmarks.matching import acl_papers
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data.documents import to_line
 from docjax.data.packing import padding
-from docjax.data.sources.jsonl import jsonl
 from docjax.run.fields import read
 from docjax.run.prepare import Prepared, prepare
 from docjax.training.vector_trainer import training_batches
@@ -83,7 +82,7 @@ def main() -> None:
     logging.set_verbosity(logging.INFO)
     flags.workdir.mkdir(parents=True, exist_ok=True)
     source, folder = flags.workdir / "long.jsonl", flags.workdir / "run"
-    papers = map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz")))
+    papers = acl_papers(flags.data)
     made = list(documents(papers, flags.count))
     source.write_text("".join(to_line(each) + "\n" for each in made), "utf-8")
     config = config_of(source, flags.count, flags.init, flags.microbatch)

@@ -21,9 +21,8 @@ from jaxtyping import Float
 from sklearn.preprocessing import normalize
 
 import docjax
-from benchmarks.matching import without_sections
+from benchmarks.matching import acl_papers
 from docjax.data.pairs import Pair, read_pairs
-from docjax.data.sources.jsonl import jsonl
 from docjax.retrieval import paired
 from docjax.types import Document
 
@@ -71,7 +70,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, required=True)
     parser.add_argument("--count", type=int, default=60)
     flags = parser.parse_args()
-    papers = map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz")))
+    papers = acl_papers(flags.data)
     cut = {paper.id: sections(paper) for paper in papers}
     pairs = [
         pair

@@ -24,7 +24,6 @@ Systems without a model:
 
 import argparse
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +48,7 @@ from docjax.tasks.matching import matching, measures, splits_of
 from docjax.types import Document
 
 TABLES = ("pairs.tsv", "pairs_uniform.tsv")
-DROPPED = re.compile(r"[\d.\s]*(abstract|references)\W*", re.IGNORECASE)
+LEFT_OUT = ("Abstract", "References")  # sections, as in CoLDE
 CITED = 7
 TOKENS = 512  # of the cut
 BLOCK = 64  # papers that are encoded and kept together
@@ -67,7 +66,7 @@ def main() -> None:
     parser.add_argument("--runs", nargs="*", default=(), metavar="NAME=DIR")
     flags = parser.parse_args()
     logging.set_verbosity(logging.INFO)
-    papers = list(map(without_sections, jsonl(str(flags.data / "acl/papers.jsonl.xz"))))
+    papers = list(acl_papers(flags.data))
     flags.workdir.mkdir(parents=True, exist_ok=True)
     text = "".join(map(to_line, papers))
     atomic.write_text(flags.workdir / "papers.jsonl", text)
@@ -81,10 +80,9 @@ def main() -> None:
         print(table(rows(tuning, scored, rules(tuning), scorers)), flush=True)
 
 
-def without_sections(paper: Document) -> Document:
-    """The paper without abstract and references."""
-    sections = tuple(s for s in paper.sections if not DROPPED.fullmatch(s.heading))
-    return dataclasses.replace(paper, sections=sections)
+def acl_papers(data: Path) -> Iterator[Document]:
+    """The papers without abstract and references."""
+    return jsonl(str(data / "acl/papers.jsonl.xz"), without=LEFT_OUT)
 
 
 def rows(

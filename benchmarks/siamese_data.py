@@ -5,25 +5,21 @@ Axis letters: c documents, b pairs, t words.
 
 import argparse
 import dataclasses
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int
 
+from benchmarks.matching import LEFT_OUT
 from benchmarks.siamese_models import PADDING
 from docjax.data.pairs import Pair, check_kinds, read_pairs
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.units import Sentences
 from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
-from docjax.tasks.matching import splits_of
 from docjax.types import Document
-
-LEFT_OUT = ("abstract", "references")  # headings of sections
-HELD_OUT = 0.1  # of the training pairs
 
 Pairs = tuple[Int[np.ndarray, "b 2"], Bool[np.ndarray, " b"]]  # rows, similar
 
@@ -34,8 +30,8 @@ class Data:
 
     documents: Sequence[Document]
     train: Pairs
-    held_out: Pairs
-    scored: Pairs
+    dev: Pairs
+    test: Pairs
 
 
 def read(flags: argparse.Namespace) -> Data:
@@ -44,43 +40,20 @@ def read(flags: argparse.Namespace) -> Data:
     Raises:
       UserError: for bad documents or pairs, and pairs of unknown documents.
     """
-    documents = without(jsonl(flags.documents))
+    documents = list(jsonl(flags.documents, without=LEFT_OUT))
     table = read_pairs(Path(flags.pairs))
-    train, scored = splits_of(table, "validation")
+    if missing := {"train", "dev", "test"} - set(table):
+        raise UserError(
+            f"{flags.pairs}: there are no pairs of the splits "
+            f"{', '.join(sorted(missing))}; benchmarks.colde writes a table with all"
+        )
     rows = {document.id: row for row, document in enumerate(documents)}
     read_ = partial(as_rows, flags.pairs, rows)
-    pairs, similar = read_(table[train])
-    order = np.random.default_rng(0).permutation(len(pairs))
-    count = max(1, round(HELD_OUT * len(pairs)))
-    held_out, train = order[:count], order[count:]
-    for name, part in (("choosing", held_out), ("training", train)):
-        check_kinds(name, similar[part])
-    print(f"Pairs: {len(train)} train, {count} choose, {len(table[scored])} {scored}.")
-    return Data(
-        documents,
-        (pairs[train], similar[train]),
-        (pairs[held_out], similar[held_out]),
-        read_(table[scored]),
-    )
-
-
-def without(documents: Iterable[Document]) -> list[Document]:
-    """The documents without the sections LEFT_OUT; prints how many these are."""
-    kept, sections, empty = [], 0, 0
-    for document in documents:
-        rest = tuple(s for s in document.sections if not is_left_out(s.heading))
-        sections += len(document.sections) - len(rest)
-        empty += not rest
-        kept.append(dataclasses.replace(document, sections=rest))
-    print(
-        f"{sections} sections headed {' or '.join(LEFT_OUT)} are left out, and {empty} "
-        f"of {len(kept)} documents have no other section."
-    )
-    return kept
-
-
-def is_left_out(heading: str) -> bool:
-    return " ".join(re.findall("[a-z]+", heading.lower())) in LEFT_OUT
+    parts = {name: read_(table[name]) for name in ("train", "dev", "test")}
+    for name, (_, similar) in parts.items():
+        check_kinds(name, similar)
+    print(f"Pairs: {', '.join(f'{len(table[name])} {name}' for name in parts)}.")
+    return Data(documents, *parts.values())
 
 
 def as_rows(name: str, rows: Mapping[str, int], pairs: Sequence[Pair]) -> Pairs:

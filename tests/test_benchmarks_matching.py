@@ -1,9 +1,12 @@
 """The benchmark of pairs: what is read of a paper, and the systems without a model."""
 
+import lzma
+
 import numpy as np
 import pytest
 
 from benchmarks import matching
+from docjax.data.documents import to_line
 from docjax.data.pairs import Pair
 from docjax.types import Document, Section
 
@@ -21,9 +24,13 @@ from docjax.types import Document, Section
         ("", False),
     ],
 )
-def test_papers_lose_abstract_and_references(heading, is_dropped):
+def test_papers_lose_abstract_and_references(heading, is_dropped, tmp_path):
     paper = Document("a", (Section(heading, "x"), Section("2 Model", "y")))
-    kept = [section.text for section in matching.without_sections(paper).sections]
+    (tmp_path / "acl").mkdir()
+    with lzma.open(tmp_path / "acl/papers.jsonl.xz", "wt") as stream:
+        stream.write(to_line(paper) + "\n")
+    (found,) = matching.acl_papers(tmp_path)
+    kept = [section.text for section in found.sections]
     assert kept == (["y"] if is_dropped else ["x", "y"])
 
 

@@ -126,7 +126,13 @@ def test_real_files_have_the_documents_they_should(name, documents, labels, spli
 
 
 def test_named_sections_are_left_out_and_counted(tmp_path, caplog):
-    names = ("Abstract*", "1. Introduction", "2 METHODS", "7 References.", "Preferences")
+    names = (
+        "Abstract*",
+        "1. Introduction",
+        "2 METHODS",
+        "7 References.",
+        "Preferences",
+    )
     sections = [{"heading": name, "text": name} for name in names]
     edges = [[0, 1], [1, 2], [2, 4]]
     lines = [
