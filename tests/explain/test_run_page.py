@@ -1,6 +1,7 @@
 """The page about a run: valid, self-contained, escaped, complete."""
 
 import base64
+import dataclasses
 import json
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import docjax
 from docjax.explain import figures
 from docjax.explain.run_page import (
+    Analyses,
     Attention,
     Export,
     Report,
@@ -172,6 +174,21 @@ def test_the_scores_of_retrieval_are_short_beside_its_own_table(tmp_path):
     html = write(tmp_path, report).read_text(encoding="utf-8").replace("<wbr>", "")
     assert "retrieval/bm25/ndcg@10" in html and "retrieval/bm25/p@5" not in html
     assert "retrieval/bm25/map" not in html and "0.25" in html
+
+
+def test_maps_of_similar_documents_are_shown_by_kind(tmp_path):
+    pictures = {
+        kind: figures.node_attention(tmp_path / f"figures/{kind}", {"full": np.eye(2)})
+        for kind in ("documents", "sections")
+    }
+    nothing = {field.name: {} for field in dataclasses.fields(Analyses)}
+    analyses = Analyses(**nothing | dict(curve=None, bars=None))
+    write(tmp_path, Report(name="run", config={}, maps=pictures, analyses=analyses))
+    found = read(tmp_path)
+    images = [base64.b64decode(s.partition(",")[2]) for s in found.all("img", "src")]
+    assert images == [picture.read_bytes() for picture in pictures.values()]
+    for kind in pictures:
+        assert f"Cosines of the {kind} of the first similar pairs" in found.text()
 
 
 def test_every_node_has_its_bar_its_row_and_its_weights(run_dir):

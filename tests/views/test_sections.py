@@ -2,10 +2,15 @@
 
 import dataclasses
 import itertools
+import json
 
 import numpy as np
 import pytest
 
+from docjax.data.corpus import Corpus
+from docjax.data.sources.jsonl import jsonl
+from docjax.data.units import Sentences
+from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
 from docjax.types import Units
 from docjax.views.sections import NamedSections, RandomSections, Sections, balanced
@@ -138,3 +143,27 @@ def test_names_that_no_document_has_are_refused():
         views.fitted(None, ABOUT)
     with pytest.raises(UserError, match="count 1: give 2 to 5"):
         NamedSections(("claims",))
+
+
+def test_named_sections_of_a_corpus_are_those_with_their_texts(tmp_path):
+    """Empty sections and sections that are not read leave no heading behind."""
+    texts = {"Claims": "claim one. claim two.", "2 Description": "detail here."}
+    sections = [
+        *({"heading": "Abstract", "text": "short."}, {"heading": "Field", "text": ""}),
+        *({"heading": heading, "text": text} for heading, text in texts.items()),
+    ]
+    path = tmp_path / "patents.jsonl"
+    lines = [json.dumps({"id": str(i), "sections": sections[i:]}) for i in range(3)]
+    path.write_text("\n".join(lines) + "\n")
+    read = jsonl(str(path), without=("Abstract",))
+    words = (
+        "abstract field claims description short claim one two detail here 2".split()
+    )
+    tokenizer = train_words(words, least_count=1, stop_words=False)
+    corpus = Corpus.build(tmp_path / "corpus", read, Sentences(), tokenizer, 99, "")
+    views = NamedSections(("claims", "description")).fitted(tokenizer, corpus)
+    for row in range(3):
+        found = views(corpus[row], np.random.default_rng(0))
+        for view, (heading, text) in zip(found, texts.items(), strict=True):
+            tokens = np.concatenate(tokenizer.encode([heading, text]))
+            assert view.tokens.tolist() == tokens.tolist()
