@@ -23,6 +23,7 @@ PARAMS = {
         ("", {2, 3, 4, 5}, set()),
         ("segment/", {5}, {2, 3, 4}),  # from the beginning of the path on
         ("segment/(embeddings|layer_0)/", {4, 5}, {2, 3}),
+        ("segment/(?!layer_1/)", {4, 5}, {2, 3}),  # all but the last layer
         (".*kernel", {2}, {3, 4, 5}),
         ("nothing", {2, 3, 4, 5}, set()),
     ],
