@@ -31,7 +31,8 @@ def jsonl(
     Args:
       without: headings of sections that are not read, such as "References". Upper and
         lower case count alike; a number before the heading and marks behind it, as in
-        "Abstract*", do not count. A document with no other section is left out. The log counts both.
+        "Abstract*", do not count. A document with no other section is left out. The log
+        counts both.
 
     Raises:
       UserError: for a missing or damaged file, and what `documents.read` raises.
