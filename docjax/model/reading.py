@@ -39,7 +39,11 @@ class Reading:
     limits: ReadLimits
     prompts: Mapping[str, str]
     default_prompt_name: str | None
-    place_rows: tuple[int, int]
+
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        """As `DocumentModel` says."""
+        raise NotImplementedError
 
     @property
     def document_prompt(self) -> str:
