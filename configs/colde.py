@@ -30,8 +30,10 @@ The paper's ablations: `acl,no_sections` (w/o Aug: a document is one view), `acl
 (the mean of the chunks, no chunk attention) and `acl,no_contrast` (w/o CL: the cosine of
 labelled pairs). Its studies: `tokens1000`, `tokens4000` and `tokens8000` (tokens of a
 section in training), `sections3`, `sections4` and `sections5`, `batch50`, `batch100` and
-`batch200`; all go with a corpus, as in `acl,sections5`. `encoder.frozen` "segment/"
-freezes BERT, "segment/(?!layer_11/)" all of BERT but its last layer.
+`batch200`, and `shuffled`, which scores documents with their sections, and with their
+chunks, in random order too; all go with a corpus, as in `acl,sections5`.
+`encoder.frozen` "segment/" freezes BERT, "segment/(?!layer_11/)" all of BERT but its
+last layer.
 
 `acl,frozen`, or `frozen` after all other names, as in `acl,no_contrast,frozen`: the
 encoder in FOLDER reads all texts once and is not trained. It reads passages of at most
@@ -48,7 +50,8 @@ from docjax.config import load, vary
 
 VARIANTS = (
     *("", "acl", "wiki", "patents", "small", "demo", "smoke"),
-    *("acl,no_sections", "acl,no_lstm", "acl,no_contrast", "acl,sections5"),
+    *("acl,no_sections", "acl,no_lstm", "acl,no_contrast", "acl,shuffled"),
+    *("acl,tokens4000", "acl,sections5", "acl,batch100"),
     *("acl,frozen", "acl,no_contrast,frozen"),
 )
 
@@ -106,7 +109,7 @@ def get_config(variant: str = "") -> ConfigDict:
         config,
         variant,
         *(aan, acl, wiki, patents, small, demo, smoke),
-        *(no_sections, no_lstm, no_contrast, frozen),
+        *(no_sections, no_lstm, no_contrast, shuffled, frozen),
         **STUDIES,
     )
 
@@ -210,6 +213,16 @@ STUDIES = {
     },
     **{f"batch{size}": _study(batch=size, microbatch=None) for size in (50, 100, 200)},
 }
+
+
+def shuffled(config: ConfigDict) -> None:
+    """Also scores documents with their sections, or their chunks, in random order."""
+    for pieces in ("sections", "segments"):
+        config.tasks[f"shuffled_{pieces}"] = dict(
+            fn="docjax.tasks.matching.Matching",
+            path=config.examples.get_oneway_ref("path"),
+            shuffled=pieces,
+        )
 
 
 def small(config: ConfigDict) -> None:

@@ -128,6 +128,12 @@ class Segments:
     def sections(self) -> np.ndarray:
         return self.places[:, 0]
 
+    def take(self, rows: np.ndarray) -> "Segments":
+        """The segments at `rows`, in that order, each with its place."""
+        tokens, offsets = _taken(self.tokens, self.offsets, rows)
+        vectors = None if self.vectors is None else self.vectors[rows]
+        return Segments(tokens, offsets, self.places[rows], self.edges, vectors)
+
     def first(self, most: int | None) -> "Segments":
         """The first `most` segments; None: all."""
         if not most or len(self) <= most:
@@ -139,6 +145,9 @@ class Segments:
             self.edges,
             None if self.vectors is None else self.vectors[:most],
         )
+
+
+Order = Callable[[Segments], Segments]  # the segments of a document in another order
 
 
 class Frame(NamedTuple):
@@ -461,6 +470,13 @@ class TaskData(Protocol):
 
     def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
         """The vectors of documents by id. Raises UserError for an unknown id."""
+        ...
+
+    def shuffled(
+        self, ids: Sequence[str], pieces: str, seed: int
+    ) -> Float[np.ndarray, "c d"]:
+        """The vectors of documents by id, whose pieces, "sections" or "segments", are
+        in random order (`docjax.data.segments.shuffled`)."""
         ...
 
     def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:

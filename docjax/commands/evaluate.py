@@ -63,6 +63,13 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
         ),
     ),
     "documents": (PAIRS, dict(help="the file of the documents")),
+    "shuffled": (
+        ("matching",),
+        dict(
+            choices=("sections", "segments"),
+            help="score documents with these in random order",
+        ),
+    ),
     "sample": (TEXTS, dict(type=int, help="documents to read (1000)")),
     "lexicons": (
         ("redundancy", "word_attention"),
@@ -126,7 +133,7 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
     from docjax.tasks.classification import LINEAR
     from docjax.tasks.probe import FEW, Probe
 
-    names = "compare passages words scale fold features lexicons hidden_layers shots"
+    names = "compare passages words scale fold features shuffled lexicons hidden_layers shots"
     given = {name: getattr(flags, name) for name in names.split()}
     given["most"] = flags.sample
     if flags.shots and flags.task == "few_shot":

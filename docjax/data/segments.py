@@ -72,6 +72,24 @@ def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
     return Segments(tokens, offsets, _places(numbers), units.edges, vectors)
 
 
+def shuffled(whole: Segments, pieces: str, generator: np.random.Generator) -> Segments:
+    """The segments of a document whose pieces are in random order.
+
+    "sections": as if the document had been written so, with the sections numbered in
+    their new order. "segments": each keeps its place, as in CoLDE's released code.
+    """
+    if pieces == "segments":
+        return whole.take(generator.permutation(len(whole)))
+    numbers, section = np.unique(whole.sections, return_inverse=True)
+    place = generator.permutation(len(numbers))  # of each section, in the new order
+    moved = whole.take(np.argsort(place[section], kind="stable"))
+    most = max(whole.sections.max(initial=0), whole.edges.max(initial=0))
+    renumbered = np.arange(most + 1, dtype=np.int32)
+    renumbered[numbers] = numbers[place]
+    places = np.stack([renumbered[moved.sections], moved.places[:, 1]], axis=1)
+    return dataclasses.replace(moved, places=places, edges=renumbered[whole.edges])
+
+
 def texts(
     units: Units,
     cutter: SegmentCutter,

@@ -16,7 +16,7 @@ from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
 from docjax.errors import UserError
 from docjax.model.inputs import Item, as_document
-from docjax.types import ReadLimits, SegmentCutter, Segments, UnitCutter
+from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
 
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as in sentence-transformers
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
@@ -76,10 +76,16 @@ class Reading:
         documents: Iterable[Item],
         stats: dict[str, int],
         prompt: str | None = None,
+        order: Order | None = None,
     ) -> Iterator[Segments]:
-        """The tokens of each document that `encode` reads; adds COUNTS to `stats`."""
+        """The tokens of each document that `encode` reads; adds COUNTS to `stats`.
+
+        Args:
+          order: puts the segments of a document in another order, before any is cut.
+        """
         cut = self._read(documents, self._prompted(prompt))
-        return (self._capped(document, stats) for document in cut)
+        ordered = map(order, cut) if order else cut
+        return (self._capped(document, stats) for document in ordered)
 
     def read_queries(
         self, texts: Sequence[str], prompt: str | None = None

@@ -41,6 +41,7 @@ from docjax.types import (
     Document,
     GraphBuilder,
     ObjectiveWithTeacher,
+    Order,
     ReadLimits,
     SegmentCutter,
     Segments,
@@ -156,11 +157,12 @@ class Prepared:
         """
         return self.searched if self.is_judged else self.trained_on
 
-    def segments(self, units: Units) -> Segments:
-        """The segments of a document that the run's model reads."""
+    def segments(self, units: Units, order: Order | None = None) -> Segments:
+        """The segments of a document that the run's model reads, in another order."""
         limits = self.config.limits
         frame = self.tokenizer.frame(limits.segment_tokens)
         whole = segments(units, self.cutter, frame)
+        whole = order(whole) if order else whole
         return whole.first(limits.inference_segments)
 
     def documents(self) -> Iterator[Document]:

@@ -32,7 +32,7 @@ class LabelledVectors:
         """Raises UserError: there are only vectors and labels, nothing to encode."""
         raise UserError("the task needs documents, here are only vectors and labels")
 
-    sample = missing = vectors = queries = encode = keep = documents
+    sample = missing = vectors = shuffled = queries = encode = keep = documents
     token_attention = masked_tokens = documents
 
 

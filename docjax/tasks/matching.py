@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,10 @@ from docjax.tasks.embeddings import check_known, check_part
 from docjax.types import Embeddings, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
+SHUFFLED = ("sections", "segments")
 FIXED = (0.25, 0.5, 0.75)  # those of CoLDE's released code
+
+Vectors = Callable[[Sequence[str]], Float[np.ndarray, "c d"]]  # by id
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +37,22 @@ class Matching:
         `linked_pairs` makes pairs from links within
         the scored part; the threshold comes from links within the validation part, or
         else within the training part.
-      seed: the seed of the random pairs that `linked_pairs` adds.
+      seed: the seed of the random pairs that `linked_pairs` adds, and of `shuffled`.
+      shuffled: "sections" or "segments": the scored documents have these in random
+        order, while the threshold comes from documents as they are (CoLDE's study of
+        robustness).
     """
 
     path: str | None = None
     seed: int = 0
+    shuffled: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.shuffled not in (None, *SHUFFLED):
+            raise UserError(
+                f"shuffled {self.shuffled!r}: give one of {', '.join(SHUFFLED)}, or "
+                "leave it out"
+            )
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing pairs or documents."""
@@ -52,7 +66,9 @@ class Matching:
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         tuning, scored = self.pairs(data, part)
-        return matching(_cosines(data, tuning), _cosines(data, scored))
+        return matching(
+            _cosines(data.vectors, tuning), _cosines(self._read(data), scored)
+        )
 
     def pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
         """The pairs for choosing the threshold, and the pairs to score."""
@@ -71,6 +87,12 @@ class Matching:
                     "splits), or the task a table of pairs (path)"
                 )
         return tuning, scored
+
+    def _read(self, data: TaskData) -> Vectors:
+        """What gives the vectors of the scored documents."""
+        if self.shuffled is None:
+            return data.vectors
+        return lambda ids: data.shuffled(ids, self.shuffled, self.seed)
 
     def _linked(self, data: TaskData, part: str) -> list[Pair]:
         return linked_pairs(data.documents(part), self.seed)
@@ -157,16 +179,15 @@ def measures(
 
 
 def _cosines(
-    data: TaskData, pairs: Sequence[Pair]
+    vectors_of: Vectors, pairs: Sequence[Pair]
 ) -> tuple[Float[np.ndarray, " e"], Bool[np.ndarray, " e"]]:
     """The cosine of each pair, and whether it is similar.
 
     Raises:
       UserError: for a vector that is not finite.
     """
-    sides = []
-    for names in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
-        vectors = data.vectors(names)
-        check_part("pair", Embeddings(vectors, names))
-        sides.append(normalize(vectors))
-    return (sides[0] * sides[1]).sum(1), np.array([pair.similar for pair in pairs])
+    names = [pair.source for pair in pairs] + [pair.target for pair in pairs]
+    vectors = vectors_of(names)
+    check_part("pair", Embeddings(vectors, names))
+    left, right = np.split(normalize(vectors), 2)
+    return (left * right).sum(1), np.array([pair.similar for pair in pairs])

@@ -1,9 +1,11 @@
 """Segments: special tokens around the right tokens, places, vectors."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from docjax.data.segments import Chunks, Joined, OneEach, segments
+from docjax.data.segments import Chunks, Joined, OneEach, segments, shuffled
 from docjax.types import Frame, Units
 
 FRAME = Frame(np.array([1], np.int32), np.array([2, 3], np.int32), 8)  # room for 5
@@ -67,3 +69,49 @@ def test_the_first_segments_are_a_prefix():
     assert pieces(found.first(2)) == pieces(found)[:2]
     assert found.first(2).places.tolist() == [[0, 0], [0, 1]]
     assert found.first(3) is found and found.first(None) is found
+
+
+def three_sections():
+    """Segments of sections 0, 2 and 5, of which the user connected 0 with 5."""
+    own = units(7, 3, 2, 6, sections=[0, 2, 2, 5])
+    vectors = np.arange(4, dtype=np.float32)[:, None]
+    own = dataclasses.replace(own, edges=np.array([[0, 5], [2, 3]]), vectors=vectors)
+    return segments(own, Chunks(), FRAME)
+
+
+def test_shuffled_sections_are_those_of_a_document_written_so():
+    whole, orders = three_sections(), set()
+    in_section = lambda found, number: [
+        pieces(found)[i] for i in np.flatnonzero(found.sections == number)
+    ]
+    texts = {number: in_section(whole, number) for number in (0, 2, 5)}
+    for seed in range(20):
+        found = shuffled(whole, "sections", np.random.default_rng(seed))
+        assert sorted(found.sections) == found.sections.tolist()
+        is_now = {
+            new: next(old for old in texts if texts[old] == in_section(found, new))
+            for new in (0, 2, 5)
+        }
+        assert sorted(is_now.values()) == [0, 2, 5]
+        orders.add(tuple(is_now.values()))
+        (a, b), (c, d) = found.edges.tolist()
+        assert {is_now[a], is_now[b]} == {0, 5} and is_now[c] == 2 and d == 3
+        for number in (0, 2, 5):
+            rows = np.flatnonzero(found.sections == number)
+            assert found.places[rows, 1].tolist() == list(range(len(rows)))
+    assert len(orders) == 6
+
+
+def test_shuffled_segments_keep_their_places_and_vectors():
+    whole, orders = three_sections(), set()
+    vectors = np.arange(len(whole), dtype=np.float32)[:, None]
+    whole = dataclasses.replace(whole, vectors=vectors)
+    for seed in range(20):
+        found = shuffled(whole, "segments", np.random.default_rng(seed))
+        rows = found.vectors[:, 0].astype(int).tolist()
+        assert sorted(rows) == list(range(len(whole)))
+        assert pieces(found) == [pieces(whole)[row] for row in rows]
+        assert found.places.tolist() == whole.places[rows].tolist()
+        assert found.edges is whole.edges
+        orders.add(tuple(rows))
+    assert len(orders) > 10

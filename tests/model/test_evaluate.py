@@ -140,6 +140,9 @@ def test_pairs_of_a_topic_are_told_from_others(model, folder):
     found = evaluate_model(model, "matching", str(folder / "pairs" / "pairs.tsv"))
     assert found["eval/matching/f1"] > 0.8 and found["eval/matching/accuracy"] > 0.8
     assert 0 < found["eval/matching/threshold"] < 1
+    table = str(folder / "pairs" / "pairs.tsv")
+    shuffled = evaluate_model(model, "matching", table, shuffled="segments")
+    assert shuffled["eval/matching/threshold"] == found["eval/matching/threshold"]
 
 
 def test_a_probe_learns_the_links_of_a_table(model, folder, tmp_path):

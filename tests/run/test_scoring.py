@@ -160,6 +160,31 @@ def test_vectors_and_queries_are_those_of_the_model(plain, rows):
     assert data.missing({"x", "d1", "a"}) == ["a", "x"]
 
 
+def test_shuffled_documents_are_those_written_so_before_a_limit_cuts(scoring):
+    parts = lambda row: [{"heading": "", "text": t} for t in row["text"].split(". ")]
+    in_sections = lambda row: {
+        "id": row["id"],
+        "split": row["split"],
+        "sections": parts(row),
+    }
+    limits = dict(segment_tokens=128, query_tokens=64, inference_segments=1)
+    limits |= dict(training_units=None, training_segments=None)
+    run, params = scoring("matching", change=in_sections, limits=limits)
+    data, model = run.data(params), run.prepared.model(params)
+    [document] = [each for each in data.source() if each.id == "d9"]
+    place = np.random.default_rng(3).permutation(3)
+    sections = tuple(document.sections[i] for i in np.argsort(place))
+    assert sections[0] is not document.sections[0]
+    expected = model.encode([dataclasses.replace(document, sections=sections)])
+    of_files = FileData(model, data.source)
+    for each in (data, of_files):
+        found = each.shuffled(["d9", "d9"], "sections", 3)
+        np.testing.assert_allclose(found, [*expected, *expected], atol=1e-5)
+        assert np.abs(found - each.vectors(["d9"])).max() > 1e-3
+    both = [each.shuffled(["d3", "d9"], "segments", 3) for each in (data, of_files)]
+    np.testing.assert_allclose(*both, atol=1e-5)
+
+
 def test_parts_are_those_that_the_config_names(scoring):
     names = dict(train="train!", test="test!", validation=None)
     change = lambda row: row | {"split": row["split"] + "!"}

@@ -41,6 +41,11 @@ class Given:
         self.encoded += ids
         return np.stack([self.by_id[name] for name in ids])
 
+    def shuffled(self, ids: Sequence[str], pieces: str, seed: int) -> np.ndarray:
+        """One vector: shuffled documents cannot be told apart."""
+        assert pieces in ("sections", "segments") and seed >= 0
+        return np.ones_like(self.vectors(ids))
+
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         return np.stack([np.array(self.words[text], np.float32) for text in texts])
 

@@ -110,10 +110,29 @@ def test_links_within_a_part_are_pairs_and_another_part_has_the_threshold(
     assert {name[:-1] for name in data.encoded} == read
 
 
+def test_only_the_scored_documents_are_shuffled(linked):
+    data = linked("train", "test")
+    asked = []
+    shuffled = data.shuffled
+    data.shuffled = lambda *given: asked.append(given) or shuffled(*given)
+    plain = Matching(seed=1)(data, "test")
+    found = Matching(seed=1, shuffled="sections")(data, "test")
+    assert found["threshold"] == plain["threshold"] and found != plain
+    [(ids, pieces, seed)] = asked
+    assert {name[:-1] for name in ids} == {"test"} and (pieces, seed) == ("sections", 1)
+
+
+def test_a_wrong_kind_of_shuffling_is_one_line():
+    with pytest.raises(UserError, match="shuffled 'words': give one of sections, seg"):
+        Matching(shuffled="words")
+
+
 def test_vectors_of_a_diverged_model_are_told(linked):
     data = linked("train", "test")
     data.by_id["test1"][0] = np.nan
-    with pytest.raises(UserError, match="of 6 pair vectors are not finite .* diverged"):
+    with pytest.raises(
+        UserError, match="3 of 12 pair vectors are not finite .* diverged"
+    ):
         Matching()(data, "test")
 
 
