@@ -103,8 +103,8 @@ def heat_map(
     bar.set_label("cosine", fontsize=9, color=style.INK)
     bar.outline.set_edgecolor(style.EDGE)
     short = [f"{i} {name[:LETTERS]}" for i, (_, name) in enumerate(named)]
-    values = [
+    values = (
         (short[i], short[j], round(float(cosine), DIGITS))
         for (i, j), cosine in np.ndenumerate(cosines)
-    ]
+    )
     return style.save(figure, path, ("row", "column", "cosine"), values)

@@ -22,7 +22,7 @@ from docjax.types import Document, Passage, Section, Segments
 PASSAGES = 20  # the least passages of a text, if it has as many sentences
 WORDS = 100  # the most words of a passage
 TABLE = "words/table"  # the end of the path of word vectors in the parameters
-PAIRS = 1 << 26  # the most pairs of segments to compare; memory grows with them
+PAIRS = 1 << 24  # the most pairs of segments to compare; memory grows with them
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

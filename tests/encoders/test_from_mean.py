@@ -89,3 +89,14 @@ def test_a_share_outside_of_0_to_1_is_refused():
 
 def drawn(*shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
+
+
+def test_attention_to_another_document_is_that_of_the_branch():
+    branch, vectors = BRANCHES["chunks"], drawn(2, 4, 16)
+    encoder, lengths = FromMean(branch), jnp.full((2, 4), 5)
+    params = jax.jit(encoder.init)(jax.random.key(0), vectors, lengths)["params"]
+    given = vectors[0], vectors[1, :3], jnp.ones(3, bool)
+    found = encoder.apply({"params": params}, *given, method="cross_attention")
+    alone = {"params": params["branch"]}
+    expected = branch.apply(alone, *given, method="cross_attention")
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
