@@ -16,6 +16,7 @@ from docjax.encoders.from_mean import FromMean
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
+from docjax.types import Graphs
 
 TEXTS = ["One short text.", "Many words of one kind and another. " * 150]
 BRANCHES = {
@@ -93,8 +94,9 @@ def drawn(*shape: int) -> jax.Array:
 
 def test_attention_to_another_document_is_that_of_the_branch():
     branch, vectors = BRANCHES["chunks"], drawn(2, 4, 16)
-    encoder, lengths = FromMean(branch), jnp.full((2, 4), 5)
-    params = jax.jit(encoder.init)(jax.random.key(0), vectors, lengths)["params"]
+    encoder, lengths = FromMean(branch), jnp.full((2, 1, 4), 5)
+    read = vectors[:, None], lengths, jnp.zeros((2, 1, 4, 2), int), Graphs()
+    params = encoder.init(jax.random.key(0), *read, method="views")["params"]
     given = vectors[0], vectors[1, :3], jnp.ones(3, bool)
     found = encoder.apply({"params": params}, *given, method="cross_attention")
     alone = {"params": params["branch"]}
