@@ -1,5 +1,7 @@
 """The comparison of CoLDE with its ablations: its configs, its pairs and its table."""
 
+import argparse
+
 import jax
 import pytest
 
@@ -55,6 +57,32 @@ def test_pairs_that_are_scored_or_choose_are_not_trained_on(tmp_path):
     assert pairs["dev"] == [train[9]] and pairs["test"] == scored
     left = [train[i] for i in range(20) if i not in (0, 3, 9, 19)]
     assert pairs["train"] == left
+
+
+def test_a_run_has_the_vectors_of_an_earlier_one_and_is_not_repeated(
+    tmp_path, monkeypatch
+):
+    calls = []
+    monkeypatch.setattr(colde.trainer, "run", lambda *given: calls.append(given))
+    known = tmp_path / "minilm/any"
+    (known / "corpus").mkdir(parents=True)
+    (known / "corpus/vectors.npy").write_bytes(b"vectors")
+    (known / "baselines.json").write_text("{}")
+    flags = argparse.Namespace(data=tmp_path, workdir=tmp_path, encoder="minilm")
+    name = "CoLDE w/o LSTM"
+    folder = colde.run(colde.systems("minilm")[name], name, 3, flags)
+    [(config, given, mode)] = calls
+    assert folder == given == tmp_path / "minilm/CoLDE_wo_LSTM-3" and mode == "train"
+    assert (folder / "corpus/vectors.npy").read_bytes() == b"vectors"
+    assert (folder / "baselines.json").exists()
+    assert (config.seed, config.init) == (3, colde.MINILM)
+    assert config.source.without == colde.LEFT_OUT
+    table = str(tmp_path / "pairs.tsv")
+    assert (config.examples.path, config.tasks.matching.path) == (table, table)
+    (folder / "report").mkdir()
+    (folder / "report/index.html").write_text("")
+    assert colde.run(colde.systems("minilm")[name], name, 3, flags) == folder
+    assert len(calls) == 1
 
 
 def test_the_gain_is_paired_over_seeds():
