@@ -7,8 +7,9 @@ and chooses the thresholds, by F1; the validation pairs are scored, and choose n
 Training pairs that are also among the others leave it. Two kinds of encoder (--encoder):
 
   minilm: MiniLM reads the passages of all papers once and stays as it is; systems train
-    what comes after (`configs/colde.py:acl,frozen`). S-BERT reads the first 512 tokens,
-    as two segments of MiniLM's length.
+    what comes after (`configs/colde.py:acl,frozen`, with word vectors of the papers).
+    S-BERT reads the first 512 tokens, as two segments of MiniLM's length, without word
+    vectors and with them.
   small: 2 layers of 128 from random weights, all trained, on 1,000 tokens of a section.
     S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no attention between
     sections here (`configs/colde.py:small` says why).
@@ -21,6 +22,7 @@ resumes them.
 
 import argparse
 import dataclasses
+import functools
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -85,7 +87,12 @@ def systems(encoder: str) -> dict[str, System]:
     # The layer that S-BERT can train turns the mean of the first two segments.
     first = {"limits.training_units": 2, "limits.inference_segments": 2}
     alone = first | {"encoder.document.branch": None, "objective.margin": None}
-    return rows | {"S-BERT": System("colde", "acl,no_contrast,frozen", alone | PAIRS)}
+    plain = alone | {"encoder.segment.words": 0, "encoder.document.words": 0}
+    siamese = functools.partial(System, "colde", "acl,no_contrast,frozen")
+    return rows | {
+        "S-BERT": siamese(plain | PAIRS),
+        "S-BERT with word vectors": siamese(alone | PAIRS),
+    }
 
 
 def tables(data: Path, workdir: Path) -> dict[str, list[Pair]]:

@@ -38,7 +38,9 @@ last layer.
 `acl,frozen`, or `frozen` after all other names, as in `acl,no_contrast,frozen`: the
 encoder in FOLDER reads all texts once and is not trained. It reads passages of at most
 350 words, in pieces of at most its length. The vector of a document begins as the mean
-of their vectors, and CoLDE's layers begin at zero beside it. Passages know no places.
+of their vectors, beside which stand word vectors of the corpus, with a share that its
+texts choose (as in `graph_roberta:frozen`), and CoLDE's layers, which begin at zero.
+Passages know no places.
 """
 
 from collections.abc import Callable
@@ -174,12 +176,12 @@ def frozen(config: ConfigDict) -> None:
     config.segments = dict(fn="docjax.data.segments.OneEach")
     config.limits.training_segments = None
     config.encoder.frozen = recipe.encoder.frozen
-    config.encoder.segment.update(pooling=None, dtype="float32", sections=0, chunks=0)
+    words = recipe.encoder.segment.words
+    config.encoder.segment.update(pooling=None, dtype="float32", words=words)
+    config.encoder.segment.update(sections=0, chunks=0)
     branch = config.encoder.document.to_dict()
-    config.encoder.document = recipe.encoder.document.to_dict() | {
-        "branch": branch,
-        "words": 0,
-    }
+    config.encoder.document = recipe.encoder.document
+    config.encoder.document.branch = branch
     config.optimizer.learning_rate = recipe.optimizer.learning_rate
     config.evaluate_every = recipe.evaluate_every
 
