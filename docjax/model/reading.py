@@ -39,6 +39,7 @@ class Reading:
     limits: ReadLimits
     prompts: Mapping[str, str]
     default_prompt_name: str | None
+    order: Order | None
 
     @property
     def place_rows(self) -> tuple[int, int]:
@@ -76,15 +77,10 @@ class Reading:
         documents: Iterable[Item],
         stats: dict[str, int],
         prompt: str | None = None,
-        order: Order | None = None,
     ) -> Iterator[Segments]:
-        """The tokens of each document that `encode` reads; adds COUNTS to `stats`.
-
-        Args:
-          order: puts the segments of a document in another order, before any is cut.
-        """
+        """The tokens of each document that `encode` reads; adds COUNTS to `stats`."""
         cut = self._read(documents, self._prompted(prompt))
-        ordered = map(order, cut) if order else cut
+        ordered = map(self.order, cut) if self.order else cut
         return (self._capped(document, stats) for document in ordered)
 
     def read_queries(

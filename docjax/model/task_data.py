@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.data.masking import Masking
-from docjax.data.segments import shuffled
+from docjax.data.segments import Shuffled
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.masked_loss import token_loss
@@ -20,14 +19,7 @@ from docjax.model.reading import COUNTS
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
 from docjax.tasks.sampled import sampled
-from docjax.types import (
-    Document,
-    Embeddings,
-    Encoded,
-    Order,
-    Segments,
-    TokenAttention,
-)
+from docjax.types import Document, Embeddings, Encoded, Segments, TokenAttention
 
 Source = Callable[[], Iterator[Document]]
 
@@ -102,28 +94,11 @@ class FileData:
     def shuffled(
         self, ids: Sequence[str], pieces: str, seed: int
     ) -> Float[np.ndarray, "c d"]:
-        generator = np.random.default_rng(seed)
-        order = functools.partial(shuffled, pieces=pieces, generator=generator)
-        read: list[str] = []
-
-        def with_ids_kept() -> Iterator[Segments]:
-            for name, segments in self.in_order(list(dict.fromkeys(ids)), order):
-                read.append(name)
-                yield segments
-
-        model = self.model
-        vectors = list(model.inference().encode(model.params, with_ids_kept()))
-        vector_of = dict(zip(read, vectors, strict=True))
-        return np.stack([vector_of[name] for name in ids])
-
-    def in_order(self, ids: list[str], order: Order) -> Iterator[tuple[str, Segments]]:
-        """The id and the segments, put in order, of each document of these ids."""
-        chosen = set(ids)
-        documents = (each for each in self.source() if each.id in chosen)
-        documents, again = itertools.tee(documents)
-        counts = dict.fromkeys(COUNTS, 0)
-        segments = self.model.read(documents, counts, order=order)
-        return zip((each.id for each in again), segments)
+        order = Shuffled(pieces, seed)
+        model = dataclasses.replace(self.model, order=order)
+        vectors = dataclasses.replace(self, model=model, kept={}).vectors(ids)
+        order.check()
+        return vectors
 
     def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
         return self.model.encode_queries_of_any_length(texts)

@@ -158,11 +158,19 @@ class Prepared:
         return self.searched if self.is_judged else self.trained_on
 
     def segments(self, units: Units, order: Order | None = None) -> Segments:
-        """The segments of a document that the run's model reads, in another order."""
+        """The segments of a document that the run's model reads.
+
+        Args:
+          order: puts them in another order first. With limits, a frozen encoder has not
+            read all of them, so that they come without vectors.
+        """
         limits = self.config.limits
         frame = self.tokenizer.frame(limits.segment_tokens)
         whole = segments(units, self.cutter, frame)
-        whole = order(whole) if order else whole
+        if order:
+            limited = None not in (limits.training_units, limits.inference_segments)
+            vectors = None if limited else whole.vectors
+            whole = order(dataclasses.replace(whole, vectors=vectors))
         return whole.first(limits.inference_segments)
 
     def documents(self) -> Iterator[Document]:

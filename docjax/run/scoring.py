@@ -28,7 +28,7 @@ from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
-from docjax.types import Document, Encoded, Order, Segments, Task, TaskData
+from docjax.types import Document, Encoded, Segments, Task, TaskData
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,9 +118,6 @@ class RunData(RunTexts):
         vectors = self.model.inference().encode(self.model.params, documents)
         return zip(known, vectors, strict=True)
 
-    def in_order(self, ids: list[str], order: Order) -> Iterator[tuple[str, Segments]]:
-        return ((name, self._document(self._rows[name], order)) for name in ids)
-
     def encode(
         self, documents: Iterable[Document], *, passages: bool = False
     ) -> Iterator[Encoded]:
@@ -171,8 +168,8 @@ class RunData(RunTexts):
     def _rows(self) -> dict[str, int]:
         return {name: row for row, name in enumerate(self.prepared.corpus.ids)}
 
-    def _document(self, row: int, order: Order | None = None) -> Segments:
-        return self.prepared.segments(self.prepared.corpus[row], order)
+    def _document(self, row: int) -> Segments:
+        return self.prepared.segments(self.prepared.corpus[row], self.model.order)
 
 
 def plain_data(

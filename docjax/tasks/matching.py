@@ -10,13 +10,13 @@ from jaxtyping import Bool, Float
 from sklearn.preprocessing import normalize
 
 from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
+from docjax.data.segments import PIECES
 from docjax.data.splits import TUNING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check_known, check_part
 from docjax.types import Embeddings, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
-SHUFFLED = ("sections", "segments")
 FIXED = (0.25, 0.5, 0.75)  # those of CoLDE's released code
 
 Vectors = Callable[[Sequence[str]], Float[np.ndarray, "c d"]]  # by id
@@ -34,9 +34,8 @@ class Matching:
         the threshold comes from the first existing split of dev, validation, valid, val
         and train. For "validation", the first of these except train is scored, and the
         threshold comes from train; so also for "test" without a split "test". None:
-        `linked_pairs` makes pairs from links within
-        the scored part; the threshold comes from links within the validation part, or
-        else within the training part.
+        `linked_pairs` makes pairs from links within the scored part; the threshold comes
+        from links within the validation part, or else within the training part.
       seed: the seed of the random pairs that `linked_pairs` adds, and of `shuffled`.
       shuffled: "sections" or "segments": the scored documents have these in random
         order, while the threshold comes from documents as they are (CoLDE's study of
@@ -48,11 +47,13 @@ class Matching:
     shuffled: str | None = None
 
     def __post_init__(self) -> None:
-        if self.shuffled not in (None, *SHUFFLED):
+        if self.shuffled not in (None, *PIECES):
             raise UserError(
-                f"shuffled {self.shuffled!r}: give one of {', '.join(SHUFFLED)}, or "
+                f"shuffled {self.shuffled!r}: give one of {', '.join(PIECES)}, or "
                 "leave it out"
             )
+        if self.seed < 0:
+            raise UserError(f"seed {self.seed}: give 0 or more")
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing pairs or documents."""
@@ -67,7 +68,8 @@ class Matching:
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         tuning, scored = self.pairs(data, part)
         return matching(
-            _cosines(data.vectors, tuning), _cosines(self._read(data), scored)
+            _cosines(data.vectors, tuning),
+            _cosines(self._vectors_of_scored(data), scored),
         )
 
     def pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
@@ -88,8 +90,7 @@ class Matching:
                 )
         return tuning, scored
 
-    def _read(self, data: TaskData) -> Vectors:
-        """What gives the vectors of the scored documents."""
+    def _vectors_of_scored(self, data: TaskData) -> Vectors:
         if self.shuffled is None:
             return data.vectors
         return lambda ids: data.shuffled(ids, self.shuffled, self.seed)

@@ -140,9 +140,6 @@ def test_pairs_of_a_topic_are_told_from_others(model, folder):
     found = evaluate_model(model, "matching", str(folder / "pairs" / "pairs.tsv"))
     assert found["eval/matching/f1"] > 0.8 and found["eval/matching/accuracy"] > 0.8
     assert 0 < found["eval/matching/threshold"] < 1
-    table = str(folder / "pairs" / "pairs.tsv")
-    shuffled = evaluate_model(model, "matching", table, shuffled="segments")
-    assert shuffled["eval/matching/threshold"] == found["eval/matching/threshold"]
 
 
 def test_a_probe_learns_the_links_of_a_table(model, folder, tmp_path):
@@ -262,6 +259,14 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
         evaluate_model(model, "matching", str(other))
 
 
+def test_sections_that_a_model_does_not_know_are_not_shuffled(capsys, tiny, folder):
+    table = str(folder / "pairs" / "pairs.tsv")
+    options = "--task", "matching", "--data", table, "--shuffled", "sections"
+    assert cli.main(["evaluate", str(tiny), *options]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "shuffled 'sections': the model reads none of 26 documents as two" in error
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -294,6 +299,7 @@ def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
             "prompt_name 'no' is not one of the model's prompts: it has none",
         ),
         (("--task", "clustering", "--data", "a", "--fold", "0"), "of retrieval"),
+        (("--task", "links", "--data", "a", "--shuffled", "sections"), "of matching"),
     ],
 )
 def test_mistakes_are_one_line(capsys, tiny, options, message):

@@ -1,6 +1,7 @@
 """The tasks of a run on its own documents: what they read, and what is told."""
 
 import dataclasses
+import itertools
 import json
 
 import jax
@@ -160,29 +161,66 @@ def test_vectors_and_queries_are_those_of_the_model(plain, rows):
     assert data.missing({"x", "d1", "a"}) == ["a", "x"]
 
 
-def test_shuffled_documents_are_those_written_so_before_a_limit_cuts(scoring):
-    parts = lambda row: [{"heading": "", "text": t} for t in row["text"].split(". ")]
-    in_sections = lambda row: {
-        "id": row["id"],
-        "split": row["split"],
-        "sections": parts(row),
-    }
-    limits = dict(segment_tokens=128, query_tokens=64, inference_segments=1)
-    limits |= dict(training_units=None, training_segments=None)
-    run, params = scoring("matching", change=in_sections, limits=limits)
+@pytest.fixture(scope="module")
+def in_sections(scoring):
+    """A run whose documents have three sections of ten passages."""
+
+    def change(row: dict) -> dict:
+        texts = row["text"].split(". ")
+        words = [text.split() * 10 for text in texts]
+        parts = [{"heading": "", "text": " ".join(each)} for each in words]
+        return {"id": row["id"], "split": row["split"], "sections": parts}
+
+    def make(**limits: int | None):
+        limits = dict(segment_tokens=128, query_tokens=64) | limits
+        known = {"training_units": None, "training_segments": None}
+        return scoring("matching", change=change, limits=known | limits)
+
+    return make
+
+
+def test_shuffled_documents_are_those_written_so_before_a_limit_cuts(in_sections):
+    run, params = in_sections(inference_segments=1)
     data, model = run.data(params), run.prepared.model(params)
-    [document] = [each for each in data.source() if each.id == "d9"]
-    place = np.random.default_rng(3).permutation(3)
-    sections = tuple(document.sections[i] for i in np.argsort(place))
-    assert sections[0] is not document.sections[0]
-    expected = model.encode([dataclasses.replace(document, sections=sections)])
-    of_files = FileData(model, data.source)
-    for each in (data, of_files):
-        found = each.shuffled(["d9", "d9"], "sections", 3)
-        np.testing.assert_allclose(found, [*expected, *expected], atol=1e-5)
-        assert np.abs(found - each.vectors(["d9"])).max() > 1e-3
-    both = [each.shuffled(["d3", "d9"], "segments", 3) for each in (data, of_files)]
-    np.testing.assert_allclose(*both, atol=1e-5)
+    documents = {each.id: each for each in data.source()}
+    whole = run.prepared.corpus[9]
+    assert len(np.unique(whole.sections)) == 3 and len(whole) > 3
+    files = FileData(model, data.source)
+    found = [each.shuffled(["d9", "d3", "d9"], "sections", 3) for each in (data, files)]
+    np.testing.assert_allclose(*found, atol=1e-5)
+    np.testing.assert_array_equal(found[0][0], found[0][2])
+    for name, vector in zip(("d9", "d3"), found[0], strict=False):
+        known = documents[name]
+        written = [
+            dataclasses.replace(known, sections=sections)
+            for sections in itertools.permutations(known.sections)
+        ]
+        far = np.abs(model.encode(written) - vector).max(1)
+        assert (far < 1e-5).sum() == 2  # two orders begin alike
+        others = (
+            data.shuffled([name], "sections", 4),
+            data.shuffled([name], "sections", 5),
+        )
+        assert max(np.abs(vector - each).max() for each in others) > 1e-3
+
+
+def test_shuffled_segments_are_others_in_a_run_and_in_files_alike(in_sections):
+    run, params = in_sections(inference_segments=2)
+    data, model = run.data(params), run.prepared.model(params)
+    cut = dataclasses.replace(model, truncate_dim=5)
+    names = ["d9", "d3"]
+    found = data.shuffled(names, "segments", 3)
+    assert np.abs(found - data.vectors(names)).max() > 1e-3
+    of_files = FileData(cut, data.source).shuffled(names, "segments", 3)
+    np.testing.assert_allclose(of_files, found[:, :5], atol=1e-5)
+    with pytest.raises(UserError, match="no document has the id 'x'"):
+        data.shuffled(["x"], "segments", 3)
+
+
+def test_documents_that_have_no_other_order_are_one_line(plain):
+    run, params = plain
+    with pytest.raises(UserError, match="shuffled 'sections': .* none of 2 documents"):
+        run.data(params).shuffled(["d1", "d3"], "sections", 0)
 
 
 def test_parts_are_those_that_the_config_names(scoring):

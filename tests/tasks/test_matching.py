@@ -125,6 +125,8 @@ def test_only_the_scored_documents_are_shuffled(linked):
 def test_a_wrong_kind_of_shuffling_is_one_line():
     with pytest.raises(UserError, match="shuffled 'words': give one of sections, seg"):
         Matching(shuffled="words")
+    with pytest.raises(UserError, match="seed -1: give 0 or more"):
+        Matching(seed=-1)
 
 
 def test_vectors_of_a_diverged_model_are_told(linked):
