@@ -1,4 +1,4 @@
-"""A document's sections as views: in groups, in any order, by their names, or at random.
+"""A document's sections as views: in groups, by their names, or two at random.
 
 CoLDE, section 3.1. The units of view i are in section i: a trained model knows no other
 section numbers. A document that lacks the sections is cut as `Sections` does.
@@ -51,20 +51,6 @@ class Sections(Ready):
             renumbered(units.take(np.arange(bounds[i], bounds[i + 1])), i)
             for i in range(self.count)
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class ShuffledSections(Sections):
-    """`count` views as `Sections` makes them, of the sections in an order drawn anew in
-    every epoch: for documents whose sections may stand in any order."""
-
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
-        numbers, section = np.unique(units.sections, return_inverse=True)
-        place = generator.permutation(len(numbers))
-        order = np.argsort(place[section], kind="stable")
-        return super().__call__(units.take(order), generator)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,6 @@ from docjax.views.sections import (
     NamedSections,
     RandomSections,
     Sections,
-    ShuffledSections,
     balanced,
 )
 
@@ -81,24 +80,6 @@ def test_balanced_is_nearest_to_equal_sizes_of_two_groups():
 def test_a_number_of_sections_out_of_range_is_refused():
     with pytest.raises(UserError, match="count 6.* 2 to 5"):
         Sections(6)
-
-
-def test_shuffled_sections_are_grouped_in_every_order():
-    own = document([5, 5, 5, 20, 5], [0, 0, 1, 4, 4])
-    texts = {0: range(10), 1: range(10, 15), 4: range(15, 40)}
-    generator, orders = np.random.default_rng(0), set()
-    for _ in range(60):
-        views = ShuffledSections(2)(own, generator)
-        tokens = np.concatenate([view.tokens for view in views]).tolist()
-        order = sorted(texts, key=lambda number: tokens.index(texts[number][0]))
-        assert tokens == [token for number in order for token in texts[number]]
-        begins = [texts[number][0] for number in order]
-        assert len(views) == 2 and views[1].tokens[0] in begins
-        assert [set(v.sections.tolist()) for v in views] == [{0}, {1}]
-        orders.add(tuple(order))
-    assert len(orders) == 6
-    one = document([5, 5], [3, 3])
-    assert [len(view) for view in ShuffledSections(2)(one, generator)] == [1, 1]
 
 
 def test_random_sections_are_whole_distinct_and_drawn_anew():
