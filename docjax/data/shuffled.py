@@ -61,7 +61,7 @@ class Shuffled:
             )
         if self.fixed:
             logging.warning(
-                "%d of %d documents are less than two %s to the model: they stay as "
-                "they are",
+                "%d of %d documents have fewer than two %s that the model tells apart: "
+                "they stay as they are",
                 *(self.fixed, self.documents, self.pieces),
             )

@@ -1,44 +1,32 @@
 """Sections and segments in random order: what moves, and what stays together."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from docjax.data.segments import Chunks, segments
 from docjax.data.shuffled import Shuffled
 from docjax.errors import UserError
-from docjax.types import Frame, Units
-
-FRAME = Frame(np.array([1], np.int32), np.array([2, 3], np.int32), 8)  # room for 5
+from docjax.types import Segments
 
 
-def units(*lengths, sections=None):
-    """Units whose tokens count up from 10."""
-    count = sum(lengths)
-    if sections is None:
-        sections = [0] * len(lengths)
-    return Units(
-        np.arange(10, 10 + count, dtype=np.int32),
-        np.cumsum([0, *lengths]),
-        np.array(sections, np.int32),
-        np.array([[0, 1]], np.int32),
-    )
+def document(*places: tuple[int, int]) -> Segments:
+    """A segment of three tokens of its own for each section and number inside it."""
+    count = len(places)
+    tokens = np.arange(3 * count, dtype=np.int32)
+    edges = np.array([[0, 5], [2, 7]])
+    vectors = np.arange(count, dtype=np.float32)[:, None]
+    offsets = np.arange(0, 3 * count + 1, 3)
+    return Segments(tokens, offsets, np.array(places, np.int32), edges, vectors)
 
 
-def pieces(found):
+def pieces(segments: Segments) -> list[list[int]]:
     return [
-        found.tokens[a:b].tolist() for a, b in zip(found.offsets, found.offsets[1:])
+        piece.tolist() for piece in np.split(segments.tokens, segments.offsets[1:-1])
     ]
 
 
-def three_sections():
+def three_sections() -> Segments:
     """Segments of sections 0, 2 and 5, of which the user connected 0 with 5."""
-    own = units(7, 3, 2, 6, sections=[0, 2, 2, 5])
-    found = segments(own, Chunks(), FRAME)
-    vectors = np.arange(len(found), dtype=np.float32)[:, None]
-    edges = np.array([[0, 5], [2, 7]])
-    return dataclasses.replace(found, edges=edges, vectors=vectors)
+    return document((0, 0), (0, 1), (2, 0), (5, 0), (5, 1))
 
 
 def test_shuffled_sections_are_those_of_a_document_written_so():
@@ -76,7 +64,7 @@ def test_shuffled_segments_keep_their_places_and_vectors():
 
 
 def test_an_order_depends_on_the_seed_and_the_document_alone():
-    other = segments(units(4, 4, 4, sections=[0, 1, 2]), Chunks(), FRAME)
+    other = document((0, 0), (1, 0), (2, 0))
     order = Shuffled("segments", 7)
     order(other)
     alone = Shuffled("segments", 7)(three_sections())
@@ -84,7 +72,7 @@ def test_an_order_depends_on_the_seed_and_the_document_alone():
 
 
 def test_documents_of_one_piece_are_counted(caplog):
-    one = segments(units(3, 2, sections=[4, 4]), Chunks(), FRAME)
+    one = document((7, 0), (7, 1))
     order = Shuffled("sections", 0)
     assert order(one).tokens.tolist() == one.tokens.tolist()
     with pytest.raises(UserError, match="none of 1 documents as two sections"):
@@ -92,4 +80,4 @@ def test_documents_of_one_piece_are_counted(caplog):
     order(three_sections())
     with caplog.at_level("WARNING"):
         order.check()
-    assert "1 of 2 documents are less than two sections" in caplog.text
+    assert "1 of 2 documents have fewer than two sections" in caplog.text

@@ -13,12 +13,7 @@ from docjax.data.units import Sentences
 from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
 from docjax.types import Units
-from docjax.views.sections import (
-    NamedSections,
-    RandomSections,
-    Sections,
-    balanced,
-)
+from docjax.views.sections import NamedSections, RandomSections, Sections, balanced
 
 
 def document(lengths, sections) -> Units:
