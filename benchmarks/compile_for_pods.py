@@ -9,6 +9,7 @@ estimate of seconds, by operation. Scatter and collectives have no estimate. The
 benchmark fails if a pass over the segments has a collective, or if a step reduces the
 gradient of a segment encoder more than once. The two programs of a search
 (`docjax/retrieval/shortlist.py`) follow: 1,024 queries among vectors of 512 numbers.
+At last the gradient of attention over long rows, by Splash and by our own loop.
 
 If libtpu is in another folder, set `TPU_LIBRARY_PATH=FOLDER/libtpu/libtpu.so`.
 """
@@ -16,6 +17,7 @@ If libtpu is in another folder, set `TPU_LIBRARY_PATH=FOLDER/libtpu/libtpu.so`.
 import argparse
 import collections
 import importlib.util
+import itertools
 import math
 import os
 import re
@@ -34,6 +36,7 @@ from jax.sharding import PartitionSpec as P
 
 from docjax import config as config_lib
 from docjax.data.microbatches import round_up
+from docjax.encoders.attention import KERNELS, attention
 from docjax.encoders.document import fresh_params
 from docjax.parts import named
 from docjax.retrieval import shortlist
@@ -52,6 +55,7 @@ ENVIRONMENT = dict(
     TPU_STDERR_LOG_LEVEL="3",
 )
 CLOCK = dict(v5e=1.5e9, v5p=1.75e9, v6e=1.75e9)  # cycles a second
+LONG = (4096, 512), (8192, None)  # tokens of a row, and the window
 PASSAGES, SEGMENTS = 28, 15_627  # of a view at most, and of 1,536 documents
 COLLECTIVE = re.compile(
     r" = (.+?) (all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute)"
@@ -215,6 +219,31 @@ def print_search(mesh: Mesh) -> None:
         assert name != "products" or not kinds, kinds
 
 
+def print_attention(mesh: Mesh) -> None:
+    """The gradient of windows and of long rows, by Splash and by our own loop."""
+    rows = NamedSharding(mesh, P("data"))
+    lengths = jax.ShapeDtypeStruct((mesh.size,), jnp.int32, sharding=rows)
+    for (tokens, window), kernel in itertools.product(LONG, KERNELS):
+
+        def total(*inputs: jax.Array, kernel=kernel, window=window) -> jax.Array:
+            return attention(*inputs, window=window, kernel=kernel).sum()
+
+        gradient = jax.shard_map(
+            jax.grad(total, (0, 1, 2)),
+            mesh=mesh,
+            in_specs=P("data"),
+            out_specs=P("data"),
+            check_vma=False,
+        )
+        shape = mesh.size, tokens, 12, 64
+        x = jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=rows)
+        compiled = jax.jit(gradient).lower(x, x, x, lengths).compile()
+        count = compiled.as_text().count('"tpu_custom_call"')
+        print(f"attention {kernel:4} {tokens} tokens, window {window}: {count} kernels, "
+              f"{memory.program_bytes(compiled) / 2**20:.0f} MiB")  # fmt: skip
+        assert bool(count) == (kernel == "auto"), (kernel, count)
+
+
 def compile_and_print(flags: argparse.Namespace) -> None:
     one = setting(flags.topology, flags.layers, flags.rows, flags.width)
     clock, reports = CLOCK[flags.topology.split(":")[0]], {}
@@ -236,6 +265,7 @@ def compile_and_print(flags: argparse.Namespace) -> None:
     check(reports, one.state)
     print("no collective in encode and pull back, one reduction of gradients a step")
     print_search(one.cache.mesh)
+    print_attention(one.cache.mesh)
 
 
 def main() -> None:

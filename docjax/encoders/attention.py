@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.blocks import NEVER, Pattern, in_blocks
 from docjax.encoders.dropout import dropout_at, dropped, kept, scale
+from docjax.encoders.splash import on_tpu, splash
 from docjax.errors import UserError
 from docjax.kernels import by_platform, materialize, row_major, unchanged
 
@@ -38,12 +39,10 @@ def attention(
 
     With a `window`, a token sees the tokens at most `window // 2` places away on either
     side, and the first `shared` tokens of its row. A single query of many keys is that
-    of the first token.
-
-    A row of length 0 gives a finite answer. `keys` turn on dropout of the weights at
-    `rate` (see `dropout.py`). "auto" uses cuDNN's kernel in a program for an NVIDIA
-    GPU if cuDNN accepts the arrays and no weight is dropped; cuDNN has no window to both
-    sides. Otherwise "auto" is "own".
+    of the first token. A row of length 0 gives a finite answer. `keys` turn on dropout
+    of the weights at `rate`. Without dropout, "auto" uses cuDNN on an NVIDIA GPU where it
+    accepts the arrays and there is no window, and Splash on TPUs for windows and long
+    rows. Otherwise "auto" is "own".
 
     Raises:
       UserError: for an unknown `kernel`.
@@ -52,12 +51,14 @@ def attention(
         raise UserError(f"attention {kernel!r} is not one of {', '.join(KERNELS)}")
     keys = keys if dropped(rate) else None
     reach = k.shape[1] if window is None else window // 2
-    if reach + 1 < q.shape[1]:
+    near, fast = reach + 1 < q.shape[1], keys is None and kernel == "auto"
+    if fast and (near or q.shape[1] > WHOLE) and on_tpu():
+        return splash(q, k, v, lengths, reach if near else None, shared)
+    if near:
         return _in_blocks(q, k, v, lengths, keys, site, rate, reach, shared)
-    if reach + 1 < k.shape[1]:  # what the first token sees
-        k, v = k[:, : reach + 1], v[:, : reach + 1]
-        lengths = jnp.minimum(lengths, reach + 1)
-    if keys is None and kernel == "auto" and _cudnn_accepts(q, k) and _has_cudnn():
+    k, v = k[:, : reach + 1], v[:, : reach + 1]  # all, or what the first token sees
+    lengths = jnp.minimum(lengths, reach + 1)
+    if fast and _cudnn_accepts(q, k) and _has_cudnn():
         return jax.lax.platform_dependent(q, k, v, lengths, cuda=_cudnn, default=_own)
     return _own(q, k, v, lengths, keys, site, rate)
 

@@ -224,8 +224,18 @@ class Inference:
 
     @functools.partial(jax.jit, static_argnums=(0, 5))
     def _segments(self, segment, tokens, lengths, places, tower):
-        inputs = tokens, lengths, places, None, tower
-        vectors = self._apply({"segment": segment}, *inputs, method="segments")
+        @functools.partial(
+            jax.shard_map,
+            mesh=self.mesh,
+            in_specs=(P(), P("data"), P("data"), P("data")),
+            out_specs=P("data"),
+            check_vma=False,
+        )
+        def read(segment, tokens, lengths, places):
+            inputs = tokens, lengths, places, None, tower
+            return self._apply({"segment": segment}, *inputs, method="segments")
+
+        vectors = read(segment, tokens, lengths, places)
         return jax.lax.with_sharding_constraint(vectors, NamedSharding(self.mesh, P()))
 
     @functools.partial(jax.jit, static_argnums=0)

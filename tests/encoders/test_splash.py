@@ -1,0 +1,101 @@
+"""Splash, run step by step here, gives the attention of the definition on a TPU."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AbstractDevice, AbstractMesh
+from jax.sharding import PartitionSpec as P
+
+from docjax.encoders import attention as module
+from docjax.encoders import blocks
+from docjax.encoders.attention import attention
+from docjax.encoders.splash import on_tpu, splash
+
+WINDOWS = {
+    "all": dict(reach=None, shared=0),
+    "window": dict(reach=5, shared=0),
+    "window and first tokens": dict(reach=140, shared=2),
+}
+
+
+def arrays(tokens):
+    generator = np.random.default_rng(0)
+    draw = lambda: jnp.asarray(generator.normal(size=(3, tokens, 2, 8)), jnp.float32)
+    return draw(), draw(), draw()
+
+
+@pytest.mark.parametrize("options", WINDOWS.values(), ids=WINDOWS)
+def test_values_and_gradients_are_those_of_our_own_blocks(options):
+    q, k, v = arrays(300)
+    lengths = jnp.array([300, 7, 0])
+    real = (jnp.arange(300) < lengths[:, None])[..., None, None]
+    weigh = np.random.default_rng(1).normal(size=q.shape) * real
+
+    def found(function):
+        total = lambda *qkv: (function(*qkv) * weigh).sum()
+        values = jnp.where(real, function(q, k, v), 0)
+        return values, *jax.grad(total, (0, 1, 2))(q, k, v)
+
+    ours = functools.partial(
+        blocks.in_blocks, lengths=lengths, keys=None, pattern=blocks.Pattern(**options)
+    )
+    kernel = functools.partial(splash, lengths=lengths, interpret=True, **options)
+    for got, expected in zip(found(kernel), found(ours), strict=True):
+        np.testing.assert_allclose(got, expected, atol=2e-5)
+        assert (got[1, 7:] == 0).all() and (got[2] == 0).all()
+
+
+def lowered(tokens, **options):
+    """The gradient's program for TPUs; each reads one row of two heads."""
+    kind = AbstractDevice("TPU v5 lite", 1, "tpu")
+    mesh = AbstractMesh((8,), ("data",), abstract_device=kind)
+
+    def total(q, k, v, lengths):
+        assert on_tpu()
+        return attention(q, k, v, lengths, **options).astype(jnp.float32).sum()
+
+    gradient = jax.shard_map(
+        jax.grad(total, (0, 1, 2)),
+        mesh=mesh,
+        in_specs=P("data"),
+        out_specs=P("data"),
+        check_vma=False,
+    )
+    x = jax.ShapeDtypeStruct((8, tokens, 2, 64), "bfloat16")
+    lengths = jax.ShapeDtypeStruct((8,), jnp.int32)
+    traced = jax.jit(gradient).trace(x, x, x, lengths)
+    return traced.lower(lowering_platforms=("tpu",)).as_text()
+
+
+@pytest.mark.parametrize(
+    "tokens, options, kernels",
+    [
+        (module.WHOLE + 1, {}, 3),  # forward, and two for the gradient
+        (200, dict(window=64, shared=1), 3),
+        (200, dict(window=400), 0),
+        (module.WHOLE, {}, 0),
+        (200, dict(window=64, kernel="own"), 0),
+        (200, dict(window=64, keys=jax.random.key(0)[None], rate=0.1), 0),
+    ],
+    ids=["long", "window", "wide window", "short", "own", "dropout"],
+)
+def test_tpus_take_splash_for_windows_and_long_rows(tokens, options, kernels):
+    assert lowered(tokens, **options).count("tpu_custom_call") == kernels
+
+
+def test_a_program_that_the_compiler_divides_has_no_splash():
+    assert not on_tpu()  # outside of shard_map
+    kind = AbstractDevice("cpu", None, "cpu")
+    mesh = AbstractMesh((8,), ("data",), abstract_device=kind)
+    seen = []
+
+    def read(x):
+        seen.append(on_tpu())
+        return x
+
+    mapped = jax.shard_map(read, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+    jax.jit(mapped).trace(jax.ShapeDtypeStruct((8,), jnp.float32))
+    assert seen == [False]
