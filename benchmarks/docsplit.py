@@ -17,19 +17,26 @@ its test: settings are chosen there. The rates in RATES are a first guess.
 """
 
 import argparse
+import functools
 import json
 import lzma
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import logging
 
+import docjax
 from benchmarks.training_pays import files
 from docjax import config as configs
 from docjax import main as trainer
+from docjax.data import splits
+from docjax.data.sources import jsonl
+from docjax.model.task_data import FileData
 from docjax.retrieval import paired
+from docjax.storage import atomic
+from docjax.tasks.few_shot import ShotsCurve
 
 START, BEST, CHOOSE = "masked_lm", "docsplit", "choose"
 METHODS = ("simcse", "contriever", "contrastive_tension", "docsplit")
@@ -37,7 +44,6 @@ RATES = dict.fromkeys(METHODS, 3e-4)
 CHAPTERS = dict(fn="docjax.data.splits.holdout", test=0.2, by="chapter")
 SHOTS = {"openstax": (5, 10, 20)}  # a small class
 ALL = (5, 10, 20, 50)
-SEEDS = range(5)  # the most that are compared
 
 
 def source(corpus: str, flags: argparse.Namespace) -> Path:
@@ -65,7 +71,8 @@ def start(corpus: str, flags: argparse.Namespace) -> Path:
     """The run of masked language modelling that all methods of a corpus begin with."""
     config = configs.load(START, variant="scratch")
     config.epochs = flags.pretraining
-    return _run(config, corpus, SEEDS, flags.workdir / corpus / START, flags)
+    config.limits.inference_segments = 1  # read as the methods read
+    return _run(config, corpus, flags.workdir / corpus / START, flags)
 
 
 def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path:
@@ -78,17 +85,11 @@ def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path
     else:
         config.optimizer.learning_rate = RATES[name]
     run = flags.workdir / corpus / f"{name}-{flags.epochs}-{seed}"
-    return _run(config, corpus, [seed], run, flags)
+    return _run(config, corpus, run, flags)
 
 
-def _run(
-    config: Any,
-    corpus: str,
-    seeds: Sequence[int],
-    run: Path,
-    flags: argparse.Namespace,
-) -> Path:
-    """The run, which is judged with the documents that each of `seeds` draws."""
+def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path:
+    """The trained run. It has no task: `accuracies` encodes each document once."""
     if (run / "report/index.html").exists():
         return run
     config.source.path = str(source(corpus, flags))
@@ -96,21 +97,43 @@ def _run(
     config.limits.training_tokens = flags.tokens
     if corpus == "openstax":
         config.holdout = CHAPTERS
-    curve = dict(fn="docjax.tasks.few_shot.ShotsCurve", shots=SHOTS.get(corpus, ALL))
-    config.tasks = {f"curve{seed}": curve | {"seed": seed} for seed in seeds}
+    config.tasks = {}
     config.update_from_flattened_dict(dict(flags.set))
     trainer.run(config, run, "train")
     return run
 
 
-def accuracies(run: Path, seed: int) -> dict[str, float]:
-    """Number of examples of each class -> accuracy of the test documents."""
-    line = json.loads((run / "metrics.jsonl").read_text("utf-8").splitlines()[-1])
-    head, tail = f"eval/curve{seed}/", "/accuracy"
+def accuracies(
+    run: Path, corpus: str, seeds: Sequence[int], flags: argparse.Namespace
+) -> list[dict[str, float]]:
+    """Number of examples of each class -> accuracy of the test documents, as each of
+    `seeds` draws the examples."""
+    data = None
+    for seed in seeds:
+        path = run / f"curve-{seed}.json"
+        if not path.exists():
+            data = data or FileData(docjax.load(run), _documents(corpus, flags))
+            task = ShotsCurve(shots=SHOTS.get(corpus, ALL), seed=seed)
+            atomic.write_text(path, json.dumps(task(data, "test")))
+    paths = (run / f"curve-{seed}.json" for seed in seeds)
+    return [_accuracies(json.loads(path.read_text("utf-8"))) for path in paths]
+
+
+def _documents(corpus: str, flags: argparse.Namespace) -> Callable[[], Any]:
+    """The documents with the splits that training had."""
+    read = functools.partial(jsonl.jsonl, str(source(corpus, flags)))
+    if corpus != "openstax":
+        return read
+    options = {name: value for name, value in CHAPTERS.items() if name != "fn"}
+    return functools.partial(splits.holdout, read, **options)
+
+
+def _accuracies(scores: dict[str, float]) -> dict[str, float]:
+    tail = "/accuracy"
     return {
-        metric.removeprefix(head).removesuffix(tail): value
-        for metric, value in line.items()
-        if metric.startswith(head) and metric.endswith(tail)
+        metric.removesuffix(tail): value
+        for metric, value in scores.items()
+        if metric.endswith(tail)
     }
 
 
@@ -142,7 +165,7 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--corpora", nargs="+", default=["20news", "openstax"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0], choices=SEEDS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--pretraining", type=int, default=10, help="epochs")
     parser.add_argument("--epochs", type=int, default=2, help="of a method")
     parser.add_argument(
@@ -155,11 +178,12 @@ def main() -> None:
     logging.set_verbosity(logging.WARNING)
     for corpus in flags.corpora:
         begin = start(corpus, flags)
-        rows = {START: [accuracies(begin, seed) for seed in flags.seeds]}
+        rows = {START: accuracies(begin, corpus, flags.seeds, flags)}
         for name in flags.methods:
-            runs = [method(corpus, name, seed, flags) for seed in flags.seeds]
-            pairs = zip(runs, flags.seeds, strict=True)
-            rows[name] = [accuracies(run, seed) for run, seed in pairs]
+            rows[name] = []
+            for seed in flags.seeds:
+                run = method(corpus, name, seed, flags)
+                rows[name] += accuracies(run, corpus, [seed], flags)
             print(table(corpus, rows), flush=True)
 
 

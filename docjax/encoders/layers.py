@@ -196,6 +196,14 @@ class MaskedTokens(nn.Module):
         return jax.lax.dot(inner, words.T) + bias
 
 
+def add_after_pooling(encoder: nn.Module) -> None:
+    """Gives a `TokenEncoder` the layers that follow the pooling, in its `setup`."""
+    if encoder.projection:
+        encoder.project = Dense(encoder.projection, name="projection")
+    if encoder.words:
+        encoder.of_words = WordVectors(encoder.vocabulary, encoder.words, name="words")
+
+
 class PostNorm(nn.Module):
     """How the encoders with BERT's layers are put together and give the states of tokens.
 
@@ -220,8 +228,7 @@ class PostNorm(nn.Module):
             self.predict = MaskedTokens(
                 self.vocabulary, self.epsilon, **own, name="masked_lm"
             )
-        if self.words:
-            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
+        add_after_pooling(self)
         self.layer = [self._layer(number) for number in range(self.layers)]
 
     def states(self, tokens, lengths, places, keys, first=False):

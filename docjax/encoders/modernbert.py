@@ -22,9 +22,9 @@ from docjax.encoders.layers import (
     Norm,
     Projection,
     Table,
+    add_after_pooling,
 )
 from docjax.encoders.token_encoder import TokenEncoder
-from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.kernels import materialize, product
 
@@ -167,8 +167,7 @@ class ModernBert(TokenEncoder):
             self.predict = MaskedTokens(
                 self.vocabulary, self.epsilon, bias=False, name="masked_lm"
             )
-        if self.words:
-            self.of_words = WordVectors(self.vocabulary, self.words, name="words")
+        add_after_pooling(self)
         self.layer = [self._layer(i) for i in range(self.layers)]
         self.norm = Norm(self.epsilon, bias=False)
 

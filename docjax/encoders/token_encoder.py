@@ -1,6 +1,7 @@
 """What all transformers share: from the states of tokens to a vector of the segment.
 
-`layers.PostNorm` (BERT, RoBERTa, Longformer, BigBird) and `modernbert.py` give the states.
+`layers.PostNorm` (BERT, RoBERTa, Longformer, BigBird), `modernbert.py` and `t5.py` give the
+states.
 """
 
 import flax.linen as nn
@@ -12,6 +13,7 @@ from docjax.errors import UserError
 from docjax.kernels import unit
 
 POOLINGS = ("first", "mean", None)
+PROJECTIONS = {"identity": lambda x: x, "tanh": jnp.tanh}
 DTYPES = ("float32", "bfloat16")
 
 
@@ -20,7 +22,8 @@ class TokenEncoder(nn.Module):
 
     A segment's vector is the state of its first token or the mean over its real tokens
     (`pooling`: "first" or "mean"; None: as `init` asks, and the mean from scratch).
-    `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
+    A dense layer may follow, as in LaBSE and INSTRUCTOR: `projection` is its width, 0
+    for none, and `projection_activation` "identity" or "tanh". `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
     "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
     LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
     `dropout` is that of hidden states. `attention_dropout` drops attention weights, 0.1
@@ -29,8 +32,8 @@ class TokenEncoder(nn.Module):
     `WordVectors`, which follow the transformer's vector; 0 leaves them out. `left_out`
     first tokens of a segment are left out of the mean: those of a prompt.
 
-    A subclass has `embeddings`, `predict` if `masked_lm`, `of_words` if `words`, and
-    `states`.
+    A subclass has `embeddings`, `predict` if `masked_lm`, `states`, and what
+    `layers.add_after_pooling` adds.
     """
 
     has_towers = False
@@ -46,6 +49,8 @@ class TokenEncoder(nn.Module):
     dropout: float = 0.1
     attention_dropout: float = 0.0
     pooling: str | None = "first"
+    projection: int = 0
+    projection_activation: str = "identity"
     normalize: bool = False
     dtype: str = "float32"
     attention: str = "auto"
@@ -78,6 +83,9 @@ class TokenEncoder(nn.Module):
             x = self.hidden_states(tokens, lengths, places, keys)
             x = x[:, self.left_out :].sum(1)
             x = x / jnp.maximum(lengths - self.left_out, 1)[:, None]
+        if self.projection:
+            x = PROJECTIONS[self.projection_activation](self.project(x))
+            x = jnp.where(lengths[:, None] > 0, x, 0)
         x = unit(x) if self.normalize else x
         if self.words:
             x = jnp.concatenate([x, self.of_words(tokens, lengths)], axis=-1)
@@ -160,6 +168,7 @@ class TokenEncoder(nn.Module):
         for value, name, valid in (
             (self.activation, "activation", activations),
             (self.pooling, "pooling", POOLINGS),
+            (self.projection_activation, "projection_activation", tuple(PROJECTIONS)),
             (self.dtype, "dtype", DTYPES),
         ):
             if value not in valid:

@@ -113,9 +113,9 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
         parts += [
             f"The segment encoder alone, with transformers{alone * family.alone}:",
             _python(
-                "from transformers import AutoModel, AutoTokenizer",
+                f"from transformers import {family.auto_class}, AutoTokenizer",
                 f'tokenizer = AutoTokenizer.from_pretrained("{name}")',
-                f'model = AutoModel.from_pretrained("{name}"{keywords})',
+                f'model = {family.auto_class}.from_pretrained("{name}"{keywords})',
             ),
         ]
         if family.first_sees_all:

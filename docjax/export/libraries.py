@@ -117,11 +117,13 @@ def is_stock(folder: Path) -> bool:
 
 
 def has_tables(segment: Mapping[str, Any]) -> bool:
-    """Whether a segment encoder has tables of sections, chunks or words.
+    """Whether a segment encoder has tables of sections, chunks or words, or a layer
+    after the pooling.
 
-    transformers has no such tables, so its vectors would differ.
+    transformers has none of them, so its vectors would differ.
     """
-    return any(segment.get(name) for name in ("sections", "chunks", "words"))
+    names = "sections", "chunks", "words", "projection"
+    return any(segment.get(name) for name in names)
 
 
 def _stock(

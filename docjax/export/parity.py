@@ -99,7 +99,8 @@ def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
     """The first words of some documents, if they are short enough for a query."""
     tokenizer, limits = model.tokenizer, model.limits
     room = min(limits.query_tokens, limits.segment_tokens)
-    room -= len(tokenizer.prefix) + len(tokenizer.suffix)
+    [prompt] = tokenizer.encode([model.query_prompt or ""])
+    room -= len(tokenizer.prefix) + len(prompt) + len(tokenizer.suffix)
     words = [full_text(document).split() for document in documents[:ROWS]]
     texts = [" ".join(first[:count]) for first in words for count in QUERIES]
     return [t for t, ids in zip(texts, tokenizer.encode(texts)) if len(ids) <= room]
@@ -116,14 +117,18 @@ def _transformers(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> Float[np.ndarray, "n d"]:
     """The differences between transformers' segment vectors and the model's."""
-    from transformers import AutoModel, AutoTokenizer
+    import transformers
 
     with _quiet():
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True
+        )
         family = family_of(model.encoder.segment)
-        encoder = AutoModel.from_pretrained(
-            folder, **family.model_keywords, local_files_only=True
-        ).requires_grad_(False)
+        encoder = (
+            getattr(transformers, family.auto_class)
+            .from_pretrained(folder, **family.model_keywords, local_files_only=True)
+            .requires_grad_(False)
+        )
     _check_tokens(tokenizer, model, documents)
     limits = model.limits
     cut = model.cut.documents(documents)

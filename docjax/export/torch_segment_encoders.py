@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import AutoModel
+from transformers import AutoModel, T5EncoderModel
 
 
 class WordAverage(nn.Module):
@@ -28,6 +28,7 @@ class WordAverage(nn.Module):
 
 
 class Transformer(nn.Module):
+    kind = AutoModel
     has_pooler = True  # transformers' class has a pooler that docjax lacks
 
     def __init__(self, facts, file, model_kwargs, params):
@@ -38,7 +39,8 @@ class Transformer(nn.Module):
         file("model.safetensors")  # downloads the file beside config.json
         folder = Path(file("config.json")).parent
         pooler = {"add_pooling_layer": False} if self.has_pooler else {}
-        self.model = AutoModel.from_pretrained(folder, **pooler, **model_kwargs)
+        self.model = self.kind.from_pretrained(folder, **pooler, **model_kwargs)
+        self.tanh = facts.get("projection_activation") == "tanh"
         self.params = params  # by docjax's path: the parameters that AutoModel lacks
 
     def forward(self, tokens, lengths, places, left_out=0):
@@ -61,6 +63,12 @@ class Transformer(nn.Module):
         else:
             counts = (lengths - left_out).clamp(min=1)
             vectors = states[:, left_out:].sum(1) / counts[:, None]
+        kernel = self.params.get("segment/projection/kernel")
+        if kernel is not None:
+            bias = self.params["segment/projection/bias"].to(vectors.dtype)
+            vectors = vectors @ kernel.to(vectors.dtype) + bias
+            vectors = torch.tanh(vectors) if self.tanh else vectors
+            vectors = vectors * (lengths > 0)[:, None]
         vectors = F.normalize(vectors, dim=-1) if self.normalize else vectors
         table = self.params.get("segment/words/table")
         if table is not None:
@@ -90,6 +98,15 @@ class Longformer(Transformer):
 
 class ModernBert(Transformer):
     has_pooler = False
+
+
+class T5(Transformer):
+    kind = T5EncoderModel
+    has_pooler = False
+
+    def states(self, words, seen, positions):
+        output = self.model(inputs_embeds=words, attention_mask=seen.long())
+        return output.last_hidden_state
 
 
 class BigBird(Transformer):
@@ -128,4 +145,5 @@ SEGMENT_ENCODERS = {
     "docjax.encoders.longformer.Longformer": Longformer,
     "docjax.encoders.modernbert.ModernBert": ModernBert,
     "docjax.encoders.bigbird.BigBird": BigBird,
+    "docjax.encoders.t5.T5": T5,
 }

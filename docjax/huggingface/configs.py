@@ -27,8 +27,12 @@ ACTIVATIONS = {  # theirs -> ours
     "gelu_pytorch_tanh": "gelu_new",
 }
 MOST = 2**31 - 1  # the largest value of any size
-MODULES = ("Transformer", "Pooling", "Normalize")
+MODULES = ("Transformer", "Pooling", "Dense", "Normalize")  # in this order
 POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
+PROJECTIONS = {  # theirs -> ours
+    "torch.nn.modules.linear.Identity": "identity",
+    "torch.nn.modules.activation.Tanh": "tanh",
+}
 OLD_POOLINGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -77,7 +81,8 @@ def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
     """The kind of each module in a modules.json -> its folder.
 
     Raises:
-      UserError: for a module that docjax does not support, or a folder elsewhere.
+      UserError: for a module that docjax does not support, for other orders than that
+        of MODULES, and for a folder elsewhere.
     """
     kinds = {}
     for module in listed:
@@ -94,8 +99,29 @@ def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
                 f"{source}: path {path!r} of module {name} is not a folder beside "
                 "that file; write the name of a folder, or an empty path"
             )
+        if any(MODULES.index(name) <= MODULES.index(kind) for kind in kinds):
+            raise UserError(
+                f"{source}: module {name} after {', '.join(kinds)}: docjax reads one "
+                f"of each, in the order {', '.join(MODULES)}"
+            )
         kinds[name] = path
     return kinds
+
+
+def projection(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords of a segment encoder for the config.json of a Dense module.
+
+    Raises:
+      UserError: for another activation, and an impossible width.
+    """
+    name = str(config.get("activation_function"))
+    if name not in PROJECTIONS:
+        raise UserError(
+            f"{source}: activation_function {name!r} is not supported; supported are "
+            f"{', '.join(PROJECTIONS)}"
+        )
+    width = size(config, "out_features", source)
+    return {"projection": width, "projection_activation": PROJECTIONS[name]}
 
 
 def pooling(config: Mapping[str, Any], source: str) -> str:

@@ -19,6 +19,7 @@ FACTS = "docjax.json"
 FORMAT = 2
 FIELDS = ("encoder", "units", "segments", "graph", "limits", "labels", "similarity")
 LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
+PROJECTION = "projection", "projection_activation"
 NOT_READ = (".py", ".md")  # docjax reads no such file: a download may lack them
 TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # files that users may add
 TOKENS = 1 << 20  # no encoder reads longer segments
@@ -54,8 +55,9 @@ def read(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def pooling(folder: Path) -> tuple[str, bool]:
-    """Pooling of the segment encoder, and whether its vectors have length 1.
+def pooling(folder: Path) -> tuple[str, bool, dict[str, Any]]:
+    """Pooling of the segment encoder, whether its vectors have length 1, and the
+    keywords of the dense layer between them; {} without that layer.
 
     Raises:
       UserError: if the segment encoder is not a transformer.
@@ -68,7 +70,9 @@ def pooling(folder: Path) -> tuple[str, bool]:
             f"{folder}: the segment encoder {kind} is not a transformer; give the "
             "folder of a transformer"
         )
-    return segment["pooling"], segment["normalize"]
+    projected = {name: segment.get(name) for name in PROJECTION}
+    projected = projected if projected["projection"] else {}
+    return segment["pooling"], segment["normalize"], projected
 
 
 def check_limits(limits: Any, source: Path) -> None:

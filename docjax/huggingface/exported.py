@@ -22,18 +22,18 @@ from docjax.huggingface import files, names
 from docjax.huggingface.docjax_json import FACTS
 from docjax.huggingface.families import family_of
 
-WEIGHTS, REST = "model.safetensors", "document.safetensors"
+WEIGHTS = "model.safetensors"
 
 
 def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
     """Writes model.safetensors and document.safetensors; an empty file is left out."""
     table = _table(encoder)
-    parts: dict[str, dict[str, np.ndarray]] = {WEIGHTS: {}, REST: {}}
+    parts: dict[str, dict[str, np.ndarray]] = {WEIGHTS: {}, files.REST: {}}
     for path, array in _read_by_inference(encoder, params).items():
         tensor = np.asarray(array, np.float32)
         if path in table:
             tensor = names.swap(path, tensor)
-        part = parts[WEIGHTS if path in table else REST]
+        part = parts[WEIGHTS if path in table else files.REST]
         part[table.get(path, path)] = np.ascontiguousarray(tensor)
     for name, tensors in parts.items():
         if tensors:
@@ -110,4 +110,5 @@ def _table(encoder: DocumentEncoder) -> dict[str, str]:
 
 
 def _weights(folder: Path) -> list[Path]:
-    return [folder / name for name in (WEIGHTS, REST) if (folder / name).exists()]
+    both = WEIGHTS, files.REST
+    return [folder / name for name in both if (folder / name).exists()]

@@ -15,11 +15,12 @@ import flax.linen as nn
 from docjax.encoders.bigbird import BigBird
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
+from docjax.encoders.t5 import T5 as T5Encoder
 from docjax.encoders.token_encoder import DTYPES
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
-from docjax.huggingface import bigbird_config, configs, long_configs
+from docjax.huggingface import bigbird_config, configs, long_configs, t5_config
 from docjax.huggingface import names as names_lib
 
 
@@ -41,7 +42,9 @@ class Family:
       architectures: model_type of config.json -> class of transformers. Exports write
         the first. Empty if transformers has no such model; the two functions are then
         None.
-      model_keywords: what AutoModel needs to leave out a pooler that docjax lacks.
+      auto_class: the class of transformers that reads an export; AutoModel takes T5
+        for the whole model, with its decoder.
+      model_keywords: what that class needs to leave out a pooler that docjax lacks.
       first_sees_all: whether transformers needs a `global_attention_mask` of 1 at the
         first token.
       alone: whether transformers gives our vectors to a segment alone, but not to a
@@ -57,6 +60,7 @@ class Family:
     dtypes: tuple[str, ...] = ("float32",)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     architectures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    auto_class: str = "AutoModel"
     model_keywords: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     first_sees_all: bool = False
     alone: bool = False
@@ -144,6 +148,17 @@ BIG_BIRD = dataclasses.replace(
     to_keywords=bigbird_config.big_bird,
     to_config=bigbird_config.big_bird_config,
 )
+T5 = Family(
+    module=T5Encoder,
+    names=names_lib.T5,
+    sentence_module="Transformer",
+    training_only=(),
+    dtypes=DTYPES,
+    architectures={"t5": "T5EncoderModel"},
+    auto_class="T5EncoderModel",
+    to_keywords=t5_config.t5,
+    to_config=t5_config.t5_config,
+)
 WORD_AVERAGE = Family(
     module=WordAverage,
     names=names_lib.STATIC_EMBEDDING,
@@ -151,11 +166,10 @@ WORD_AVERAGE = Family(
     training_only=("targets",),
 )
 FAMILIES = (
-    *(BERT, ROBERTA, LONGFORMER, MODERNBERT, BIG_BIRD),
+    *(BERT, ROBERTA, LONGFORMER, MODERNBERT, BIG_BIRD, T5),
     WORD_AVERAGE,
 )
 MODEL_TYPES = {kind: family for family in FAMILIES for kind in family.architectures}
-T5 = "t5"
 
 
 def family_of(segment: Any) -> Family:
@@ -182,9 +196,8 @@ def family_of_config(config: Mapping[str, Any], source: str) -> Family:
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in MODEL_TYPES:
-        note = " (T5 encoders such as INSTRUCTOR's)" if kind == T5 else ""
         raise UserError(
-            f"{source}: model_type {kind!r}{note} is not supported; "
+            f"{source}: model_type {kind!r} is not supported; "
             f"supported are {', '.join(MODEL_TYPES)}"
         )
     return MODEL_TYPES[kind]

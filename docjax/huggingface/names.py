@@ -181,6 +181,29 @@ MODERNBERT = Names(
     prefix="model.",
     decoder="decoder.weight",
 )
+T5 = Names(
+    once={
+        "embeddings/tokens/embedding": "shared.weight",
+        "distances/embedding": (
+            "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        ),
+        "norm/scale": "encoder.final_layer_norm.weight",
+    },
+    layer={
+        f"layer_{{i}}/{ours}": f"encoder.block.{{i}}.layer.{theirs}"
+        for ours, theirs in {
+            "attention/norm/scale": "0.layer_norm.weight",
+            "attention/query/kernel": "0.SelfAttention.q.weight",
+            "attention/key/kernel": "0.SelfAttention.k.weight",
+            "attention/value/kernel": "0.SelfAttention.v.weight",
+            "attention/output/kernel": "0.SelfAttention.o.weight",
+            "feed_forward/norm/scale": "1.layer_norm.weight",
+            "feed_forward/inner/kernel": "1.DenseReluDense.wi.weight",
+            "feed_forward/outer/kernel": "1.DenseReluDense.wo.weight",
+        }.items()
+    },
+    buffers=("encoder.embed_tokens.",),  # the same as the first
+)
 STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})
 
 

@@ -43,6 +43,7 @@ class Facts:
     prompts: dict[str, str]  # by name: words to put before texts
     default_prompt_name: str | None  # of texts that are neither query nor document
     include_prompt: bool  # the mean of a segment's tokens includes its prompt
+    projection: Path | None  # the folder of the dense layer after the pooling
     folder: Path  # the folder of the transformer, which also holds the tokenizer
 
 
@@ -67,7 +68,7 @@ def load(
         safetensors, and for tensors that do not fit config.json.
     """
     facts = describe(name_or_folder, revision)
-    params = _params(facts.folder, facts.family, facts.keywords, masked_lm)
+    params = _params(facts, masked_lm)
     shared = {
         field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)
     }
@@ -86,17 +87,19 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
     folder, _ = files.find(name_or_folder, revision)
     files.refuse_code(folder)
     if (folder / docjax_json.FACTS).exists():
-        inner, (pooling, normalize) = folder, docjax_json.pooling(folder)
-        include_prompt = True
+        pooling, normalize, projected = docjax_json.pooling(folder)
+        inner, include_prompt = folder, True
+        dense = folder if projected else None
     else:
-        inner, pooling, normalize, include_prompt = _modules(folder)
+        inner, pooling, dense, normalize, include_prompt = _modules(folder)
+        projected = _projected(dense) if dense else {}
     files.refuse_code(inner)
     similarity, prompts, default = _comparing(folder)
     family, keywords = _family(inner / "config.json")
     limits = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
     return Facts(
         family=family,
-        keywords=keywords,
+        keywords=keywords | projected,
         pooling=pooling,
         normalize=normalize,
         max_tokens=_max_tokens(inner, keywords, limits),
@@ -105,6 +108,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         prompts=prompts,
         default_prompt_name=default,
         include_prompt=include_prompt,
+        projection=dense,
         folder=inner,
     )
 
@@ -116,14 +120,12 @@ def _family(path: Path) -> tuple[Family, dict[str, Any]]:
     return family, family.to_keywords(config, str(path))
 
 
-def _modules(folder: Path) -> tuple[Path, str, bool, bool]:
-    """Folder of the transformer, pooling, whether vectors have length 1, and whether
-    the mean includes a prompt."""
+def _modules(folder: Path) -> tuple[Path, str, Path | None, bool, bool]:
+    """Folder of the transformer, pooling, folder of the dense layer after it, whether
+    vectors have length 1, and whether the mean includes a prompt."""
     path = folder / "modules.json"
     if not path.exists():
-        return folder, "mean", False, True
-    if _optional(folder / "config.json").get("model_type") == families.T5:
-        _family(folder / "config.json")  # this error comes before those of its modules
+        return folder, "mean", None, False, True
     folders = configs.modules(json_file.read(path, list), str(path))
     inner = folder / folders.get("Transformer", "")
     pooling, include_prompt = "mean", True
@@ -132,7 +134,14 @@ def _modules(folder: Path) -> tuple[Path, str, bool, bool]:
         config = json_file.read(path)
         pooling = configs.pooling(config, str(path))
         include_prompt = configs.include_prompt(config, str(path))
-    return inner, pooling, "Normalize" in folders, include_prompt
+    dense = folder / folders["Dense"] if "Dense" in folders else None
+    return inner, pooling, dense, "Normalize" in folders, include_prompt
+
+
+def _projected(folder: Path) -> dict[str, Any]:
+    """The keywords of a segment encoder for the folder of a Dense module."""
+    path = folder / "config.json"
+    return configs.projection(json_file.read(path), str(path))
 
 
 def _comparing(folder: Path) -> tuple[str, dict[str, str], str | None]:
@@ -163,9 +172,8 @@ def _optional(path: Path) -> dict[str, Any]:
     return json_file.read(path) if path.exists() else {}
 
 
-def _params(
-    folder: Path, family: Family, keywords: Mapping[str, Any], masked_lm: bool
-) -> dict[str, Any]:
+def _params(facts: Facts, masked_lm: bool) -> dict[str, Any]:
+    folder, family, keywords = facts.folder, facts.family, facts.keywords
     with files.tensors(files.weights(folder)) as tensors:
         in_file = family.names.encoder_names(tensors)
         _check_names(folder, family.names, in_file, keywords["layers"])
@@ -178,7 +186,29 @@ def _params(
         for path, name in table.items():
             _check_shape(folder, name, path, tensors[in_file[name]], expected[path])
         flat = {path: _read(tensors, in_file[table[path]], path) for path in table}
+    if facts.projection:
+        flat |= _dense(facts.projection, expected)
     return unflatten_dict(flat, sep="/")
+
+
+def _dense(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """The dense layer after the pooling, of a Dense module or of an exported folder.
+
+    A Dense module without a bias gives a bias of 0.
+    """
+    paths = "projection/kernel", "projection/bias"
+    if (folder / files.REST).exists():
+        with files.tensors([folder / files.REST]) as tensors:
+            return {path: tensors[f"segment/{path}"][:] for path in paths}
+    flat = {paths[1]: np.zeros(expected[paths[1]], np.float32)}
+    with files.tensors(files.weights(folder)) as tensors:
+        for path, name in zip(paths, ("linear.weight", "linear.bias"), strict=True):
+            if name in tensors:
+                _check_shape(folder, name, path, tensors[name], expected[path])
+                flat[path] = _read(tensors, name, path)
+    if paths[0] not in flat:
+        raise UserError(f"{folder}: no tensor is called linear.weight; {MEND}")
+    return flat
 
 
 def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:

@@ -21,7 +21,8 @@ DECIDED = (
     *configs.KEYWORDS,
     *("epsilon", "activation", "position_offset", "window"),
     *("global_every", "theta", "local_theta"),
-    *("block", "random"),
+    *("block", "random", "head_width", "buckets", "farthest"),
+    *("projection", "projection_activation"),
 )
 
 

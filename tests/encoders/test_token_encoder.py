@@ -1,4 +1,4 @@
-"""The encoders with windows against Hugging Face's torch models, and their promises.
+"""Longformer, ModernBERT and T5 against Hugging Face's torch models; their promises.
 
 `test_transformer.py` has the same for BERT and RoBERTa. The oracle is a fresh model that
 reads one row without padding.
@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 from docjax.encoders import attention, blocks
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
+from docjax.encoders.t5 import T5
 from docjax.errors import UserError
 from docjax.huggingface import families, names, weights
 
@@ -46,20 +47,33 @@ CONFIGS = {
         local_attention=16,
         **{f"{name}_token_id": 0 for name in ("pad", "bos", "eos", "cls", "sep")},
     ),
+    "t5": lambda: transformers.T5Config(
+        vocab_size=97,
+        d_model=32,
+        num_heads=4,
+        d_kv=6,  # narrower than the width of the heads together
+        d_ff=48,
+        num_layers=2,
+        relative_attention_max_distance=50,
+        dropout_rate=0.0,
+    ),
 }
 SMALL = dict(vocabulary=97, width=32, heads=4, hidden=48)
 MODULES = {
     "longformer": Longformer(**SMALL, layers=2, window=(8, 16)),
     "modernbert": ModernBert(**SMALL, layers=3, window=16),
+    "t5": T5(**SMALL, layers=2, head_width=6),
 }
 KINDS = tuple(CONFIGS)
+WITH_HEADS = "longformer", "modernbert"
 LENGTHS = [1, 7, 70, 32]
 DROPS = dict(dropout=0.1, attention_dropout=0.1)
 
 
 def torch_model(kind: str, cls=transformers.AutoModel):
     torch.manual_seed(0)
-    model = cls.from_config(CONFIGS[kind]()).eval()
+    make = transformers.T5EncoderModel if kind == "t5" else cls.from_config
+    model = make(CONFIGS[kind]()).eval()
     for parameter in model.parameters():  # fresh biases are 0 and would hide mistakes
         parameter.data.add_(torch.randn_like(parameter) * 0.1)
     return model
@@ -123,7 +137,7 @@ def short_blocks(monkeypatch):
 def test_hidden_states_equal_those_of_torch_at_every_length(kind):
     model = torch_model(kind)
     encoder, params, _ = ours(model)
-    longest = {"longformer": 4096, "modernbert": 8192}[kind]
+    longest = {"longformer": 4096, "modernbert": 8192, "t5": 512}[kind]
     for length in (1, 9, 130, longest):
         tokens, lengths, _ = rows([length])
         got = states(encoder, params, tokens, lengths)
@@ -170,7 +184,7 @@ def test_gradients_equal_those_of_torch(kind, short_blocks):
         assert error < 1e-4 * max(1, np.abs(expected).max()), path
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WITH_HEADS)
 def test_the_token_loss_and_the_right_tokens_are_those_of_torch(kind, tmp_path):
     model = torch_model(kind, transformers.AutoModelForMaskedLM)
     model.save_pretrained(tmp_path)
@@ -298,6 +312,10 @@ def test_word_vectors_follow_the_vector(kind):
         ("modernbert", dict(heads=32), "odd width of a head"),
         ("modernbert", dict(positions=20), "33 tokens.*20"),
         ("modernbert", dict(attention_dropout=1.0), "attention_dropout 1.0"),
+        ("modernbert", dict(projection_activation="relu"), "relu.*identity, tanh"),
+        ("t5", dict(positions=20), "33 tokens.*20"),
+        ("t5", dict(masked_lm=True), "no head for masked tokens"),
+        ("t5", dict(activation="gelu"), "gelu.*relu"),
     ],
 )
 def test_a_wrong_keyword_or_length_is_a_user_error(kind, changes, words):
@@ -311,13 +329,14 @@ def test_a_wrong_keyword_or_length_is_a_user_error(kind, changes, words):
     [
         ("longformer", 49, {"layer_1/attention/first/key/kernel": (32, 32)}),
         ("modernbert", 20, {"layer_2/attention/qkv/kernel": (32, 96)}),
+        ("t5", 19, {"layer_1/attention/query/kernel": (32, 24)}),
     ],
 )
 def test_parameter_paths_and_shapes_are_frozen(kind, count, some):
     tree = jax.eval_shape(MODULES[kind].init, jax.random.key(0), *rows([9])[:2])
     shapes = {p: x.shape for p, x in flatten_dict(tree["params"], sep="/").items()}
     assert some.items() <= shapes.items() and len(shapes) == count
-    assert "layer_0/attention/norm/scale" not in shapes or kind == "longformer"
+    assert "layer_0/attention/norm/scale" not in shapes or kind != "modernbert"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Mean
+from docjax.encoders.t5 import T5
 from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
@@ -25,6 +26,7 @@ SEGMENTS = {
     families.LONGFORMER: Longformer(**SIZES, window=(8, 4)),
     families.MODERNBERT: ModernBert(**SIZES, global_every=2),
     families.BIG_BIRD: BigBird(**SIZES, block=4, random=1),
+    families.T5: T5(**SIZES, head_width=6),
     families.WORD_AVERAGE: WordAverage(vocabulary=61, width=16),
 }
 IN_TRANSFORMERS = [family for family in FAMILIES if family.in_transformers]

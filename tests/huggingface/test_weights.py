@@ -407,8 +407,8 @@ def test_modules_that_would_change_the_vector_are_refused(tmp_path):
     folder = sentence_folder(tmp_path / "max", dict(pooling_mode="max"))
     with pytest.raises(UserError, match="pooling max is not supported.*mean, cls"):
         load(folder)
-    folder = sentence_folder(tmp_path / "dense", dict(pooling_mode="mean"), "Dense")
-    with pytest.raises(UserError, match="models.Dense is not supported"):
+    folder = sentence_folder(tmp_path / "cnn", dict(pooling_mode="mean"), "CNN")
+    with pytest.raises(UserError, match="models.CNN is not supported"):
         load(folder)
 
 

@@ -195,19 +195,6 @@ def test_another_prompt_of_documents_leaves_that_of_queries(prompted, tmp_path):
     assert default.with_prompt("", None).document_prompt == ""
 
 
-def test_a_folder_of_instructor_is_told_that_t5_is_not_read(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
-    home = "sentence_transformers.models"
-    modules = [
-        {"path": "", "type": f"{home}.Transformer"},
-        {"path": "2_Dense", "type": f"{home}.Dense"},
-    ]
-    (tmp_path / "modules.json").write_text(json.dumps(modules))
-    message = "model_type 't5' .T5 encoders such as INSTRUCTOR's. is not supported; sup"
-    with pytest.raises(UserError, match=message):
-        docjax.load(tmp_path)
-
-
 def test_a_prompt_of_an_unknown_name_is_one_line(prompted):
     model = docjax.load(prompted)
     with pytest.raises(
