@@ -41,8 +41,8 @@ def attention(
     side, and the first `shared` tokens of its row. A single query of many keys is that
     of the first token. A row of length 0 gives a finite answer. `keys` turn on dropout
     of the weights at `rate`. Without dropout, "auto" uses cuDNN on an NVIDIA GPU where it
-    accepts the arrays and there is no window, and Splash on TPUs for windows and long
-    rows. Otherwise "auto" is "own".
+    accepts the arrays and there is no window, and in a `shard_map` over TPUs Splash for
+    windows and long rows. Otherwise "auto" is "own".
 
     Raises:
       UserError: for an unknown `kernel`.

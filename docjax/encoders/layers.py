@@ -213,6 +213,7 @@ class PostNorm(nn.Module):
 
     def setup(self) -> None:
         self.check_keywords(tuple(ACTIVATIONS))
+        self.check_heads()
         self.embeddings = Embeddings(
             self.vocabulary,
             self.width,

@@ -161,6 +161,7 @@ class ModernBert(TokenEncoder):
 
     def setup(self) -> None:
         self.check_keywords(tuple(ACTIVATIONS))
+        self.check_heads()
         self._check()
         self.embeddings = Embeddings(self.vocabulary, self.width, self.epsilon)
         if self.masked_lm:

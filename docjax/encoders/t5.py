@@ -7,6 +7,8 @@ results equal those of Hugging Face's model. The variant with gated layers (1.1)
 here.
 """
 
+import math
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -127,7 +129,12 @@ class T5(TokenEncoder):
         if self.masked_lm:
             raise UserError(
                 "T5 has no head for masked tokens: set encoder.segment.masked_lm to "
-                "False, and an objective without masked tokens"
+                "False and train with an objective without masked tokens, or give a BERT"
+            )
+        if self.buckets < 4 or self.buckets % 4 or self.farthest <= self.buckets // 4:
+            raise UserError(
+                f"{self.buckets} buckets for distances up to {self.farthest}: give a "
+                "multiple of 4 buckets, and distances beyond a quarter of it"
             )
         self.embeddings = Embeddings(self.vocabulary, self.width)
         self.distances = Table(self.buckets, self.heads)
@@ -182,7 +189,9 @@ def buckets(tokens: int, count: int, farthest: int) -> Int[np.ndarray, "t t"]:
     exact = side // 2
     away = np.abs(distance)
     ratio = np.log(np.maximum(away, 1).astype(np.float32) / exact)
-    far = exact + (ratio / np.log(farthest / exact) * (side - exact)).astype(np.int64)
+    # All in float32, as torch has it: rounding decides at the ends of a bucket.
+    ratio = ratio / math.log(farthest / exact) * (side - exact)
+    far = exact + ratio.astype(np.int64)
     near = np.where(away < exact, away, np.minimum(far, side - 1))
     return np.where(distance > 0, side, 0) + near
 

@@ -1,7 +1,7 @@
 """What all transformers share: from the states of tokens to a vector of the segment.
 
-`layers.PostNorm` (BERT, RoBERTa, Longformer, BigBird), `modernbert.py` and `t5.py` give the
-states.
+`layers.PostNorm` (BERT, RoBERTa, Longformer, BigBird), `modernbert.py` and `t5.py` give
+the states.
 """
 
 import flax.linen as nn
@@ -25,7 +25,8 @@ class TokenEncoder(nn.Module):
     A dense layer may follow, as in LaBSE and INSTRUCTOR: `projection` is its width, 0
     for none, and `projection_activation` "identity" or "tanh". `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
     "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
-    LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`.
+    LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`; T5, whose
+    scores depend on the distance, has none to choose.
     `dropout` is that of hidden states. `attention_dropout` drops attention weights, 0.1
     in most papers: no fast kernel of a GPU does this, so 0 is the default.
     `masked_lm` adds the layers that predict masked tokens. `words` is the width of
@@ -159,8 +160,8 @@ class TokenEncoder(nn.Module):
         room = self.positions - self.position_offset
         if tokens > room:
             raise UserError(
-                f"segments have {tokens} tokens, but the position table has room for "
-                f"{room}: lower limits.segment_tokens"
+                f"segments have {tokens} tokens, but the encoder has room for {room}: "
+                "lower limits.segment_tokens"
             )
 
     def check_keywords(self, activations: tuple[str, ...]) -> None:
@@ -177,6 +178,9 @@ class TokenEncoder(nn.Module):
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 0.99:
                 raise UserError(f"{name} {getattr(self, name)} is not in [0, 0.99)")
+
+    def check_heads(self) -> None:
+        """Raises UserError unless the heads can share the width equally."""
         if self.width % self.heads:
             raise UserError(
                 f"width {self.width} is not a multiple of heads {self.heads}: "

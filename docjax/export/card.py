@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.export.libraries import has_tables
+from docjax.export.libraries import adds_to_transformers
 from docjax.huggingface.families import Family
 
 OWN_CODE = ", trust_remote_code=True"
@@ -80,10 +80,8 @@ def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
 
 def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
-    width = document.get("width", segment["width"] + segment.get("words", 0))
-    width *= document.get("count", 1)
     return (
-        f"Vectors of {width} numbers for long documents. `{_short(facts['units'])}` "
+        f"Vectors of {facts['width']} numbers for long documents. `{_short(facts['units'])}` "
         f"and `{_short(facts['segments'])}` cut a document into segments, "
         f"`{_short(segment)}` makes a vector of each segment, and "
         f"`{_short(document)}` makes one vector of all segments. docjax "
@@ -107,7 +105,7 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
             "vectors = model.encode(documents)",
         ),
     ]
-    if family.in_transformers and not has_tables(facts["encoder"]["segment"]):
+    if family.in_transformers and not adds_to_transformers(facts["encoder"]["segment"]):
         keywords = "".join(f", {k}={v}" for k, v in family.model_keywords.items())
         alone = "; its states are ours for a fresh model that reads one segment a call"
         parts += [

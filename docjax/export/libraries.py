@@ -116,7 +116,7 @@ def is_stock(folder: Path) -> bool:
     return not any((folder / name).exists() for name in CODE)
 
 
-def has_tables(segment: Mapping[str, Any]) -> bool:
+def adds_to_transformers(segment: Mapping[str, Any]) -> bool:
     """Whether a segment encoder has tables of sections, chunks or words, or a layer
     after the pooling.
 
@@ -147,7 +147,7 @@ def _transformer(
     segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
 ) -> dict[str, dict] | None:
     """Stock modules for a transformer; None unless it reads only the first segment."""
-    if limits["inference_segments"] != 1 or has_tables(segment):
+    if limits["inference_segments"] != 1 or adds_to_transformers(segment):
         return None
     first = segment["pooling"] == "first"
     pooling = {

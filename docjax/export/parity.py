@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from docjax.data.documents import full_text
 from docjax.errors import UserError
-from docjax.export.libraries import has_tables, is_stock
+from docjax.export.libraries import adds_to_transformers, is_stock
 from docjax.huggingface.families import Family, family_of
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
@@ -47,7 +47,7 @@ def differences(
     """The largest difference of any number, by the library that reads `folder`.
 
     The vectors are those of documents and short queries; for transformers, those of
-    segments, unless they depend on the segments' places.
+    segments, unless the segment encoder has more than transformers' model has.
 
     Args:
       model, reloaded: the exported model, and the one that docjax reads back; float32.
@@ -63,7 +63,7 @@ def differences(
         expected = model.encode(documents)
         arrays = {"docjax": reloaded.encode(documents) - expected}
         segment = model.encoder.segment
-        tables = has_tables(named.node(segment))
+        tables = adds_to_transformers(named.node(segment))
         if family_of(segment).in_transformers and not tables:
             arrays["transformers"] = _transformers(folder, model, documents)
             if segment.masked_lm:

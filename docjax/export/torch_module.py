@@ -136,10 +136,7 @@ class LongDocuments(nn.Module):
             save_file(tensors, folder / "document.safetensors")
 
     def get_embedding_dimension(self):
-        parts = self.facts["encoder"]
-        of_segments = parts["segment"]["width"] + parts["segment"].get("words", 0)
-        width = parts["document"].get("width", of_segments)
-        return width * parts["document"].get("parts", 1)
+        return self.facts["width"]
 
     def preprocess(self, inputs, prompt=None, task=None, **kwargs):
         """Token ids [n t] of all segments, and the number of segments per document.

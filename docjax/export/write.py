@@ -151,6 +151,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         "graph": named.node(model.graph),
         "limits": model.limits._asdict(),
         "labels": list(model.labels),
+        "width": model.width,
         "similarity": model.similarity_fn_name,
         "prompts": dict(model.prompts),
         "default_prompt_name": model.default_prompt_name,

@@ -1,11 +1,11 @@
 """Hugging Face's config.json <-> the keywords of our segment encoders.
 
-Also reads pooling, similarity and prompts of a sentence-transformers folder.
-`families.py` says which family has which mapping; encoders with windows are in
-`long_configs.py`, tensors in `names.py`, files in `files.py`.
+Also reads similarity and prompts of a sentence-transformers folder; its modules are in
+`sentence_modules.py`. `families.py` says which family has which mapping; encoders with
+windows are in `long_configs.py`, tensors in `names.py`, files in `files.py`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from docjax.errors import UserError
@@ -27,20 +27,6 @@ ACTIVATIONS = {  # theirs -> ours
     "gelu_pytorch_tanh": "gelu_new",
 }
 MOST = 2**31 - 1  # the largest value of any size
-MODULES = ("Transformer", "Pooling", "Dense", "Normalize")  # in this order
-POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
-PROJECTIONS = {  # theirs -> ours
-    "torch.nn.modules.linear.Identity": "identity",
-    "torch.nn.modules.activation.Tanh": "tanh",
-}
-OLD_POOLINGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
 
 
 def bert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -75,88 +61,6 @@ def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
         "pad_token_id": max(keywords["position_offset"] - 1, 0),
         "position_embedding_type": "absolute",
     }
-
-
-def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
-    """The kind of each module in a modules.json -> its folder.
-
-    Raises:
-      UserError: for a module that docjax does not support, for other orders than that
-        of MODULES, and for a folder elsewhere.
-    """
-    kinds = {}
-    for module in listed:
-        kind = module.get("type") if isinstance(module, Mapping) else module
-        home, _, name = str(kind).rpartition(".")
-        path = module.get("path", "") if isinstance(module, Mapping) else None
-        if home.split(".")[0] != "sentence_transformers" or name not in MODULES:
-            raise UserError(
-                f"{source}: module {kind} is not supported; supported are "
-                f"{', '.join(MODULES)} of sentence_transformers"
-            )
-        if not isinstance(path, str) or path in (".", "..") or {"/", "\0"} & {*path}:
-            raise UserError(
-                f"{source}: path {path!r} of module {name} is not a folder beside "
-                "that file; write the name of a folder, or an empty path"
-            )
-        if any(MODULES.index(name) <= MODULES.index(kind) for kind in kinds):
-            raise UserError(
-                f"{source}: module {name} after {', '.join(kinds)}: docjax reads one "
-                f"of each, in the order {', '.join(MODULES)}"
-            )
-        kinds[name] = path
-    return kinds
-
-
-def projection(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of a segment encoder for the config.json of a Dense module.
-
-    Raises:
-      UserError: for another activation, and an impossible width.
-    """
-    name = str(config.get("activation_function"))
-    if name not in PROJECTIONS:
-        raise UserError(
-            f"{source}: activation_function {name!r} is not supported; supported are "
-            f"{', '.join(PROJECTIONS)}"
-        )
-    width = size(config, "out_features", source)
-    return {"projection": width, "projection_activation": PROJECTIONS[name]}
-
-
-def pooling(config: Mapping[str, Any], source: str) -> str:
-    """ "mean" or "first", as the config.json of a Pooling module says.
-
-    Raises:
-      UserError: for another pooling.
-    """
-    old = [mode for key, mode in OLD_POOLINGS.items() if config.get(key)]
-    mode = config.get("pooling_mode", old or "mean")
-    modes = [str(name) for name in (mode if isinstance(mode, list) else [mode])]
-    if len(modes) != 1 or modes[0] not in POOLINGS:
-        raise UserError(
-            f"{source}: pooling {' + '.join(modes)} is not supported; "
-            f"supported are {', '.join(POOLINGS)}"
-        )
-    return POOLINGS[modes[0]]
-
-
-def include_prompt(config: Mapping[str, Any], source: str) -> bool:
-    """Whether the mean of a Pooling module includes the tokens of a prompt.
-
-    Raises:
-      UserError: for another value than true and false, and for a pooling other than the
-        mean that leaves the prompt out.
-    """
-    included = config.get("include_prompt", True)
-    if not isinstance(included, bool):
-        raise UserError(f"{source}: include_prompt {included!r} is not true or false")
-    if not included and pooling(config, source) != "mean":
-        raise UserError(
-            f"{source}: include_prompt false is supported for the pooling 'mean' only; "
-            "set it to true"
-        )
-    return included
 
 
 def similarity(config: Mapping[str, Any], source: str) -> str:

@@ -15,6 +15,11 @@ import safetensors
 from docjax.errors import UserError
 from docjax.storage import json_file
 
+SAVE = (
+    "save the model once with safetensors: sentence_transformers."
+    "SentenceTransformer(FOLDER).save(NEW_FOLDER), or transformers.AutoModel"
+    ".from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
+)
 REST = "document.safetensors"  # of an exported folder: parameters of no other library
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]
 
@@ -128,8 +133,9 @@ def weights(folder: Path) -> list[Path]:
     if pickled:
         raise UserError(
             f"{folder}: the only weights are {', '.join(pickled)}, which is never "
-            "unpickled; save the model once with safetensors: sentence_transformers."
-            "SentenceTransformer(FOLDER).save(NEW_FOLDER), or transformers.AutoModel"
-            ".from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
+            f"unpickled; {SAVE}"
         )
-    raise UserError(f"{folder}: no model.safetensors; give a folder with weights")
+    raise UserError(
+        f"{folder}: no model.safetensors; give a folder with weights, or, if the model "
+        f"has pickled weights alone, {SAVE}"
+    )

@@ -34,14 +34,11 @@ def t5(config: Mapping[str, Any], source: str) -> dict[str, Any]:
         )
     given = DEFAULTS | dict(config)
     sizes = {ours: configs.size(given, key, source) for ours, key in KEYWORDS.items()}
-    if sizes["buckets"] % 4 or sizes["farthest"] <= sizes["buckets"] // 4:
-        raise UserError(
-            f"{source}: {sizes['buckets']} buckets for distances up to "
-            f"{sizes['farthest']}: give a multiple of 4, and more than a quarter of it"
-        )
     return sizes | {
         "epsilon": configs.fraction(config, "layer_norm_epsilon", 1e-6, source),
         "dropout": configs.fraction(config, "dropout_rate", 0.1, source),
+        "activation": kind,
+        "position_offset": 0,  # T5 has no table of positions
     }
 
 

@@ -17,8 +17,16 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import shapes
 from docjax.errors import UserError
-from docjax.huggingface import configs, docjax_json, families, files, names
+from docjax.huggingface import (
+    configs,
+    docjax_json,
+    families,
+    files,
+    names,
+    sentence_modules,
+)
 from docjax.huggingface.families import Family
+from docjax.huggingface.sentence_modules import Modules
 from docjax.storage import json_file
 
 MEND = "take config.json and weights of the same model"
@@ -43,7 +51,7 @@ class Facts:
     prompts: dict[str, str]  # by name: words to put before texts
     default_prompt_name: str | None  # of texts that are neither query nor document
     include_prompt: bool  # the mean of a segment's tokens includes its prompt
-    projection: Path | None  # the folder of the dense layer after the pooling
+    dense: Path | None  # the folder of the dense layer after the pooling
     folder: Path  # the folder of the transformer, which also holds the tokenizer
 
 
@@ -78,39 +86,40 @@ def load(
 def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
     """What a folder or a hub name says of its encoder; reads no weights.
 
-    modules.json of a sentence-transformers folder says where the transformer lies and
-    how its tokens are pooled; docjax.json says this for an exported folder.
-
     Raises:
       UserError: for a missing or unsupported model.
     """
     folder, _ = files.find(name_or_folder, revision)
     files.refuse_code(folder)
     if (folder / docjax_json.FACTS).exists():
-        pooling, normalize, projected = docjax_json.pooling(folder)
-        inner, include_prompt = folder, True
-        dense = folder if projected else None
+        modules = _of_export(folder)
     else:
-        inner, pooling, dense, normalize, include_prompt = _modules(folder)
-        projected = _projected(dense) if dense else {}
+        modules = sentence_modules.read(folder, str(name_or_folder))
+    inner = modules.folder
     files.refuse_code(inner)
     similarity, prompts, default = _comparing(folder)
     family, keywords = _family(inner / "config.json")
     limits = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
     return Facts(
         family=family,
-        keywords=keywords | projected,
-        pooling=pooling,
-        normalize=normalize,
+        keywords=keywords | modules.projection,
+        pooling=modules.pooling,
+        normalize=modules.normalize,
         max_tokens=_max_tokens(inner, keywords, limits),
         lowercase=limits.get("do_lower_case") is True,
         similarity=similarity,
         prompts=prompts,
         default_prompt_name=default,
-        include_prompt=include_prompt,
-        projection=dense,
+        include_prompt=modules.include_prompt,
+        dense=modules.dense,
         folder=inner,
     )
+
+
+def _of_export(folder: Path) -> Modules:
+    pooling, normalize, projection = docjax_json.pooling(folder)
+    dense = folder if projection else None
+    return Modules(folder, pooling, normalize, dense=dense, projection=projection)
 
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:
@@ -118,30 +127,6 @@ def _family(path: Path) -> tuple[Family, dict[str, Any]]:
     config = json_file.read(path)
     family = families.family_of_config(config, str(path))
     return family, family.to_keywords(config, str(path))
-
-
-def _modules(folder: Path) -> tuple[Path, str, Path | None, bool, bool]:
-    """Folder of the transformer, pooling, folder of the dense layer after it, whether
-    vectors have length 1, and whether the mean includes a prompt."""
-    path = folder / "modules.json"
-    if not path.exists():
-        return folder, "mean", None, False, True
-    folders = configs.modules(json_file.read(path, list), str(path))
-    inner = folder / folders.get("Transformer", "")
-    pooling, include_prompt = "mean", True
-    if "Pooling" in folders:
-        path = folder / folders["Pooling"] / "config.json"
-        config = json_file.read(path)
-        pooling = configs.pooling(config, str(path))
-        include_prompt = configs.include_prompt(config, str(path))
-    dense = folder / folders["Dense"] if "Dense" in folders else None
-    return inner, pooling, dense, "Normalize" in folders, include_prompt
-
-
-def _projected(folder: Path) -> dict[str, Any]:
-    """The keywords of a segment encoder for the folder of a Dense module."""
-    path = folder / "config.json"
-    return configs.projection(json_file.read(path), str(path))
 
 
 def _comparing(folder: Path) -> tuple[str, dict[str, str], str | None]:
@@ -186,8 +171,8 @@ def _params(facts: Facts, masked_lm: bool) -> dict[str, Any]:
         for path, name in table.items():
             _check_shape(folder, name, path, tensors[in_file[name]], expected[path])
         flat = {path: _read(tensors, in_file[table[path]], path) for path in table}
-    if facts.projection:
-        flat |= _dense(facts.projection, expected)
+    if facts.dense:
+        flat |= _dense(facts.dense, expected)
     return unflatten_dict(flat, sep="/")
 
 
@@ -195,19 +180,22 @@ def _dense(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, A
     """The dense layer after the pooling, of a Dense module or of an exported folder.
 
     A Dense module without a bias gives a bias of 0.
+
+    Raises:
+      UserError: for a missing tensor, and for tensors of other shapes.
     """
     paths = "projection/kernel", "projection/bias"
     if (folder / files.REST).exists():
         with files.tensors([folder / files.REST]) as tensors:
             return {path: tensors[f"segment/{path}"][:] for path in paths}
+    biased = json_file.read(folder / "config.json").get("bias", True)
+    in_file = dict(zip(paths, ("linear.weight", "linear.bias")[: 1 + bool(biased)]))
     flat = {paths[1]: np.zeros(expected[paths[1]], np.float32)}
     with files.tensors(files.weights(folder)) as tensors:
-        for path, name in zip(paths, ("linear.weight", "linear.bias"), strict=True):
-            if name in tensors:
-                _check_shape(folder, name, path, tensors[name], expected[path])
-                flat[path] = _read(tensors, name, path)
-    if paths[0] not in flat:
-        raise UserError(f"{folder}: no tensor is called linear.weight; {MEND}")
+        _refuse_names(folder, "missing", set(in_file.values()) - set(tensors))
+        for path, name in in_file.items():
+            _check_shape(folder, name, path, tensors[name], expected[path])
+            flat[path] = _read(tensors, name, path)
     return flat
 
 

@@ -66,13 +66,14 @@ def load(
     """
     if dtype not in (None, *DTYPES):
         raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
-    folder, _ = files.find(path, revision)
+    folder, commit = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
         model = _load_run(Path(path), allow)
     elif (folder / docjax_json.FACTS).exists():
         model = _load_export(folder, allow)
     else:
-        model = _load_huggingface(folder)
+        name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
+        model = _load_huggingface(name)
     model = dataclasses.replace(model, truncate_dim=truncate_dim)
     return model if dtype is None else in_dtype(model, dtype)
 
@@ -171,8 +172,8 @@ def _try(parts: Mapping[str, Any]) -> None:
         parts["graph"](len(pieces), sections, np.zeros((0, 2), np.int32))
 
 
-def _load_huggingface(folder: Path) -> DocumentModel:
-    weights = huggingface.load(folder)
+def _load_huggingface(name: str | Path) -> DocumentModel:
+    weights = huggingface.load(name)
     segment = weights.family.module(**weights.keywords, pooling=weights.pooling)
     tokenizer = load_tokenizer(weights.folder, weights.lowercase)
     check_fits(tokenizer, segment.vocabulary)

@@ -11,6 +11,7 @@ from typing import Any
 
 from absl import logging
 
+from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import configs
 from docjax.run.fields import RunConfig, begun, is_run, read
@@ -34,8 +35,11 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     `init` can read. A run that has begun keeps what it began with. `describe` gives the
     `docjax.huggingface.weights.Facts` of a folder or name.
 
+    If `init` is another kind of transformer than the config's, the config's becomes that
+    kind, with its own keywords for what `init` does not decide.
+
     Raises:
-      UserError: for a segment encoder of another kind than that of `init`.
+      UserError: for a segment encoder that cannot become that of `init`.
     """
     if not config.init:
         return config
@@ -45,19 +49,38 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     facts = describe(config.init)
     segment = _segment(config.encoder)
     module = segment_of(config.encoder.build())
-    fitting = facts.family.module
-    if not isinstance(module, fitting):
-        raise UserError(
-            f"init {config.init} does not fit encoder.segment {segment['fn']}: its "
-            f"weights are for {fitting.__module__}.{fitting.__name__}; set "
-            "--config.encoder.segment.fn to that name"
-        )
+    if not isinstance(module, facts.family.module):
+        segment = _as_kind(segment, module, config.init, facts.family.module)
     sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
     if "pooling" in segment and segment["pooling"] is None:
         sizes["pooling"] = facts.pooling
     encoder = _with_segment(config.encoder, segment | sizes)
     encoder = _normalized(encoder, facts)
     return dataclasses.replace(config, encoder=encoder, limits=_limits(config, facts))
+
+
+def _as_kind(
+    segment: Mapping[str, Any], module: Any, init: str, kind: type
+) -> Mapping[str, Any]:
+    """The config of a segment encoder for another class, without the sizes.
+
+    Raises:
+      UserError: if the classes differ in more than sizes.
+    """
+    name = f"{kind.__module__}.{kind.__name__}"
+    kept = {k: v for k, v in segment.items() if k not in ("fn", *DECIDED)}
+    lacking = sorted(set(kept) - set(kind.__dataclass_fields__))
+    if lacking or not isinstance(module, TokenEncoder):
+        reason = f", which has no {', '.join(lacking)}" if lacking else ""
+        raise UserError(
+            f"init {init} does not fit encoder.segment {segment['fn']}: its weights are "
+            f"for {name}{reason}; give an init of another kind, or a config that has "
+            "that segment encoder"
+        )
+    logging.info(
+        "encoder.segment is %s, as init %s asks, not %s", name, init, segment["fn"]
+    )
+    return {"fn": name} | kept
 
 
 def segment_of(encoder: Any) -> Any:

@@ -12,7 +12,11 @@ from jax.sharding import PartitionSpec as P
 from docjax.encoders import attention as module
 from docjax.encoders import blocks
 from docjax.encoders.attention import attention
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.modernbert import ModernBert
+from docjax.encoders.pooling import Mean
 from docjax.encoders.splash import on_tpu, splash
+from docjax.model.inference import Inference, local_mesh
 
 WINDOWS = {
     "all": dict(reach=None, shared=0),
@@ -34,7 +38,7 @@ def test_values_and_gradients_are_those_of_our_own_blocks(options):
     real = (jnp.arange(300) < lengths[:, None])[..., None, None]
     weigh = np.random.default_rng(1).normal(size=q.shape) * real
 
-    def found(function):
+    def values_and_gradients(function):
         total = lambda *qkv: (function(*qkv) * weigh).sum()
         values = jnp.where(real, function(q, k, v), 0)
         return values, *jax.grad(total, (0, 1, 2))(q, k, v)
@@ -43,7 +47,9 @@ def test_values_and_gradients_are_those_of_our_own_blocks(options):
         blocks.in_blocks, lengths=lengths, keys=None, pattern=blocks.Pattern(**options)
     )
     kernel = functools.partial(splash, lengths=lengths, interpret=True, **options)
-    for got, expected in zip(found(kernel), found(ours), strict=True):
+    for got, expected in zip(
+        values_and_gradients(kernel), values_and_gradients(ours), strict=True
+    ):
         np.testing.assert_allclose(got, expected, atol=2e-5)
         assert (got[1, 7:] == 0).all() and (got[2] == 0).all()
 
@@ -84,6 +90,22 @@ def lowered(tokens, **options):
 )
 def test_tpus_take_splash_for_windows_and_long_rows(tokens, options, kernels):
     assert lowered(tokens, **options).count("tpu_custom_call") == kernels
+
+
+def test_inference_reads_windows_with_splash_on_tpus():
+    """So its passes over segments are mapped over the devices."""
+    kind = AbstractDevice("TPU v5 lite", 1, "tpu")
+    mesh = AbstractMesh((8,), ("data",), abstract_device=kind)
+    sizes = dict(vocabulary=50, width=128, heads=2, hidden=16, layers=2)
+    encoder = DocumentEncoder(ModernBert(**sizes, window=32, pooling="mean"), Mean())
+    params = jax.eval_shape(lambda: fresh_params(encoder, 0))["segment"]
+    inference = Inference(encoder, None, local_mesh(), 512)
+    object.__setattr__(inference, "mesh", mesh)  # no device of it exists
+    shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, jnp.int32)
+    given = shape(8, 512), shape(8), shape(8, 2)
+    traced = Inference._segments.trace(inference, params, *given, None)
+    text = traced.lower(lowering_platforms=("tpu",)).as_text()
+    assert text.count("tpu_custom_call") == 1  # the second layer has a window
 
 
 def test_a_program_that_the_compiler_divides_has_no_splash():

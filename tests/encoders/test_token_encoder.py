@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 from docjax.encoders import attention, blocks
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
-from docjax.encoders.t5 import T5
+from docjax.encoders.t5 import T5, buckets
 from docjax.errors import UserError
 from docjax.huggingface import families, names, weights
 
@@ -50,8 +50,8 @@ CONFIGS = {
     "t5": lambda: transformers.T5Config(
         vocab_size=97,
         d_model=32,
-        num_heads=4,
-        d_kv=6,  # narrower than the width of the heads together
+        num_heads=3,  # no divisor of the width
+        d_kv=6,
         d_ff=48,
         num_layers=2,
         relative_attention_max_distance=50,
@@ -62,7 +62,7 @@ SMALL = dict(vocabulary=97, width=32, heads=4, hidden=48)
 MODULES = {
     "longformer": Longformer(**SMALL, layers=2, window=(8, 16)),
     "modernbert": ModernBert(**SMALL, layers=3, window=16),
-    "t5": T5(**SMALL, layers=2, head_width=6),
+    "t5": T5(**SMALL | dict(heads=3), layers=2, head_width=6),
 }
 KINDS = tuple(CONFIGS)
 WITH_HEADS = "longformer", "modernbert"
@@ -316,6 +316,8 @@ def test_word_vectors_follow_the_vector(kind):
         ("t5", dict(positions=20), "33 tokens.*20"),
         ("t5", dict(masked_lm=True), "no head for masked tokens"),
         ("t5", dict(activation="gelu"), "gelu.*relu"),
+        ("t5", dict(buckets=2), "2 buckets for distances up to 128: give a multiple"),
+        ("t5", dict(farthest=8), "32 buckets for distances up to 8: give"),
     ],
 )
 def test_a_wrong_keyword_or_length_is_a_user_error(kind, changes, words):
@@ -329,7 +331,7 @@ def test_a_wrong_keyword_or_length_is_a_user_error(kind, changes, words):
     [
         ("longformer", 49, {"layer_1/attention/first/key/kernel": (32, 32)}),
         ("modernbert", 20, {"layer_2/attention/qkv/kernel": (32, 96)}),
-        ("t5", 19, {"layer_1/attention/query/kernel": (32, 24)}),
+        ("t5", 19, {"layer_1/attention/query/kernel": (32, 18)}),
     ],
 )
 def test_parameter_paths_and_shapes_are_frozen(kind, count, some):
@@ -337,6 +339,28 @@ def test_parameter_paths_and_shapes_are_frozen(kind, count, some):
     shapes = {p: x.shape for p, x in flatten_dict(tree["params"], sep="/").items()}
     assert some.items() <= shapes.items() and len(shapes) == count
     assert "layer_0/attention/norm/scale" not in shapes or kind != "modernbert"
+
+
+@pytest.mark.parametrize("activation", ["identity", "tanh"])
+def test_a_dense_layer_follows_the_pooling_and_leaves_unused_rows_zero(activation):
+    encoder, params = small("t5", projection=5, projection_activation=activation)
+    tokens, lengths, _ = rows([9, 0])
+    found = jax.jit(encoder.apply)(params, tokens, lengths)
+    pooled = jax.jit(encoder.clone(projection=0).apply)(params, tokens, lengths)
+    layer = params["params"]["projection"]
+    expected = pooled[0] @ layer["kernel"] + layer["bias"]
+    expected = np.tanh(expected) if activation == "tanh" else expected
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+    assert (found[1] == 0).all() and (np.abs(layer["bias"]) > 0).all()
+
+
+@pytest.mark.parametrize("count, farthest", [(32, 128), (128, 50), (8, 20), (4, 2)])
+def test_the_buckets_of_t5_are_those_of_torch(count, farthest):
+    distance = torch.arange(90) - torch.arange(90)[:, None]
+    expected = transformers.models.t5.modeling_t5.T5Attention._relative_position_bucket(
+        distance, num_buckets=count, max_distance=farthest
+    )
+    np.testing.assert_array_equal(buckets(90, count, farthest), expected.numpy())
 
 
 @pytest.mark.parametrize("kind", KINDS)

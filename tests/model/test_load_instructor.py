@@ -15,10 +15,14 @@ from sentence_transformers.sentence_transformer import modules as models
 from tokenizers import processors
 
 import docjax
+from docjax import config as config_lib
+from docjax.encoders.t5 import T5
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.huggingface import weights
 from docjax.model.inputs import as_document
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from tests.conftest import SENTENCE
 
 TEXTS = ["The river floods the valley.", "Why does it rain?"]
@@ -85,6 +89,30 @@ def test_vectors_are_those_of_sentence_transformers(instructor):
     assert np.abs(apart).max() > 1e-2  # the test can tell
 
 
+def test_the_published_instructor_leaves_the_prompt_out(
+    instructor, tmp_path, monkeypatch
+):
+    """As sentence-transformers does for these names, whatever the folder says."""
+    (tmp_path / "hkunlp").mkdir()
+    name = "hkunlp/instructor-base"
+    yes = dict(include_prompt=True)
+    changed(instructor, tmp_path / name, "1_Pooling/config.json", **yes)
+    monkeypatch.chdir(tmp_path)
+    model = docjax.load(name)
+    assert not model.include_prompt
+    theirs = peer(name).encode_document(TEXTS)
+    np.testing.assert_allclose(model.encode(TEXTS), theirs, atol=1e-5)
+
+
+def test_another_instructor_that_includes_the_prompt_is_warned_of(
+    instructor, tmp_path, caplog
+):
+    yes = dict(include_prompt=True)
+    out = tmp_path / "my-instructor"
+    docjax.load(changed(instructor, out, "1_Pooling/config.json", **yes))
+    assert "INSTRUCTOR leaves it out: set include_prompt to false" in caplog.text
+
+
 def test_an_export_is_read_by_all_three_and_begins_a_run(instructor, tmp_path):
     """`export` compares the vectors with sentence-transformers', long ones included."""
     documents = [as_document(text, i) for i, text in enumerate((LONG, TEXTS[0]))]
@@ -92,7 +120,10 @@ def test_an_export_is_read_by_all_three_and_begins_a_run(instructor, tmp_path):
     folder = export(model, tmp_path / "out", documents)
     found = docjax.load(folder).encode(documents)
     np.testing.assert_array_equal(found, model.encode(documents))
-    theirs = peer(folder, code=True).encode_document([LONG, TEXTS[0]])
+    other = peer(folder, code=True)
+    assert other.get_embedding_dimension() == 12
+    assert "Vectors of 12 numbers" in (folder / "README.md").read_text()
+    theirs = other.encode_document([LONG, TEXTS[0]])
     np.testing.assert_allclose(theirs, found, atol=1e-5)
     first, again = weights.load(instructor), weights.load(folder)
     assert first.keywords == again.keywords and again.keywords["projection"] == 12
@@ -136,19 +167,16 @@ def test_a_dense_layer_with_tanh_follows_the_first_token(labse):
 
 
 def test_a_run_begins_with_the_dense_layer_of_init(instructor, tmp_path):
-    from docjax import config as config_lib
-    from docjax.run.parameters import initial_params
-    from docjax.run.prepare import prepare
-
     corpus = tmp_path / "corpus.jsonl"
     lines = ({"id": str(i), "text": LONG} for i in range(9))
     corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
     config = config_lib.load("graph_roberta", "smoke")
     config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
     config.init = str(instructor)
-    config.encoder.segment = dict(fn="docjax.encoders.t5.T5", pooling=None)
+    config.encoder.segment.pooling = None  # as init has it
     prepared = prepare(config, tmp_path / "run")
     segment = prepared.encoder.segment
+    assert isinstance(segment, T5)  # the config has a Transformer
     assert (segment.projection, segment.head_width, segment.pooling) == (12, 6, "mean")
     params = initial_params(prepared.config, prepared.encoder)
     expected = weights.load(instructor).params["projection"]["kernel"]
@@ -168,6 +196,7 @@ def changed(folder, out, name, **changes):
     [
         ("config.json", dict(feed_forward_proj="gated-gelu"), "'gated-gelu' is not su"),
         ("config.json", dict(relative_attention_num_buckets=6), "6 buckets for dista"),
+        ("config.json", dict(relative_attention_max_distance=8), "32 buckets for dis"),
         ("config.json", dict(d_kv=0), "d_kv is 0, but must be a whole number from 1"),
         ("config.json", dict(d_kv=8), "SelfAttention.* has shape .12, 16., but config"),
         (
@@ -175,6 +204,9 @@ def changed(folder, out, name, **changes):
             dict(activation_function="os.system"),
             "'os.system' is",
         ),
+        ("2_Dense/config.json", dict(use_residual=True), "use_residual is set"),
+        ("2_Dense/config.json", dict(module_output_name="x"), "'x' is not supported"),
+        ("2_Dense/config.json", dict(bias=True), "1 missing tensors: linear.bias"),
         (
             "2_Dense/config.json",
             dict(out_features=9),
@@ -207,7 +239,7 @@ def test_a_dense_module_without_its_tensor_or_with_pickled_ones(instructor, tmp_
     shutil.copytree(instructor, folder)
     path = folder / "2_Dense/model.safetensors"
     save_file({"other": load_file(path)["linear.weight"]}, path)
-    with pytest.raises(UserError, match="no tensor is called linear.weight"):
+    with pytest.raises(UserError, match="1 missing tensors: linear.weight; take con"):
         docjax.load(folder)
     path.rename(path.with_name("pytorch_model.bin"))
     with pytest.raises(UserError, match="never unpickled; save the model once with"):
