@@ -125,7 +125,7 @@ def get_config(variant: str = "") -> ConfigDict:
             epochs=20,
             steps=placeholder(int),
             log_every=100,
-            evaluate_every=0,  # at the end only
+            evaluate_every=0,  # before training and at the end
             checkpoint_every=placeholder(int),
             tasks=dict(
                 classification=dict(fn="docjax.tasks.classification.Linear"),

@@ -52,7 +52,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config.batch = config.microbatch = 2
     config.epochs = 1
     config.log_every = 100
-    config.evaluate_every = 0  # at the end only
+    config.evaluate_every = 0  # before training and at the end
     config.tasks = words.tasks
     config.init = "bert-base-uncased"
     rest = (r8, r52, mr, ohsumed, imdb, simsiam, smoke)

@@ -18,9 +18,9 @@ Variants for your own corpus, without a setting to choose:
   python -m docjax.main --config=configs/graph_roberta.py:frozen \
       --config.source.path=mine.jsonl --config.init=FOLDER
 
-`frozen`: reads the whole text once with the encoder in FOLDER, any BERT or RoBERTa such
-as a sentence encoder, in pieces of at most its length. The vector begins as the mean of
-the pieces' vectors, as FOLDER alone gives it; training adds word vectors of the corpus
+`frozen`: reads the whole text once with the encoder in FOLDER, a transformer such as a
+sentence encoder, in pieces of at most its length and 512 tokens, without prompts. The
+vector begins as the mean of the pieces' vectors; training adds word vectors of the corpus
 and keeps similar documents together. A judgement without labels decides whether the run
 keeps what it trained, the words alone, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each

@@ -32,7 +32,7 @@ the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments of 64 toke
 tokens. All have this config's loss over the batch and AdamW; ANCE has pairs of one
 negative each, from the model's first 200 (`docjax mine --top 200`), and LAMB.
 
-For your own collection: `frozen`: a sentence encoder, any BERT or RoBERTa, reads the
+For your own collection: `frozen`: a transformer such as a sentence encoder reads the
 documents once; what is trained begins as the mean of its vectors, with word vectors of
 the corpus. Of 200 steps the run keeps the best of six evaluations, perhaps the start,
 by queries that choose: those of qrels/dev.tsv, or each tenth training query. Queries of

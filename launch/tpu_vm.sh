@@ -11,8 +11,8 @@
 # launch command again:
 #   gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all \
 #     --command='pkill -TERM -f [d]ocjax.main'
-# Other exit codes: 0 done, 1 failed, 2 a mistake in the command or the data, 3 the loss
-# was not finite.
+# Other exit codes: 0 done, 1 failed, 2 a mistake in the command or the data, 3 a loss
+# that is not finite.
 
 set -euo pipefail
 

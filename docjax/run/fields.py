@@ -83,7 +83,8 @@ class RunConfig:
     Attributes:
       batch: examples of a step; None follows the corpus: at most 256, and a power of two
         that is at most half of the documents.
-      evaluate_every: steps between evaluations; 0: only at the end; None: each epoch.
+      evaluate_every: steps between evaluations; 0: before training and at the end;
+        None: each epoch.
       checkpoint_every: steps between checkpoints; None: each epoch.
     """
 
