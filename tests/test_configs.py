@@ -79,10 +79,22 @@ def parameters(config: dict) -> dict:
     return _parameters(json.dumps(config["encoder"], sort_keys=True))
 
 
-@functools.cache  # variants share encoders, and each takes seconds
+@functools.cache  # variants share encoders
 def _parameters(node: str) -> dict:
+    """Of a transformer's layers two are traced: the others are like the second."""
     built = encoder({"encoder": json.loads(node)})
-    return jax.eval_shape(lambda: fresh_params(built, 0))
+    segment = built.segment
+    inner = segment.encoder if segment.has_towers else segment
+    layers = getattr(inner, "layers", 0)
+    if layers > 2:
+        inner = inner.with_layers(2)
+        inner = segment.clone(encoder=inner) if segment.has_towers else inner
+        built = built.clone(segment=inner)
+    params = jax.eval_shape(lambda: fresh_params(built, 0))
+    towers = params["segment"]
+    for tower in towers.values() if segment.has_towers else (towers,):
+        tower |= {f"layer_{i}": tower["layer_1"] for i in range(2, layers)}
+    return params
 
 
 def listing(name: str) -> str:

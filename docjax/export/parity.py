@@ -4,6 +4,7 @@ transformers and sentence-transformers import torch, which nothing else in docja
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -159,13 +160,14 @@ def _masked_tokens(
     predict = predict.requires_grad_(False)
     cut = [document.first(1) for document in model.cut.documents(documents[:ROWS])]
     params = {"params": model.params["segment"]}
-    family, arrays = family_of(model.encoder.segment), []
-    for tokens in (document.tokens[None] for document in cut if len(document.tokens)):
-        at = np.unique(np.linspace(0, tokens.shape[1] - 1, PLACES).astype(np.int32))
-        given = tokens, np.array([tokens.shape[1]], np.int32), None, at[None]
-        given = jax.tree.map(jax.numpy.asarray, given)
-        expected = model.encoder.segment.apply(params, *given, method="token_scores")
-        outputs, _ = _read(predict, family, tokenizer, tokens.tolist())
+    segment, arrays = model.encoder.segment, []
+    scores = jax.jit(functools.partial(segment.apply, method="token_scores"))
+    for tokens in (document.tokens for document in cut if len(document.tokens)):
+        at = np.linspace(0, len(tokens) - 1, PLACES).astype(np.int32)
+        padded = np.pad(tokens, (0, model.limits.segment_tokens - len(tokens)))
+        length = np.array([len(tokens)], np.int32)
+        expected = scores(params, padded[None], length, None, at[None])
+        outputs, _ = _read(predict, family_of(segment), tokenizer, [tokens.tolist()])
         arrays.append(outputs.logits[0].numpy()[at] - np.asarray(expected))
     return np.concatenate(arrays)
 

@@ -62,7 +62,7 @@ def draw(lengths, t=None, seed=0):
     return generator.integers(5, 97, (len(lengths), t or max(lengths)))
 
 
-@pytest.mark.parametrize("length", [1, 64, 200, 704, 705, 1024, 1500, 3072, 4096])
+@pytest.mark.parametrize("length", [1, 704, 705, 1500, 4096])
 def test_hidden_states_equal_those_of_torch(length):
     encoder, params = ours()
     ids = draw([length], seed=length)

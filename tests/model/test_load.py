@@ -39,13 +39,10 @@ TEXTS = ["A cat sat on the mat.", "The U.S. economy grew by 2.5 % (again).", "x"
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["with", "without"])
-def prompted(request, minilm, tmp_path_factory) -> Path:
-    """MiniLM with prompts, which its mean includes or leaves out."""
-    folder = tmp_path_factory.mktemp("prompts") / "minilm"
-    shutil.copytree(minilm, folder)
-    path = folder / "config_sentence_transformers.json"
-    config = json.loads(path.read_text()) | {"prompts": PROMPTS}
-    path.write_text(json.dumps(config))
+def prompted(request, tiny, tmp_path_factory) -> Path:
+    """An encoder with prompts, which its mean includes or leaves out."""
+    folder = tmp_path_factory.mktemp("prompts") / "tiny"
+    SentenceTransformer(str(tiny), device="cpu", prompts=PROMPTS).save(str(folder))
     path = folder / "1_Pooling/config.json"
     config = json.loads(path.read_text()) | {"include_prompt": request.param}
     path.write_text(json.dumps(config))
@@ -106,7 +103,7 @@ def test_an_empty_prompt_comes_before_later_names(prompted, tmp_path):
 def test_every_segment_of_a_long_document_has_the_prompt(prompted):
     """Each segment by itself is a text with the prompt."""
     model = docjax.load(prompted)
-    text = "The old river floods the wide valley in spring. " * 60
+    text = "The old river floods the wide valley in spring. " * 20
     parts = model.segment_vectors([text])[0]
     assert len(parts.texts) > 2
     alone = model.segment_vectors([part.strip() for part in parts.texts])
@@ -116,7 +113,7 @@ def test_every_segment_of_a_long_document_has_the_prompt(prompted):
 
 def test_an_export_keeps_the_prompts(prompted, tmp_path):
     """Long documents included: `export` compares with sentence-transformers."""
-    text = "The old river floods the wide valley in spring. " * 60
+    text = "The old river floods the wide valley in spring. " * 20
     documents = [as_document(text, 0), as_document(TEXTS[0], 1)]
     model = docjax.load(prompted)
     again = docjax.load(export(model, tmp_path / "out", documents))
