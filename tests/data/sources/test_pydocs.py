@@ -16,12 +16,13 @@ REPORT = Counter()
 
 @pytest.fixture(scope="module")
 def corpus():
-    return list(pydocs(report=REPORT))
+    """Two of the packages: a third of all words."""
+    return list(pydocs(("numpy", "scipy"), report=REPORT))
 
 
-def test_there_are_thousands_of_documents_and_a_million_words(corpus):
-    assert len(corpus) >= 2000
-    assert sum(len(full_text(one).split()) for one in corpus) >= 1_000_000
+def test_there_are_many_documents_of_a_hundred_words_and_more(corpus):
+    assert len(corpus) >= 1500
+    assert sum(len(full_text(one).split()) for one in corpus) >= 500_000
     assert min(len(full_text(one).split()) for one in corpus) >= 100
 
 
@@ -43,7 +44,7 @@ def test_labels_are_sub_packages_with_enough_documents(corpus):
     counts = Counter(one.label for one in corpus)
     assert 10 <= len(counts) <= 30
     assert min(counts.values()) >= 40
-    assert {"scipy.stats", "scipy.signal", "jax.numpy"} <= set(counts)
+    assert {"scipy.stats", "scipy.signal", "numpy.ma"} <= set(counts)
     assert all(one.id.startswith(one.label.partition(".")[0]) for one in corpus)
 
 
@@ -69,7 +70,7 @@ def test_the_title_is_the_bare_name_and_the_summary_only_the_query(corpus):
 
 def test_see_also_names_are_links_to_documents(corpus):
     ids = {one.id for one in corpus}
-    assert sum(bool(one.links) for one in corpus) > 1000
+    assert sum(bool(one.links) for one in corpus) > 800
     for one in corpus:
         assert one.id not in one.links
         assert ids.issuperset(one.links)
