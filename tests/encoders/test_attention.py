@@ -43,9 +43,12 @@ def values_and_gradients(function, q, k, v, lengths):
     real = jnp.arange(q.shape[1]) < lengths[:, None]
     weigh = np.random.default_rng(1).normal(size=(len(q), 64, *q.shape[2:]))
     weigh = weigh[:, : q.shape[1]] * real[..., None, None]
-    total = lambda *qkv: (function(*qkv, lengths) * weigh).sum()
-    gradient = jax.jit(jax.grad(total, (0, 1, 2)))(q, k, v)
-    values = jax.jit(function)(q, k, v, lengths)
+
+    def total(*qkv):
+        values = function(*qkv, lengths)
+        return (values * weigh).sum(), values
+
+    gradient, values = jax.jit(jax.grad(total, (0, 1, 2), has_aux=True))(q, k, v)
     return jnp.where(real[..., None, None], values, 0), *gradient
 
 

@@ -1,6 +1,7 @@
 """The loss of masked tokens: token by token, on any devices, and what is refused."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -75,21 +76,17 @@ def test_the_loss_is_the_sum_over_the_masked_tokens_one_by_one():
     lengths = np.concatenate([each.lengths for each in read])
     groups = [Group(np.array([i]), 1, int(size)) for i, size in enumerate(lengths)]
     params, loss, right, count = model.params["segment"], 0.0, 0, 0
-    table = np.asarray(params["embeddings"]["tokens"]["embedding"])
+    table = jnp.asarray(params["embeddings"]["tokens"]["embedding"])
+    read_segment = jax.jit(functools.partial(segment.apply, method="hidden_states"))
+    head = jax.jit(MaskedTokens(segment.vocabulary, segment.epsilon).apply)
     for masked in masking(read, groups, np.random.default_rng((5, 0))):
         tokens, real, places = map(jnp.asarray, masked.microbatch)
-        inputs = {"params": params}, tokens, real, places
-        states = segment.apply(*inputs, method="hidden_states")[0]
-        head = MaskedTokens(segment.vocabulary, segment.epsilon)
+        states = read_segment({"params": params}, tokens, real, places)[0]
         for at, answer in zip(masked.positions[0], masked.answers[0]):
             if answer < 0:
                 continue
-            given = (
-                {"params": params["masked_lm"]},
-                states[at][None],
-                jnp.asarray(table),
-            )
-            scores = np.asarray(jax.jit(head.apply)(*given))[0]
+            given = {"params": params["masked_lm"]}, states[at][None], table
+            scores = np.asarray(head(*given))[0]
             loss -= log_softmax(scores.astype(np.float64))[answer]
             right += int(scores.argmax() == answer)
             count += 1
