@@ -119,11 +119,16 @@ def states(encoder, params, tokens, lengths):
 
 @functools.cache
 def small(kind: str, **changes):
+    """An encoder and its parameters, drawn without compiling its initialisation."""
     encoder = MODULES[kind].clone(**changes)
-    tokens, lengths, _ = rows([5])
-    params = jax.jit(encoder.init)(jax.random.key(0), tokens, lengths)
-    noise = lambda p: p + 0.1 * jax.random.normal(jax.random.key(1), p.shape)
-    return encoder, jax.tree.map(noise, params)
+    shapes = jax.eval_shape(encoder.init, jax.random.key(0), *rows([5])[:2])
+    generator = np.random.default_rng(1)
+
+    def draw(path, leaf):
+        begin = 1.0 if path[-1].key == "scale" else 0.0
+        return jnp.float32(begin + 0.1 * generator.normal(size=leaf.shape))
+
+    return encoder, jax.tree.map_with_path(draw, shapes)
 
 
 @pytest.fixture
