@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
@@ -23,6 +24,8 @@ from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring, plain_data
 from docjax.types import Section
+
+pytestmark = pytest.mark.usefixtures("one_device")
 
 TOPICS = {
     "space": "orbit rocket moon planet telescope launch engine crew gravity star",
@@ -310,7 +313,8 @@ def test_odd_corpora_run_through_and_say_what_they_could_not_do(
     assert (tmp_path / "run/report/index.html").exists()
 
 
-def test_fewer_documents_than_devices_are_one_line(tiny, tmp_path):
+def test_fewer_documents_than_devices_are_one_line(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "device_count", lambda: 8)
     path = written(tmp_path / "corpus.jsonl", THREE)
     with pytest.raises(UserError, match="3 training examples are too few for 8 dev"):
         docjax.train(recipe(path, tiny), tmp_path / "run")
