@@ -165,6 +165,14 @@ def no_report(monkeypatch):
     monkeypatch.setattr("docjax.run.report.write", lambda *_: "")
 
 
+@pytest.fixture(scope="module")
+def no_reports():
+    """As `no_report`, for the runs of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("docjax.run.report.write", lambda *_: "")
+        yield
+
+
 @pytest.fixture(scope="session")
 def run(begun) -> Path:
     """A run of four documents."""

@@ -51,7 +51,7 @@ def several():
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory, one_device):
+def model(tmp_path_factory, one_device, no_reports):
     return docjax.train(several(), tmp_path_factory.mktemp("runs") / "several")
 
 

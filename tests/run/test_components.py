@@ -24,7 +24,7 @@ def test_components_are_those_of_a_singular_value_decomposition():
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, one_device):
+def run(tmp_path_factory, one_device, no_reports):
     config = docjax.config.load("graph_roberta", variant="words")
     config.source = docjax.config.load("graph_roberta", variant="smoke").source
     config.encoder.document.components = True

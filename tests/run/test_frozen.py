@@ -53,7 +53,7 @@ def config(corpus: Path, seed: int = 0):
 
 
 @pytest.fixture(scope="module")
-def trained(corpus, tmp_path_factory) -> Path:
+def trained(corpus, tmp_path_factory, no_reports) -> Path:
     run = tmp_path_factory.mktemp("runs") / "frozen"
     metrics = main.run(config(corpus), run, "train")
     assert metrics["step"] == 4 and "eval/clustering/nmi" in metrics
