@@ -9,7 +9,7 @@ estimate of seconds, by operation. Scatter and collectives have no estimate. The
 benchmark fails if a pass over the segments has a collective, or if a step reduces the
 gradient of a segment encoder more than once. The two programs of a search
 (`docjax/retrieval/shortlist.py`) follow: 1,024 queries among vectors of 512 numbers.
-At last the gradient of attention over long rows, by Splash and by our own loop.
+The gradient of attention over long rows comes last, by Splash and by our own loop.
 
 If libtpu is in another folder, set `TPU_LIBRARY_PATH=FOLDER/libtpu/libtpu.so`.
 """

@@ -9,8 +9,8 @@ papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each 
 and with all; a seed also draws these documents, for all rows alike. Runs lie under
 --workdir; the same command resumes them, and other flags than --corpora, --methods,
 --seeds and --epochs need another --workdir. `--pretraining 3 --tokens 128 --epochs 1`
-takes hours where the defaults take days on two cores. Prints accuracies, and DocSplit's
-gain over the other rows, paired over seeds, with intervals.
+takes hours where the defaults take days on two cores. Prints accuracies, those of TF-IDF
+among them, and DocSplit's gain over the other rows, paired over seeds, with intervals.
 
 The corpus "choose" is the training part of 20 Newsgroups, with each tenth document as
 its test: settings are chosen there. The rates in RATES are a first guess.
@@ -20,6 +20,7 @@ import argparse
 import functools
 import json
 import lzma
+import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,16 @@ from benchmarks.training_pays import files
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data import splits
+from docjax.data.documents import full_text
 from docjax.data.sources import jsonl
 from docjax.model.task_data import FileData
 from docjax.retrieval import paired
+from docjax.run.baselines import reduced
 from docjax.storage import atomic
 from docjax.tasks.few_shot import ShotsCurve
+from docjax.types import Embeddings
 
-START, BEST, CHOOSE = "masked_lm", "docsplit", "choose"
+START, BEST, CHOOSE, WORDS = "masked_lm", "docsplit", "choose", "tfidf"
 METHODS = ("simcse", "contriever", "contrastive_tension", "docsplit")
 RATES = dict.fromkeys(METHODS, 3e-4)
 CHAPTERS = dict(fn="docjax.data.splits.holdout", test=0.2, by="chapter")
@@ -89,7 +93,7 @@ def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path
 
 
 def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path:
-    """The trained run. It has no task: `accuracies` encodes each document once."""
+    """The trained run. It has no task: `of_run` encodes each document once."""
     if (run / "report/index.html").exists():
         return run
     config.source.path = str(source(corpus, flags))
@@ -104,19 +108,35 @@ def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path
 
 
 def accuracies(
-    run: Path, corpus: str, seeds: Sequence[int], flags: argparse.Namespace
+    folder: Path, read: Callable[[], Any], corpus: str, seeds: Sequence[int]
 ) -> list[dict[str, float]]:
     """Number of examples of each class -> accuracy of the test documents, as each of
-    `seeds` draws the examples."""
+    `seeds` draws the examples. `folder` keeps them; `read` gives the vectors."""
     data = None
     for seed in seeds:
-        path = run / f"curve-{seed}.json"
+        path = folder / f"curve-{seed}.json"
         if not path.exists():
-            data = data or FileData(docjax.load(run), _documents(corpus, flags))
+            data = data or read()
             task = ShotsCurve(shots=SHOTS.get(corpus, ALL), seed=seed)
             atomic.write_text(path, json.dumps(task(data, "test")))
-    paths = (run / f"curve-{seed}.json" for seed in seeds)
+    paths = (folder / f"curve-{seed}.json" for seed in seeds)
     return [_accuracies(json.loads(path.read_text("utf-8"))) for path in paths]
+
+
+def of_run(run: Path, corpus: str, flags: argparse.Namespace) -> Any:
+    """The vectors of a trained run."""
+    return FileData(docjax.load(run), _documents(corpus, flags))
+
+
+def of_words(corpus: str, flags: argparse.Namespace) -> Any:
+    """TF-IDF of whole documents, reduced to 256 numbers."""
+    texts, labels = ({"train": [], "test": []} for _ in range(2))
+    for document in _documents(corpus, flags)():
+        texts[document.split].append(full_text(document))
+        labels[document.split].append(document.label)
+    vectors = {part: reduced(texts["train"], texts[part]) for part in texts}
+    labelled = lambda part: Embeddings(vectors[part], labels[part])
+    return types.SimpleNamespace(labelled=labelled)
 
 
 def _documents(corpus: str, flags: argparse.Namespace) -> Callable[[], Any]:
@@ -177,13 +197,20 @@ def main() -> None:
     flags = parser.parse_args()
     logging.set_verbosity(logging.WARNING)
     for corpus in flags.corpora:
+        words = flags.workdir / corpus / WORDS
+        words.mkdir(parents=True, exist_ok=True)
+        read = functools.partial(of_words, corpus, flags)
+        rows = {WORDS: accuracies(words, read, corpus, flags.seeds)}
+        print(table(corpus, rows), flush=True)
         begin = start(corpus, flags)
-        rows = {START: accuracies(begin, corpus, flags.seeds, flags)}
+        read = functools.partial(of_run, begin, corpus, flags)
+        rows[START] = accuracies(begin, read, corpus, flags.seeds)
         for name in flags.methods:
             rows[name] = []
             for seed in flags.seeds:
                 run = method(corpus, name, seed, flags)
-                rows[name] += accuracies(run, corpus, [seed], flags)
+                read = functools.partial(of_run, run, corpus, flags)
+                rows[name] += accuracies(run, read, corpus, [seed])
             print(table(corpus, rows), flush=True)
 
 

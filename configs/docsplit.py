@@ -18,9 +18,9 @@ of one sentence have no two views: they are counted and left out.
 
 Variants, by the model that `init` names: `bert` (the same), `roberta`, `longformer` (the
 paper's: 20 Newsgroups 75.44 and 51.18 %), `bigbird`, and `modernbert` (views of up to
-4,096 tokens; the others read 512). `five`: five examples of each class in the few-shot task, as the papers
-have for 20 Newsgroups, NYT and BBC (ten for FakeNews and arXiv). `small`: a small encoder
-and its own tokenizer from scratch. `demo`: `small` on the docstrings of the installed
+4,096 tokens; the others read 512). `five`: five examples of each class in the few-shot
+task, as the papers have for 20 Newsgroups, NYT and BBC (ten for FakeNews and arXiv).
+`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the docstrings of the installed
 Python packages. `smoke`: everything in seconds.
 """
 

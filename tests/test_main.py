@@ -200,6 +200,31 @@ def test_kill_9_at_random_moments_changes_nothing(
     assert losses(run) == losses(trained)
 
 
+def test_kill_9_changes_nothing_of_trained_words(
+    tmp_path, one_device, no_report, caplog
+):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    changes = dict(steps=12, checkpoint_every=1)
+    flags = [f"--config.{name}={value}" for name, value in changes.items()]
+    name = "--config=configs/deca.py:smoke"
+    with subprocess.Popen(
+        [sys.executable, "-m", "docjax.main", name, f"--workdir={killed}", *flags],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        _wait_for_checkpoint(killed, process)
+        process.send_signal(signal.SIGKILL)
+    config = docjax.config.load("deca", variant="smoke")
+    config.update(changes)
+    main.run(config, whole, "train")
+    with caplog.at_level("INFO", "absl"):
+        main.run(config, killed, "train")
+    assert re.search(r"resumed at step \d+\n", caplog.text), caplog.text
+    assert parameters(killed) == parameters(whole)
+    assert losses(killed) == losses(whole)
+
+
 def _wait_for_checkpoint(run: Path, process: subprocess.Popen) -> None:
     """Returns when there is a newer checkpoint than at the call, or at the end."""
     before = steps(run)[-1:]
@@ -409,6 +434,12 @@ def test_a_second_command_on_a_workdir_is_told_who_is_at_work_there(corpus, tmp_
 
 def test_missing_flags_are_named():
     assert "--config is missing" in fails([sys.executable, "-m", "docjax.main"])
+
+
+def test_an_unknown_config_lists_the_shipped_ones():
+    line = fails([sys.executable, "-m", "docjax.main", "--config=graph_robert:small"])
+    assert "config 'graph_robert' is neither a Python file" in line
+    assert "colde, contrastive_tension, contriever, deca, deca_bert, docsplit" in line
 
 
 def test_a_shipped_config_trains_from_any_folder_in_a_workdir_of_its_name(tmp_path):

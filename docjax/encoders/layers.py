@@ -1,6 +1,6 @@
 """The layers that the segment encoders share: from dense layers to those of BERT.
 
-`PostNorm` puts BERT's layers together, `modernbert.py` those of ModernBERT.
+`PostNorm` puts BERT's layers together; `modernbert.py` and `t5.py` put `PreNormLayer`s.
 """
 
 import functools
@@ -172,6 +172,21 @@ class Layer(nn.Module):
         dtype = x.dtype
         x = self.attention(x, lengths, keys, first).astype(dtype)
         return self.feed_forward(x, keys).astype(dtype)
+
+
+class PreNormLayer(nn.Module):
+    """Attention and feed-forward, each of which normalizes its input and adds to it."""
+
+    attention: nn.Module
+    feed_forward: nn.Module
+
+    def __call__(self, x, lengths, keys, positions, dtype, first=False):
+        """The tokens after this layer; with `first`, the first token alone.
+
+        `positions` tells the attention where tokens are, in the form that it asks for.
+        """
+        x = self.attention(x, lengths, keys, positions, dtype, first)
+        return self.feed_forward(x, keys, dtype)
 
 
 class MaskedTokens(nn.Module):

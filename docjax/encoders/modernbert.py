@@ -20,6 +20,7 @@ from docjax.encoders.layers import (
     Dense,
     MaskedTokens,
     Norm,
+    PreNormLayer,
     Projection,
     Table,
     add_after_pooling,
@@ -118,16 +119,6 @@ class GatedFeedForward(nn.Module):
         return ACTIVATIONS[self.activation](out) * gate
 
 
-class Layer(nn.Module):
-    attention: Attention
-    feed_forward: GatedFeedForward
-
-    def __call__(self, x, lengths, keys, rotation, dtype, first=False):
-        """The tokens after this layer; with `first`, the first token alone."""
-        x = self.attention(x, lengths, keys, rotation, dtype, first)
-        return self.feed_forward(x, keys, dtype)
-
-
 class Embeddings(nn.Module):
     vocabulary: int
     width: int
@@ -193,7 +184,7 @@ class ModernBert(TokenEncoder):
             x = layer(x, lengths, keys, rotation, self.dtype, first=alone)
         return self.norm(x)
 
-    def _layer(self, number: int) -> Layer:
+    def _layer(self, number: int) -> PreNormLayer:
         site = 1 + SITES * number
         attend = Attention(
             self.heads,
@@ -214,7 +205,7 @@ class ModernBert(TokenEncoder):
             site + 2,
             parent=None,
         )
-        return Layer(attend, feed)
+        return PreNormLayer(attend, feed)
 
     def _check(self) -> None:
         for name in ("window", "global_every"):

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.attention import NEVER
 from docjax.encoders.dropout import dropout, dropped, kept, scale
-from docjax.encoders.layers import Dense, Table, add_after_pooling
+from docjax.encoders.layers import Dense, PreNormLayer, Table, add_after_pooling
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.kernels import materialize
@@ -90,16 +90,6 @@ class FeedForward(nn.Module):
         return x + dropout(out.reshape(x.shape), keys, self.site + 1, self.dropout)
 
 
-class Layer(nn.Module):
-    attention: Attention
-    feed_forward: FeedForward
-
-    def __call__(self, x, lengths, keys, distances, dtype, first=False):
-        """The tokens after this layer; with `first`, the first token alone."""
-        x = self.attention(x, lengths, keys, distances, dtype, first)
-        return self.feed_forward(x, keys, dtype)
-
-
 class Embeddings(nn.Module):
     vocabulary: int
     width: int
@@ -161,7 +151,7 @@ class T5(TokenEncoder):
             x = layer(x, lengths, keys, distances, self.dtype, first=alone)
         return dropout(self.norm(x), keys, 1 + SITES * self.layers, self.dropout)
 
-    def _layer(self, number: int) -> Layer:
+    def _layer(self, number: int) -> PreNormLayer:
         site = 1 + SITES * number
         attend = Attention(
             self.heads,
@@ -175,7 +165,7 @@ class T5(TokenEncoder):
         feed = FeedForward(
             self.hidden, self.epsilon, self.dropout, site + 2, parent=None
         )
-        return Layer(attend, feed)
+        return PreNormLayer(attend, feed)
 
 
 def buckets(tokens: int, count: int, farthest: int) -> Int[np.ndarray, "t t"]:
