@@ -1,5 +1,6 @@
 """The order of an epoch in which related documents share a batch where they can."""
 
+import itertools
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -13,11 +14,12 @@ def order(
     neighbours: Mapping[int, Collection[int]],
     generator: np.random.Generator,
 ) -> Int[np.ndarray, " x"]:
-    """All numbers from 0 to x, each document followed by documents related to it.
+    """All numbers from 0 to x, each document near documents related to it.
 
-    Documents are drawn at random. Each drawn document is followed by at most GROUP - 1
-    of its neighbours that have no place yet, in random order, so that every document
-    has one place.
+    Documents are drawn at random. Each drawn document makes a group with at most
+    GROUP - 1 of its neighbours that have no group yet, in random order, so that every
+    document has one place. The groups stand in random order: the last ones, whose
+    neighbours had a group before, would share the last batches otherwise.
 
     Args:
       documents: the corpus row of each number, without repetition.
@@ -25,7 +27,7 @@ def order(
     """
     numbers = {row: number for number, row in enumerate(documents.tolist())}
     free = np.ones(len(documents), bool)
-    placed: list[int] = []
+    groups: list[list[int]] = []
     for number in generator.permutation(len(documents)).tolist():
         if not free[number]:
             continue
@@ -35,5 +37,6 @@ def order(
         near = [other for other in near if free[other]]
         chosen = generator.permutation(near)[: GROUP - 1].astype(int)
         free[chosen] = False
-        placed += [number, *chosen.tolist()]
-    return np.array(placed, int)
+        groups.append([number, *chosen.tolist()])
+    drawn = (groups[each] for each in generator.permutation(len(groups)))
+    return np.fromiter(itertools.chain.from_iterable(drawn), int)

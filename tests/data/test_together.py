@@ -40,6 +40,21 @@ def test_a_batch_holds_several_documents_that_are_related_to_each_other():
     assert np.mean(others) > 4
 
 
+def test_no_batch_is_left_with_the_documents_whose_neighbours_came_before():
+    """Most documents cite a few of the same ones, as in the ACL papers."""
+    generator, cited = np.random.default_rng(0), {row: set() for row in range(900)}
+    for row in range(900):
+        for other in (900 * generator.random(4) ** 3).astype(int).tolist():
+            cited[row].add(other)
+            cited[other].add(row)
+    shares = []
+    for seed in range(5):
+        for batch in order(np.arange(900), cited, seed).reshape(12, 75):
+            inside = set(batch.tolist())
+            shares.append(np.mean([bool(cited[row] & inside) for row in inside]))
+    assert min(shares) > np.mean(shares) - 0.2
+
+
 def test_a_group_is_limited_so_that_a_batch_has_negatives_too(monkeypatch):
     monkeypatch.setattr(together, "GROUP", 2)
     pairs = FIELDS[order(np.arange(500))].reshape(-1, 2)
