@@ -2,23 +2,24 @@
 
     python -m benchmarks.colde --data FOLDER --workdir runs/colde --seeds 0 1 2
 
-DATA/acl holds papers.jsonl.xz and pairs.tsv. Each tenth training pair leaves training
-and chooses the thresholds, by F1; the validation pairs are scored, and choose nothing.
-Training pairs that are also among the others leave it. Two kinds of encoder (--encoder):
+DATA/acl holds papers.jsonl.xz, pairs.tsv and pairs_uniform.tsv. Each tenth training pair
+leaves training and chooses the thresholds, by F1; the validation pairs of both tables are
+scored, and choose nothing. Training pairs that are also among the others leave it. Two
+kinds of encoder (--encoder):
 
   minilm: MiniLM reads the passages of all papers once and stays as it is; systems train
     what comes after (`configs/colde.py:acl,frozen`, with word vectors of the papers).
     S-BERT reads the first 512 tokens, as two segments of MiniLM's length, without word
-    vectors and with them.
+    vectors and with them; one layer over the vectors is trained.
   small: 2 layers of 128 from random weights, all trained, on 1,000 tokens of a section.
     S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no attention between
     sections here (`configs/colde.py:small` says why).
 
 CoLDE is scored, too, on papers with their sections and with their segments in random
 order. All systems of an encoder take about as many steps. Prints one Markdown table:
-precision, recall, F1 and accuracy as means over seeds, and CoLDE's gain of F1 over each
-row, paired over seeds, with the 95 % interval of a t-test. Runs lie under --workdir; the
-same command resumes them.
+precision, recall, F1 and accuracy as means over seeds, F1 and accuracy with negatives that
+are random papers, and CoLDE's gain of F1 over each row, paired over seeds, with the 95 %
+interval of a t-test. Runs lie under --workdir; the same command resumes them.
 """
 
 import argparse
@@ -53,6 +54,7 @@ COLDE = {  # what comes after `acl` in the variant
 # Pairs are eight times as many as papers: as many steps as CoLDE has in 25 epochs.
 PAIRS = {"epochs": 3}
 SMALL = {"epochs": None, "steps": 400}
+UNIFORM = ("f1", "accuracy")  # of the pairs with random papers
 Values = Mapping[str, float]
 
 
@@ -98,16 +100,21 @@ def systems(encoder: str) -> dict[str, System]:
 
 
 def tables(data: Path, workdir: Path) -> dict[str, list[Pair]]:
-    """The pairs, written to WORKDIR/pairs.tsv for the runs."""
+    """The pairs, written to WORKDIR/pairs.tsv for the runs.
+
+    In WORKDIR/uniform.tsv the scored pairs are those of pairs_uniform.tsv.
+    """
     given = read_pairs(data / "acl/pairs.tsv")
     scored, train = given["dev"], given["train"]
+    uniform = read_pairs(data / "acl/pairs_uniform.tsv")["dev"]
     dev = without(train[9::10], scored)
     kept = [pair for number, pair in enumerate(train) if number % 10 != 9]
-    pairs = {"train": without(kept, scored + dev), "dev": dev, "test": scored}
+    pairs = {"train": without(kept, scored + uniform + dev), "dev": dev, "test": scored}
     lost = len(train) - len(pairs["train"]) - len(dev)
     logging.info("%d training pairs are also among the others: left out", lost)
     workdir.mkdir(parents=True, exist_ok=True)
     write_pairs(workdir / "pairs.tsv", pairs)
+    write_pairs(workdir / "uniform.tsv", {"dev": dev, "test": uniform})
     return pairs
 
 
@@ -128,6 +135,8 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     config.source.path = str(flags.data / "acl/papers.jsonl.xz")
     config.source = config.source.to_dict() | {"without": LEFT_OUT}
     config.examples.path = config.tasks.matching.path = str(flags.workdir / "pairs.tsv")
+    config.tasks.uniform = config.tasks.matching.copy_and_resolve_references()
+    config.tasks.uniform.path = str(flags.workdir / "uniform.tsv")
     config.init = MINILM if flags.encoder == "minilm" else None
     config.update_from_flattened_dict(dict(system.fields))
     known = sorted((flags.workdir / flags.encoder).glob("*/corpus"))
@@ -144,19 +153,28 @@ def scores(run: Path, line: int, task: str = "matching") -> Values:
     """The measures of the validation pairs in a line of the run's metrics."""
     lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
     metrics = [each for each in lines if "eval/matching/f1" in each][line]
-    return {name: metrics[f"eval/{task}/{name}"] for name in MEASURES}
+    found = {name: metrics[f"eval/{task}/{name}"] for name in MEASURES}
+    if task == "matching":
+        found |= {
+            f"uniform {name}": metrics[f"eval/uniform/{name}"] for name in UNIFORM
+        }
+    return found
 
 
 def table(of_systems: Mapping[str, Sequence[Values]]) -> str:
     """Means and deviations over seeds, and CoLDE's gain of F1."""
-    lines = ["| system | P | R | F1 | Acc | CoLDE's gain of F1 |", "|---" * 6 + "|"]
+    head = "| system | P | R | F1 | Acc | uniform: F1 | Acc | CoLDE's gain of F1 |"
+    lines = [head, "|---" * 8 + "|"]
+    names = [*MEASURES, *(f"uniform {name}" for name in UNIFORM)]
     for name, of_seeds in of_systems.items():
-        cells = [_mean([each[m] for each in of_seeds]) for m in MEASURES]
+        cells = [_mean([each[m] for each in of_seeds if m in each]) for m in names]
         lines.append(f"| {name} | {' | '.join(cells)} | {_gain(of_systems, name)} |")
     return "\n".join(lines)
 
 
 def _mean(values: Sequence[float]) -> str:
+    if not values:
+        return ""
     spread = f" +- {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
     return f"{np.mean(values):.3f}{spread}"
 
