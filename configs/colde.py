@@ -19,9 +19,10 @@ would stay random. A later chunk takes the last row.
       --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \
       --config.init=FOLDER
 
-Variants, by corpus: `aan` (the same): papers with "links". `acl`: papers with a table of
-pairs; "Abstract" and "References" are not read, as in the paper. `wiki`: articles with a
-table of pairs, 35 epochs. `patents`: claims and description, with a table, 200 epochs.
+Variants, by corpus: `aan`: papers with "links", of which a tenth each tests and chooses the
+threshold. `acl`: papers with a table of pairs. Both do not read "Abstract" and "References",
+as the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
+description, with a table, 200 epochs; "Abstract" is not read.
 `small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
 docstrings of the installed Python packages, linked by "See Also". `smoke`: everything in
 seconds.
@@ -29,18 +30,19 @@ seconds.
 The paper's ablations: `acl,no_sections` (w/o Aug: a document is one view), `acl,no_lstm`
 (the mean of the chunks, no chunk attention) and `acl,no_contrast` (w/o CL: the cosine of
 labelled pairs). Its studies: `tokens1000`, `tokens4000` and `tokens8000` (tokens of a
-section in training), `sections3`, `sections4` and `sections5`, `batch50`, `batch100` and
-`batch200`, and `shuffled`, which scores documents with their sections, and with their
-chunks, in random order too; all go with a corpus, as in `acl,sections5`.
-`encoder.frozen` "segment/" freezes BERT, "segment/(?!layer_11/)" all of BERT but its
-last layer.
+section in training), `sections3`, `sections4` and `sections5` (not with `patents` and the
+ablations without sections), `batch50`, `batch100` and `batch200`, and `shuffled`, which
+scores documents with their sections, and with their chunks, in random order too; all go
+with a corpus, as in `acl,sections5`. `encoder.frozen`
+"segment/(?!embeddings/(sections|chunks))" freezes BERT, but not the tables of places,
+which begin at random; "segment/(?!layer_11/|embeddings/(sections|chunks))" leaves out its
+last layer too.
 
-`acl,frozen`, or `frozen` after all other names, as in `acl,no_contrast,frozen`: the
-encoder in FOLDER reads all texts once and is not trained. It reads passages of at most
-350 words, in pieces of at most its length. The vector of a document begins as the mean
-of their vectors. Word vectors of the corpus stand beside it, with a share that the texts
-choose, as in `graph_roberta:frozen`. CoLDE's layers begin at zero. Passages know no
-places.
+`acl,frozen`, also with further names, as in `acl,no_contrast,frozen`: the encoder in
+FOLDER reads all texts once and is not trained. It reads passages of at most 350 words, in
+pieces of at most its length. The vector of a document begins as the mean of their
+vectors. Word vectors of the corpus stand beside it, with a share that the texts choose,
+as in `graph_roberta:frozen`. CoLDE's layers begin at zero. Passages know no places.
 """
 
 from collections.abc import Callable
@@ -49,9 +51,10 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
+from docjax.errors import UserError
 
 VARIANTS = (
-    *("", "acl", "wiki", "patents", "small", "demo", "smoke"),
+    *("", "aan", "acl", "wiki", "patents", "small", "demo", "smoke"),
     *("acl,no_sections", "acl,no_lstm", "acl,no_contrast", "acl,shuffled"),
     *("acl,tokens4000", "acl,sections5", "acl,batch100"),
     *("acl,frozen", "acl,no_contrast,frozen"),
@@ -110,14 +113,15 @@ def get_config(variant: str = "") -> ConfigDict:
     return vary(
         config,
         variant,
-        *(aan, acl, wiki, patents, small, demo, smoke),
+        *(aan, acl, wiki, patents, small, demo, smoke, *STUDIES),
         *(no_sections, no_lstm, no_contrast, shuffled, frozen),
-        **STUDIES,
     )
 
 
 def aan(config: ConfigDict) -> None:
-    """The values above."""
+    """Papers with "links"."""
+    config.source = config.source.to_dict() | {"without": ("Abstract", "References")}
+    config.holdout = dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
 
 
 def acl(config: ConfigDict) -> None:
@@ -134,6 +138,7 @@ def wiki(config: ConfigDict) -> None:
 
 def patents(config: ConfigDict) -> None:
     """The claims and the description of patents, with pairs in a table."""
+    config.source = config.source.to_dict() | {"without": ("Abstract",)}
     config.examples.related = "pairs"
     config.views = dict(
         fn="docjax.views.sections.NamedSections", names=("claims", "description")
@@ -143,6 +148,11 @@ def patents(config: ConfigDict) -> None:
 
 def no_sections(config: ConfigDict) -> None:
     """w/o Aug: one view, which knows no places, with as much text as two sections."""
+    if config.views.get("count", 2) != 2:
+        raise UserError(
+            f"no_sections reads documents whole, sections{config.views.count} makes "
+            f"{config.views.count} views: give one of the two"
+        )
     for name in ("training_segments", "training_tokens"):
         if most := config.limits.get(name):
             config.limits[name] = 2 * most
@@ -187,35 +197,36 @@ def frozen(config: ConfigDict) -> None:
     config.evaluate_every = recipe.evaluate_every
 
 
-def _study(**fields) -> Callable[[ConfigDict], None]:
+def _study(name: str, **fields) -> Callable[[ConfigDict], None]:
     """Sets the fields; None leaves a number out."""
 
     def study(config: ConfigDict) -> None:
-        empty = {name: placeholder(int) for name in fields if fields[name] is None}
+        empty = {field: placeholder(int) for field in fields if fields[field] is None}
         config.update_from_flattened_dict(fields | empty)
 
+    study.__name__ = name
     return study
 
 
-STUDIES = {
-    **{
-        f"tokens{most}": _study(
-            **{
-                "limits.training_tokens": most,
-                "limits.training_segments": None,
-                "encoder.segment.chunks": -(-most // 510),
-            }
-        )
-        for most in (1000, 4000, 8000)
-    },
-    **{
-        f"sections{count}": _study(
-            **{"views.count": count, "encoder.segment.sections": count}
-        )
-        for count in (3, 4, 5)
-    },
-    **{f"batch{size}": _study(batch=size, microbatch=None) for size in (50, 100, 200)},
-}
+def _tokens(most: int) -> Callable[[ConfigDict], None]:
+    fields = {
+        "limits.training_tokens": most,
+        "limits.training_segments": None,
+        "encoder.segment.chunks": -(-most // 510),
+    }
+    return _study(f"tokens{most}", **fields)
+
+
+def _sections(count: int) -> Callable[[ConfigDict], None]:
+    fields = {"views.count": count, "encoder.segment.sections": count}
+    return _study(f"sections{count}", **fields)
+
+
+STUDIES = (
+    *map(_tokens, (1000, 4000, 8000)),
+    *map(_sections, (3, 4, 5)),
+    *(_study(f"batch{size}", batch=size, microbatch=None) for size in (50, 100, 200)),
+)
 
 
 def shuffled(config: ConfigDict) -> None:

@@ -22,16 +22,20 @@ def vary(
 ) -> Any:
     """`config` after the functions that `variant` names, separated by commas.
 
-    The name of a function is its Python name or its keyword in the call of `vary`.
+    The name of a function is its Python name or its keyword in the call of `vary`. The
+    functions run in the order of the call, whatever the order of the names.
 
     Raises:
       UserError: for an unknown name; the message lists the names.
     """
     variants = {function.__name__: function for function in functions} | named
-    for name in filter(None, variant.split(",")):
+    names = [name for name in variant.split(",") if name]
+    for name in names:
         if name not in variants:
             raise UserError(f"variant {name!r} is not one of {', '.join(variants)}")
-        variants[name](config)
+    for name in variants:
+        if name in names:
+            variants[name](config)
     return config
 
 

@@ -285,6 +285,8 @@ def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
     node = ConfigDict(dict(size=10))
     assert config.vary(node, "", small, large).size == 10
     assert config.vary(node, "large", small, large).size == 100
+    for names in ("small,large", "large,small"):
+        assert config.vary(node, names, small, large).size == 100
     with pytest.raises(UserError) as error:
         config.vary(node, "huge", small, large)
     assert one_line(error) == "variant 'huge' is not one of small, large"

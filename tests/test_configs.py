@@ -315,3 +315,25 @@ if __name__ == "__main__":
     LISTS.mkdir(exist_ok=True)
     for name in NAMES:
         (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")
+
+
+def test_coldes_papers_are_read_as_in_the_paper():
+    config = load("colde").get_config
+    without = {"acl": {"Abstract", "References"}, "patents": {"Abstract"}}
+    without["aan"] = without["acl"]
+    for variant, sections in without.items():
+        assert set(config(variant).source.without) == sections
+    holdout = config("aan").holdout
+    assert (holdout["test"], holdout["validation"]) == (0.1, 0.1)
+    assert load("siamese").get_config("acl").source == config("acl").source
+
+
+def test_coldes_ablations_and_studies_go_together_in_any_order():
+    config = load("colde").get_config
+    one, other = (config(f"acl,{v}") for v in ("no_sections,tokens1000", "tokens1000"))
+    assert one.limits.training_tokens == 2 * other.limits.training_tokens == 2000
+    assert one.encoder.segment.chunks == 0 < other.encoder.segment.chunks
+    frozen = config("frozen,sections3,acl")
+    assert (frozen.views.count, frozen.encoder.segment.sections) == (3, 0)
+    with pytest.raises(UserError, match="sections3 makes 3 views: give one of the two"):
+        config("acl,no_sections,sections3")

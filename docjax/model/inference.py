@@ -140,8 +140,9 @@ class Inference:
         """The graph attention of each layer over one document."""
         if not self.encoder.attends:
             raise UserError(
-                f"{type(self.encoder.document).__name__} has no attention to explain: "
-                "use a model with graph attention"
+                f"{type(self.encoder.document).__name__} has no attention inside a "
+                "document to explain: use a model with graph attention; docjax compare "
+                "shows chunk attention between two documents"
             )
         [vectors] = self.segments(params, [document])
         matrix, _ = device_graphs([document], self.graph, len(document), sparse=False)

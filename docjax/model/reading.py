@@ -135,6 +135,12 @@ class Reading:
                 stats["segments_cut"],
                 stats["tokens_cut"],
             )
+        if stats["segments_beyond_tables"]:
+            logging.warning(
+                "%d of %d segments have a section or a number that training had no "
+                "row for: each takes the last row",
+                *(stats["segments_beyond_tables"], stats["segments"]),
+            )
         if stats["documents_empty"]:
             logging.warning(
                 "%d of %d documents have no word of the vocabulary: their vectors are "

@@ -127,6 +127,13 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
             "checkpoint of a run with `select`",
             used[1],
         )
+    for name in used:
+        again = len(pairs[name]) - len({frozenset(pair[:2]) for pair in pairs[name]})
+        if again:
+            logger.warning(
+                "%d of %d pairs of %r stand in the table before: each counts again",
+                *(again, len(pairs[name]), name),
+            )
     unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)

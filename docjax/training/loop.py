@@ -149,7 +149,7 @@ class _Loop:
         if logged or evaluated or saved:
             self._check(metrics)
         if logged:
-            self.log.write(step, self._line(jax.device_get(metrics)))
+            self._log(step, self._line(jax.device_get(metrics)))
         if evaluated:
             self.evaluate(step, state.params)
         if saved:
@@ -160,6 +160,16 @@ class _Loop:
             raise Stopped(
                 f"stopped at step {step} of {self.trainer.steps} and saved in "
                 f"{self.prepared.run}: the same command continues"
+            )
+
+    def _log(self, step: int, line: dict[str, float]) -> None:
+        """Writes the metrics of a step; warns if a contrastive loss had no positives."""
+        self.log.write(step, line)
+        if line.get("train/anchors") == 0:
+            logging.warning(
+                "step %d learnt nothing: no view of its batch has a positive; give "
+                "documents with more relations or labels, or a larger batch",
+                step,
             )
 
     def _due(self, name: str, step: int) -> bool:

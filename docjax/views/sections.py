@@ -38,6 +38,21 @@ class Sections(Ready):
     def least_units(self) -> int:
         return self.count
 
+    def fitted(
+        self, tokenizer: Any, corpus: Any, documents: np.ndarray | None = None
+    ) -> "Sections":
+        """These views; the log counts documents with fewer sections than views."""
+        del tokenizer
+        sizes = np.fromiter(map(len, corpus.headings), int)
+        sizes = sizes if documents is None else sizes[documents]
+        if few := int((sizes < self.count).sum()):
+            logging.info(
+                "%d of %d documents have fewer than %d sections: their views are cut "
+                "between %s",
+                *(few, len(sizes), self.count, "units, such as sentences"),
+            )
+        return self
+
     def __call__(
         self, units: Units, generator: np.random.Generator
     ) -> tuple[Units, ...]:

@@ -366,7 +366,7 @@ def test_vectors_may_be_cut(tiny):
         docjax.load(tiny, truncate_dim=0)
 
 
-def test_segments_whose_place_has_no_row_of_its_own_are_counted(tiny):
+def test_segments_whose_place_has_no_row_of_its_own_are_counted(tiny, caplog):
     plain = docjax.load(tiny)
     assert plain.encode([SENTENCE * 40], return_stats=True)[1][BEYOND] == 0
     segment = plain.encoder.segment.clone(sections=2, chunks=3)
@@ -380,3 +380,12 @@ def test_segments_whose_place_has_no_row_of_its_own_are_counted(tiny):
     assert of_first > 3
     # Numbers 3 and above of the first section, and sections 2 and 3.
     assert stats[BEYOND] == of_first - 3 + 2
+    sections = [{"heading": str(n), "text": SENTENCE} for n in range(500)]
+    vectors, stats = model.encode(
+        [{"id": "b", "sections": sections}], return_stats=True
+    )
+    assert np.isfinite(vectors).all() and stats["segments_cut"] == 0
+    assert (stats["segments"], stats[BEYOND]) == (500, 498)
+    caplog.clear()
+    model.warn(stats)
+    assert "498 of 500 segments have a section or a number that" in caplog.text

@@ -174,12 +174,14 @@ def test_a_table_names_documents_of_any_part(linked, tmp_path, caplog):
         for b in range(6)
     ]
     path = tmp_path / "pairs.tsv"
+    rows.append(rows[-1])
     path.write_text("\n".join(["split\tsource\ttarget\tlabel", *rows]) + "\n")
     data, task = linked("train", "test"), Matching(str(path))
     for part in ("test", "validation"):
         task.check(data, part)
         assert data.encoded == []
     assert "not used: {'train': 36}" in caplog.text
+    assert "1 of 37 pairs of 'test' stand in the table before" in caplog.text
     assert task(data, "test")["f1"] == task(data, "validation")["accuracy"] == 1
     with pytest.raises(UserError, match="6 of 12 documents .* 'train0' is the first"):
         task.check(linked("test"), "test")

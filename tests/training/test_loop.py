@@ -62,6 +62,12 @@ def test_metrics_are_fetched_where_they_are_logged_alone(running, fetched):
     assert fetched == [5, 10, 15, 20]
 
 
+def test_a_step_without_positives_is_told(running, caplog):
+    for anchors, said in ((0.5, False), (0.0, True)):
+        running._log(5, {"train/loss": 1.0, "train/anchors": anchors})
+        assert ("step 5 learnt nothing" in caplog.text) == said
+
+
 def test_the_first_bad_step_is_named_at_the_next_log(running, fetched):
     for step in range(1, 2 * EVERY):
         take(running, step, float("nan") if step >= BAD else 1.0)

@@ -137,6 +137,18 @@ def test_named_sections_are_those_with_the_word_in_their_heading(caplog):
         assert view.tokens.tolist() == expected.tokens.tolist()
 
 
+def test_documents_with_too_few_sections_are_counted(caplog):
+    for kind in (Sections, RandomSections):
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            views = kind(3).fitted(None, ABOUT)
+        assert views == kind(3)
+        assert "1 of 2 documents have fewer than 3 sections" in caplog.text
+    caplog.clear()
+    Sections(3).fitted(None, ABOUT, np.array([0]))
+    assert not caplog.text
+
+
 def test_names_that_no_document_has_are_refused():
     views = NamedSections(("claims", "description"))
     with pytest.raises(UserError, match="none of 2 documents has sections with all"):
