@@ -2,7 +2,9 @@
 
 Reads documents as JSON lines, and writes into --output `similarities.json` (the cosines
 of all documents, of all sections and of all segments, with their texts) and a heat map
-of each as PNG, with its numbers as CSV. `docjax compare` shows two documents in detail.
+of each as PNG, with its numbers as CSV. Where a model's own segments are too long for a
+reader, segments are shorter passages, and "chunks" are the model's own. `docjax compare`
+shows two documents in detail.
 """
 
 import argparse
@@ -36,5 +38,6 @@ def run(flags: argparse.Namespace) -> None:
         raise UserError(
             f"--output {flags.output}: cannot be written ({error.strerror})"
         ) from None
-    counts = {kind: len(getattr(similarities, kind)) for kind in similarity_maps.KINDS}
+    by_kind = similarity_maps.by_kind(similarities)
+    counts = {kind: len(cosines) for kind, cosines in by_kind.items()}
     print(json.dumps(counts | {"maps": [str(path) for path in maps.values()]}))

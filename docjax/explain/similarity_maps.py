@@ -1,7 +1,7 @@
 """Heat maps and JSON of the similarities of a set of documents (CoLDE, Fig. 4).
 
-`write(folder, similarities)` writes `similarities.json` and for documents, sections and
-segments a heat map with its numbers in a CSV beside it.
+`write(folder, similarities)` writes `similarities.json` and for documents, sections,
+segments and chunks a heat map with its numbers in a CSV beside it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from docjax.explain.printable import label
 from docjax.model.compare import Side, Similarities
 from docjax.storage import json_file
 
-KINDS = ("documents", "sections", "segments")
+KINDS = ("documents", "sections", "segments", "chunks")
 NAMED = 20  # the most rows with a name at the margin of a map
 LETTERS = 24  # of a name
 HEAT = "YlGnBu"
@@ -31,13 +31,16 @@ def write(folder: Path, similarities: Similarities) -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     json_file.write(folder / "similarities.json", facts(similarities))
     return {
-        kind: heat_map(
-            folder / kind, getattr(similarities, kind), names(similarities.sides, kind)
-        )
-        for kind in KINDS
-        if kind != "sections"
-        or len(similarities.sections) > len(similarities.documents)
+        kind: heat_map(folder / kind, cosines, names(similarities.sides, kind))
+        for kind, cosines in by_kind(similarities).items()
+        if kind != "sections" or len(cosines) > len(similarities.documents)
     }
+
+
+def by_kind(similarities: Similarities) -> dict[str, Float[np.ndarray, "_ _"]]:
+    """The cosines of each kind that the model has."""
+    found = {kind: getattr(similarities, kind) for kind in KINDS}
+    return {kind: cosines for kind, cosines in found.items() if cosines is not None}
 
 
 def facts(similarities: Similarities) -> dict[str, Any]:
@@ -45,9 +48,9 @@ def facts(similarities: Similarities) -> dict[str, Any]:
     return {
         kind: {
             "rows": rows(similarities.sides, kind),
-            "cosines": np.round(getattr(similarities, kind), DIGITS).tolist(),
+            "cosines": np.round(cosines, DIGITS).tolist(),
         }
-        for kind in KINDS
+        for kind, cosines in by_kind(similarities).items()
     }
 
 
@@ -60,6 +63,12 @@ def rows(sides: Sequence[Side], kind: str) -> list[dict[str, Any]]:
             {"document": side.title, "section": heading}
             for side in sides
             for heading in side.headings
+        ]
+    if kind == "chunks":
+        return [
+            {"document": side.title, "text": piece.text}
+            for side in sides
+            for piece in side.pieces
         ]
     return [
         {
@@ -78,7 +87,8 @@ def names(sides: Sequence[Side], kind: str) -> list[tuple[int, str]]:
         return [(i, side.title) for i, side in enumerate(sides)]
     if kind == "sections":
         return [(i, name) for i, side in enumerate(sides) for name in side.headings]
-    return [(i, seg.text) for i, side in enumerate(sides) for seg in side.segments]
+    texts = lambda side: side.pieces if kind == "chunks" else side.segments
+    return [(i, each.text) for i, side in enumerate(sides) for each in texts(side)]
 
 
 def heat_map(

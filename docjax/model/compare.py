@@ -95,13 +95,15 @@ class Similarities:
     """Cosines of all documents of a set, of all their sections and of all segments.
 
     Rows and columns are those of `sides`, one document after the other, as in
-    `Comparison`.
+    `Comparison`. chunks: of the segments that the model reads (`Side.pieces`), if they
+    are others than those of `segments`, and a document has several.
     """
 
     documents: Float[np.ndarray, "c c"]
     sections: Float[np.ndarray, "_ _"]
     segments: Float[np.ndarray, "_ _"]
     sides: list[Side]
+    chunks: Float[np.ndarray, "_ _"] | None = None
 
 
 def cosines(
@@ -214,9 +216,15 @@ def similarities(
     inference: Encodes, params: Any, sides: Sequence[Side]
 ) -> Similarities:
     """The cosines of documents that `read` prepared for the same model."""
-    vectors = _vectors(inference, params, _encoded(inference, params, sides))
+    sides = _encoded(inference, params, sides)
+    vectors = _vectors(inference, params, sides)
     whole = [np.stack(vectors[0]), *map(np.concatenate, vectors[1:])]
-    return Similarities(*(cosines(part, part) for part in whole), sides=list(sides))
+    of_sides = [_with_shares(params, side.whole.vectors) for side in sides]
+    chunks = None
+    if not all(side.same for side in sides) and max(map(len, of_sides)) > 1:
+        chunks = cosines(*(np.concatenate(of_sides),) * 2)
+    parts = (cosines(part, part) for part in whole)
+    return Similarities(*parts, sides=list(sides), chunks=chunks)
 
 
 def _encoded(inference: Encodes, params: Any, sides: Sequence[Side]) -> list[Side]:

@@ -1,6 +1,7 @@
 """Heat maps and JSON of several documents, from a model to the files."""
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 
 import docjax
 from docjax import cli
+from docjax.data.segments import Chunks
 from docjax.errors import UserError
 from docjax.explain import similarity_maps
+from docjax.model import compare
 
 PARTS = ("orbit rocket moon. ", "bread butter oven. ", "violin piano opera. ")
 
@@ -62,6 +65,22 @@ def test_files_hold_every_row_with_its_text(found, tmp_path):
         rows = list(csv.DictReader(stream))
     assert len(rows) == 25 and rows[1]["row"] == "0 a0" and rows[1]["column"] == "1 a1"
     assert float(rows[1]["cosine"]) == pytest.approx(found.sections[0, 1], abs=6e-5)
+
+
+def test_a_model_with_long_segments_has_a_matrix_of_its_own_chunks(model, tmp_path):
+    assert model.similarities(DOCUMENTS).chunks is None  # a document is one segment
+    limits = model.limits._replace(segment_tokens=14)
+    chunked = dataclasses.replace(model, segments=Chunks(), limits=limits)
+    found = chunked.similarities(DOCUMENTS)
+    vectors = [pair[1] for pair in chunked.encode_with_passages(DOCUMENTS, {})]
+    assert len(found.chunks) == sum(map(len, vectors)) != len(found.segments)
+    expected = compare.cosines(*(np.concatenate(vectors),) * 2)
+    np.testing.assert_allclose(found.chunks, expected, atol=1e-5)
+    maps = similarity_maps.write(tmp_path, found)
+    assert set(maps) == {"documents", "sections", "segments", "chunks"}
+    told = json.loads((tmp_path / "similarities.json").read_text())["chunks"]
+    assert len(told["rows"]) == len(told["cosines"]) == len(found.chunks)
+    assert PARTS[0][:12] in told["rows"][0]["text"]
 
 
 def test_documents_of_one_section_have_no_map_of_sections(model, tmp_path):
