@@ -165,6 +165,36 @@ def test_a_masked_block_is_told_from_all_masked_blocks():
     np.testing.assert_allclose(found, -np.log(shares[[0, 2], [0, 2]]).mean(), rtol=1e-5)
 
 
+def test_the_encoder_of_documents_does_not_see_a_masked_block():
+    """Another text of masked blocks changes nothing that it reads."""
+    tokens = np.random.default_rng(0).integers(5, WORDS, (2, 4, smith.TOKENS))
+    tokens[..., 0], tokens[..., -2:] = smith.START, smith.END
+    model = smith.Smith(WORDS, 4, 1, 1, width=16, dropout=0.0)
+    params = initial(model, tokens)
+    nothing = np.full((2, 4, smith.MOST), -1)
+    blocks = np.array([[1, 3], [0, 2]])
+
+    def read(tokens):
+        seen = []
+
+        def spy(function, arguments, keywords, context):
+            if context.method_name == "_over_blocks":
+                seen.append(np.asarray(arguments[0]))
+            return function(*arguments, **keywords)
+
+        given = smith.Masked(tokens, nothing, nothing, blocks)
+        with nn.intercept_methods(spy):
+            model.apply(params, given, method=smith.Smith.pretraining)
+        [states] = seen
+        return states
+
+    other, hidden = tokens.copy(), (np.arange(2)[:, None], blocks)
+    other[hidden] = np.roll(tokens[hidden], 7, axis=-1)
+    np.testing.assert_array_equal(read(tokens), read(other))
+    other[0, 0] = np.roll(tokens[0, 0], 7)
+    assert np.abs(read(tokens) - read(other)).max() > 1e-3
+
+
 def test_pretraining_learns_words_and_blocks():
     tokens = np.random.default_rng(0).integers(5, WORDS, (8, 6, smith.TOKENS))
     tokens[..., 0], tokens[..., -2:] = smith.START, smith.END

@@ -1,5 +1,6 @@
 """What training by vectors and tokens refuses before its first step."""
 
+import itertools
 import json
 import logging
 import shutil
@@ -12,6 +13,8 @@ from ml_collections import ConfigDict
 import docjax
 from configs import graph_roberta
 from docjax import main
+from docjax.data.pairs import Pair, write_pairs
+from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.export import write
 from docjax.run.parameters import initial_params
@@ -132,6 +135,17 @@ def linked_documents(path, count=24):
     return path
 
 
+def table_of(path):
+    """A table of all pairs of one split; those with a link are similar."""
+    pairs = {}
+    for a, b in itertools.combinations(jsonl(str(path)), 2):
+        if a.split == b.split:
+            similar = b.id in a.links or a.id in b.links
+            pairs.setdefault(a.split, []).append(Pair(a.id, b.id, similar))
+    write_pairs(path.with_name("pairs.tsv"), pairs)
+    return path.with_name("pairs.tsv")
+
+
 @pytest.mark.parametrize(
     "name, select",
     [
@@ -163,6 +177,9 @@ def test_a_system_is_trained_resumed_selected_exported_and_loaded(
         config.tasks.few_shot.shots = 2
     if name == "contrastive_tension":
         config.objective.negatives = 3
+    if name == "colde":
+        config.examples.update(related="pairs", path=str(table_of(path)))
+        config.tasks.matching.path = config.examples.path
     run, again = tmp_path / "run", tmp_path / "again"
     metrics = main.run(config, run, "train")
     assert f"eval/{select}" in metrics
