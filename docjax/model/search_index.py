@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.model import finite
 from docjax.model.document_model import DocumentModel
 from docjax.model.search import TOP
 from docjax.retrieval import systems
@@ -57,10 +56,8 @@ def query_vectors(
     Raises:
       UserError: for a vector that is not finite.
     """
-    encode, texts = model.encode_queries_of_any_length, list(queries.values())
-    vectors = systems.read_queries(texts, encode, system.endswith("maxsim"))
-    finite.check(vectors.whole, list(queries), "query")
-    return vectors
+    encode = model.encode_queries_of_any_length
+    return systems.read_queries(queries, encode, system.endswith("maxsim"))
 
 
 def hits(

@@ -118,9 +118,13 @@ class Retrieval:
         documents: Iterable[Document],
         encoded: Iterable[Encoded],
     ) -> dict[str, Run]:
-        """The documents of each query, ranked by BM25 and by vectors."""
-        texts = list(queries.values())  # encoded first, since this may raise
-        vectors = systems.read_queries(texts, data.queries, self.passages)
+        """The documents of each query, ranked by BM25 and by vectors.
+
+        Raises:
+          UserError: for a query or a document whose vectors are not finite.
+        """
+        # Encoded first, since this may raise.
+        vectors = systems.read_queries(queries, data.queries, self.passages)
         settings = bm25.preset(self.words)
         if part not in self._by_words:
             self._by_words[part] = bm25_files.search(

@@ -93,6 +93,28 @@ def test_vectors_are_compared_as_the_model_was_trained(data):
     assert Retrieval()(data, "test")["dense/ndcg@10"] == 1
 
 
+def test_vectors_that_are_not_finite_are_refused(given, document):
+    """Of a document, of a passage alone, and of a query."""
+    documents = [document("a", "cats", query="cat"), document("b", query="dog")]
+    words = dict(cat=[1, 0], dog=[0, 1])
+    vectors = np.array([[1, 0], [np.nan, 1]], np.float32)
+    for task in (Retrieval(), Retrieval(passages=True)):
+        with pytest.raises(UserError, match="the vector of document 'b' is not finite"):
+            task(given(documents, vectors, **words), "test")
+    good = given(documents, np.eye(2, dtype=np.float32), **words)
+    good.words["dog"] = [np.inf, 1]
+    with pytest.raises(UserError, match="the vector of query 'b' is not finite"):
+        Retrieval()(good, "test")
+    good.words["dog"] = [0, 1]
+    encode = good.encode
+    good.encode = lambda *all, **options: (
+        each._replace(passages=each.passages * np.nan)
+        for each in encode(*all, **options)
+    )
+    with pytest.raises(UserError, match="the vector of document 'a' is not finite"):
+        Retrieval(passages=True)(good, "test")
+
+
 def test_documents_are_indexed_by_their_words_once_a_run(data, monkeypatch):
     search, calls = bm25_files.search, []
     monkeypatch.setattr(
