@@ -19,6 +19,10 @@ same again is ANCE's refreshing. Without `examples.path` (training) and
 Without `examples.negatives` BM25 mines the negatives before the first step;
 "uniform" takes any documents.
 
+`msmarco/` has corpus.tsv and queries.tsv as Microsoft gives them (id, url, title, body;
+id, text), qrels/train.qrels, and the judgements of the dev queries or of TREC DL 2019
+as qrels/test.qrels.
+
 Variants of the paper, with its values: `msmarco`: batches of 128, 5 epochs a run, one
 negative; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %. `robust04`: batches of
 32, 10 epochs, 8 uniform negatives, five runs with --config.examples.fold=K and
@@ -91,6 +95,7 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def msmarco(config: ConfigDict) -> None:
     """The first of the paper's two runs; the second mines its own negatives."""
+    config.source.fn = "docjax.data.sources.tsv.tsv"
     config.epochs = 5
     config.report.published = {
         "BM25": {"mrr@100": 0.2587, "ndcg@10": 0.5297},
