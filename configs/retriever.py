@@ -48,6 +48,15 @@ the documents themselves need documents of the split "validation". `cisi`, `cran
       --config.source.path=mine/corpus.jsonl --config.examples.path=mine \
       --config.tasks.retrieval.path=mine
 
+A collection of ir-datasets has a source of its own; where a dataset has no part called
+test, the task takes another part, as `tasks.retrieval.path=ir-datasets:msmarco-document/dev`:
+
+  python -m docjax.main --config=configs/retriever.py:nfcorpus --config.init=FOLDER \
+      --config.source='{"fn": "docjax.data.sources.ir_datasets.ir_datasets",
+                        "name": "beir/nfcorpus"}' \
+      --config.examples.path=ir-datasets:beir/nfcorpus \
+      --config.tasks.retrieval.path=ir-datasets:beir/nfcorpus
+
 `small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
 docstrings of the installed Python packages; their summary lines are the queries, and
 their "See Also" name further answers. `smoke`: everything in seconds.

@@ -188,8 +188,8 @@ def _test_split(store: Store) -> str:
     splits = store.splits()
     if "test" not in splits and len(splits) != 1:
         raise UserError(
-            f"{store}: needs judgements test (qrels/test.tsv or test.qrels), or of one "
-            f"other split; it has {', '.join(splits) or 'none'}"
+            f"{store}: needs judgements test, or of one other split; it has "
+            f"{', '.join(splits) or 'none'}: {store.mend('test')}"
         )
     return "test" if "test" in splits else splits[0]
 
@@ -199,8 +199,8 @@ def _training_split(store: Store, fold: int | None) -> str:
         return _test_split(store)
     if "train" not in store.splits():
         raise UserError(
-            f"{store}: needs judgements train (qrels/train.tsv or train.qrels); it has "
-            f"{', '.join(store.splits()) or 'none'}"
+            f"{store}: needs judgements train; it has "
+            f"{', '.join(store.splits()) or 'none'}: {store.mend('train')}, or set fold"
         )
     return "train"
 
@@ -268,8 +268,5 @@ def _rotation(folds: Folds, test: Qrels, fold: int) -> tuple[set[str], ...]:
 
 def _folds(store: Store, test: Qrels) -> Folds:
     """The given folds, each with its judged queries only."""
-    file = store.folds()
-    if file is None:
-        return ()
-    folds = folds_lib.read(file, test)
+    folds = store.folds(test)
     return [[query for query in fold if query in test] for fold in folds]

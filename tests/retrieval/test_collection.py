@@ -113,9 +113,9 @@ def test_test_judgements_need_neither_corpus_nor_queries(folder):
         read_test(folder)
 
 
-def test_judgements_of_trec_are_read(folder):
+def test_judgements_of_trec_are_read_without_blank_lines(folder):
     (folder / "qrels" / "test.tsv").unlink()
-    (folder / "qrels" / "test.qrels").write_text("q 0 a 2\nq 0 b 0\nr\t0\tb\t1\n")
+    (folder / "qrels" / "test.qrels").write_text("q 0 a 2\n\nq 0 b 0\nr\t0\tb\t1\n \n")
     assert read(folder).test == {"q": {"a": 2, "b": 0}, "r": {"b": 1}}
 
 
@@ -134,7 +134,9 @@ def test_one_split_or_all_of_them_are_read_as_asked(folder):
 
 def test_a_split_that_is_missing_or_empty_is_named(folder):
     for asked in (to_train, training_files):
-        with pytest.raises(UserError, match=r"needs .*train\.tsv.*; it has test"):
+        with pytest.raises(
+            UserError, match=r"needs .*train; it has test: add .*train\.tsv"
+        ):
             asked(folder, None)
     qrels(folder, "train", "q\tc\t0\n")
     with pytest.raises(UserError, match="judgements train: no query has a document"):
@@ -146,7 +148,11 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
     [
         ("qrels/test.tsv", HEADER + "q a 1\n", r"test\.tsv, line 2: 'q a 1' is not"),
         ("qrels/test.tsv", HEADER + "q\ta\tx\n", r"test\.tsv, line 2: .* whole score"),
-        ("qrels/test.tsv", HEADER + "x\ta\t1\n", "line 2: no query has the id 'x'"),
+        (
+            "qrels/test.tsv",
+            HEADER + "x\ta\t1\n",
+            "line 2: no query has the id 'x': add the query",
+        ),
         (
             "qrels/test.tsv",
             HEADER + "q\ta\t0\n",
@@ -158,6 +164,7 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
             r"dev\.qrels, line 1: .* query-id, 0, corpus-id",
         ),
         ("qrels/test.tsv", "q\ta\t2\nq\ta\t2\n", "line 2: query 'q' .* before: remove"),
+        ("qrels/test.tsv", "q 0 a 1\n", r"mend the line, or rename .* to \.qrels"),
         ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
         ("queries.jsonl", '{"_id": "q", "text": ""}', r"queries\.jsonl, line 1: empty"),
     ],
@@ -177,7 +184,8 @@ def test_judgements_of_other_bytes_than_utf_8_are_told(folder):
 def test_what_is_missing_is_named(folder):
     (folder / "qrels" / "test.tsv").unlink()
     with pytest.raises(
-        UserError, match=r"needs judgements test .*test\.tsv.* other split; it has no"
+        UserError,
+        match=r"needs judgements test.* other split; it has none: add qrels/test\.tsv or",
     ):
         read(folder)
     (folder / "queries.jsonl").unlink()
