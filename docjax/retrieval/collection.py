@@ -60,6 +60,7 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
     """
     store = opened(place)
     queries, documents = store.queries(), store.reader()
+    _warn_of_unjudged(store)
     split = _test_split(store)
     test = _some(store, split, queries)
     folds = _folds(store, test)
@@ -94,7 +95,10 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
         for query, gains in _answered(store, split, queries).items():
             qrels[query] = qrels.get(query, {}) | gains
     if not qrels:
-        raise UserError(f"{store}: no query has a document with score 1 or more")
+        raise UserError(
+            f"{store}: no query has a document with score 1 or more: add judgements"
+        )
+    _warn_of_unjudged(store)
     documents = functools.partial(store.reader(), max_bad_fraction)
     return Judged(documents, {name: queries[name] for name in qrels}, qrels)
 
@@ -233,7 +237,8 @@ def _some(store: Store, split: str, queries: Container[str] | None) -> Qrels:
     qrels = _answered(store, split, queries)
     if not qrels:
         raise UserError(
-            f"{store}, judgements {split}: no query has a document with score 1 or more"
+            f"{store}, judgements {split}: no query has a document with score 1 or "
+            "more: add judgements"
         )
     return qrels
 
@@ -252,6 +257,16 @@ def _warn_once(store: str, split: str, without: int, count: int) -> None:
     """Warns of queries without an answer, which every evaluation reads again."""
     text = "%s, judgements %s: %d of %d queries have no document with score 1 or more:"
     logger.warning(f"{text} left out", store, split, without, count)
+
+
+@functools.cache
+def _warn_of_unjudged(store: Store) -> None:
+    """Warns of queries that no split judges; once, because it reads every split."""
+    queries = store.queries()
+    judged = set().union(*(store.judgements(split) for split in store.splits()))
+    if unjudged := len(queries.keys() - judged):
+        text = "%s: %d of %d queries have no judgement in any split: left out"
+        logger.warning(text, store, unjudged, len(queries))
 
 
 def _of_fold(folds: Folds, test: Qrels, fold: int) -> tuple[Qrels, Qrels]:

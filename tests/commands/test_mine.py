@@ -73,9 +73,10 @@ def seal(file) -> dict:
     return json.loads(file.read_text().splitlines()[-1])
 
 
-def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path):
+def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path, caplog):
     output = tmp_path / "out.jsonl"
     code, out, _ = mine(capsys, output, "bm25", "--data", folder)
+    assert "1 of 4 queries have no judgement in any split: left out" in caplog.text
     trained = negatives.Trained(list(TEXTS), [], QUERIES)
     found = negatives.read(output, trained)
     assert code == 0 and set(found) == {"x", "y", "z"}

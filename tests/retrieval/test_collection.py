@@ -102,6 +102,14 @@ def test_queries_without_an_answer_are_counted_once(folder, caplog):
     assert "judgements train: 2 of 3 queries have no document with" in caplog.text
 
 
+def test_queries_that_no_split_judges_are_counted_once(folder, caplog):
+    qrels(folder, "train", "s\ta\t1\n")
+    for _ in range(3):
+        read(folder)
+        read_judged(folder, 0.0)
+    assert caplog.text.count(f"{folder}: 1 of 4 queries have no judgement in any") == 1
+
+
 def test_test_judgements_need_neither_corpus_nor_queries(folder):
     qrels(folder, "test", "".join(f"{query}\ta\t1\n" for query in "qrst"))
     expected = [read(folder).test, *(read(folder, fold).test for fold in range(4))]
