@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import ModuleType
 
 from docjax.errors import UserError
-from docjax.retrieval import paired
+from docjax.retrieval import paired, trec
 from docjax.types import Qrels, Run
 
 COMPARED = "compared"  # the name of a run that systems are compared with
@@ -47,6 +48,28 @@ def of_systems(
                 gains = paired.gain(of_query, by_query[base][metric])
                 scores |= {f"{system}/{metric}_{k}": v for k, v in gains.items()}
     return scores
+
+
+def read(file: Path, name: str, qrels: Qrels) -> Run:
+    """The run in a file; warns of queries and documents that have no judgement.
+
+    Args:
+      name: of the run in warnings.
+
+    Raises:
+      UserError: as `trec.read`.
+    """
+    run = trec.read(file)
+    known = run.keys() & qrels.keys()
+    if unknown := len(run) - len(known):
+        text = "%s: %d of its %d queries are not test queries: left out"
+        logger.warning(text, name, unknown, len(run))
+    ranked = sum(len(run[query]) for query in known)
+    judged = sum(len(run[query].keys() & qrels[query].keys()) for query in known)
+    if judged < ranked:
+        text = "%s: %d of %d ranked documents have no judgement: they count as wrong"
+        logger.warning(text, name, ranked - judged, ranked)
+    return run
 
 
 def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
@@ -97,7 +120,10 @@ def ir_measures() -> ModuleType:
 def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
     missing = len(qrels.keys() - run.keys())
     if missing == len(qrels):
-        raise UserError(f"{system}: none of its queries is one of the test queries")
+        raise UserError(
+            f"{system}: none of its {len(run)} queries is one of the {len(qrels)} test "
+            "queries: give a run of these queries"
+        )
     if missing:
         text = "%s has no documents for %d of %d test queries: they count as 0"
         logger.warning(text, system, missing, len(qrels))

@@ -64,7 +64,8 @@ class Retrieval:
         bm25.libraries()
         bm25.preset(self.words)
         fusion.check_scale(self.scale)
-        _compared(self.compare)
+        if file := _file(self.compare):
+            trec.read(file)  # raises if it cannot be read
         if self.path is not None:
             judged = collection.read(self.path, self.fold)
             _check_judged(judged, *_judgements(judged, part), self.max_bad_fraction)
@@ -180,8 +181,11 @@ def scores(
     Raises:
       UserError: for a run that cannot be read.
     """
-    base = compare if compare in (None, *systems.NAMES) else measures.COMPARED
-    values = measures.of_systems(ranked.runs | _compared(compare), test, base)
+    runs, base = ranked.runs, compare
+    if file := _file(compare):
+        base = measures.COMPARED
+        runs = runs | {base: measures.read(file, base, test)}
+    values = measures.of_systems(runs, test, base)
     weights = {
         f"{name}/weight": sum(of.values()) / len(of)
         for name, of in ranked.weights.items()
@@ -189,8 +193,6 @@ def scores(
     return values | weights
 
 
-def _compared(compare: str | None) -> dict[str, Run]:
-    """The TREC run `compare` under the name COMPARED; nothing for None and a system."""
-    if compare in (None, *systems.NAMES):
-        return {}
-    return {measures.COMPARED: trec.read(Path(compare))}
+def _file(compare: str | None) -> Path | None:
+    """The TREC run that `compare` names; None for a system."""
+    return None if compare in (None, *systems.NAMES) else Path(compare)

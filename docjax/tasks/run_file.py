@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from docjax.errors import UserError
-from docjax.retrieval import collection, measures, systems, trec
+from docjax.retrieval import collection, measures, systems
 from docjax.retrieval.measures import COMPARED
 
 
@@ -25,7 +25,7 @@ def of_file(
             "TREC run, or a model in place of the run"
         )
     qrels = collection.read_test(folder, fold)
-    runs = {"run": trec.read(run)}
+    runs = {"run": measures.read(run, "run", qrels)}
     if compare:
-        runs[COMPARED] = trec.read(Path(compare))
+        runs[COMPARED] = measures.read(Path(compare), COMPARED, qrels)
     return measures.of_systems(runs, qrels, compare and COMPARED)

@@ -220,6 +220,7 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     other = str(tmp_path / "b.trec")
     found = of_file(folder, tmp_path / "a.trec", other)
     assert "run has no documents for 1 of 2 test queries" in caplog.text
+    assert "run: 1 of 2 ranked documents have no judgement: they count" in caplog.text
     assert found["run/mrr@10"] == 0.5 and found["compared/mrr@10"] == 0.75
     assert found["run/mrr@10_gain"] == -0.25
     assert "compared/mrr@10_gain" not in found
@@ -231,8 +232,13 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     assert of_file(folder, tmp_path / "b.trec", fold=0)["run/mrr@10"] == 0.5
     with pytest.raises(UserError, match="--compare bm25: .* give a TREC run, or a mod"):
         of_file(folder, tmp_path / "a.trec", "bm25")
+    (tmp_path / "b.trec").write_text("x Q0 b 1 2 s\nz Q0 b 1 2 s\nw Q0 b 1 2 s\n")
+    caplog.clear()
+    of_file(folder, tmp_path / "b.trec")
+    assert "run: 2 of its 3 queries are not test queries: left out" in caplog.text
+    assert "no judgement" not in caplog.text
     (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
-    with pytest.raises(UserError, match="run: none of its queries is one of the test"):
+    with pytest.raises(UserError, match="none of its 1 queries is one of the 2 test q"):
         of_file(folder, tmp_path / "a.trec")
 
 
