@@ -20,15 +20,16 @@ from docjax.types import Document, Qrels, Reader
 
 logger = logging.getLogger(__name__)
 Store = BeirFolder | IrDataset
-TENTH = 10  # without a split for it, one of so many training queries chooses
+# Without a split for it, each TENTH training query chooses, but at most CHOOSE of them.
+TENTH, CHOOSE = 10, 100
 
 
 class Collection(NamedTuple):
     """`test` and `tuning` hold the queries with an answer; no query is in both.
 
     The queries in `tuning` choose what a run keeps and the weight of a fusion. They are
-    a split of their own, or each tenth query of the split "train", which then trains on
-    the others.
+    a split of their own, or each tenth query of the split "train" (100 at most, as
+    graph-roberta's paper holds out of MS MARCO), which then trains on the others.
     """
 
     name: str
@@ -229,7 +230,8 @@ def _kept_out(store: Store) -> list[str]:
 
 
 def _tenth(qrels: Qrels) -> Qrels:
-    return {query: qrels[query] for query in list(qrels)[TENTH - 1 :: TENTH]}
+    step = max(TENTH, -(-len(qrels) // CHOOSE))
+    return {query: qrels[query] for query in list(qrels)[step - 1 :: step]}
 
 
 def _some(store: Store, split: str, queries: Container[str] | None) -> Qrels:

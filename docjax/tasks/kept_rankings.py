@@ -3,7 +3,7 @@
 import itertools
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from docjax.retrieval import fusion, measures, trec
 from docjax.retrieval.measures import TUNED
@@ -21,8 +21,15 @@ def keep(
     runs: Mapping[str, Run],
     curves: Mapping[str, Sequence[float]],
 ) -> None:
-    """Keeps the runs of all systems, the curves of the weight, and scores by query."""
-    _keep_runs(data, queries, runs)
+    """Keeps the runs of all systems, the curves of the weight, and scores by query.
+
+    Only queries of `qrels` are kept, so that the runs of several folds can be joined.
+    """
+    runs = {
+        system: {query: run[query] for query in qrels if query in run}
+        for system, run in runs.items()
+    }
+    _keep_runs(data, qrels, runs)
     rows = zip(fusion.WEIGHTS, *curves.values(), strict=True)
     table = [("weight", *curves), *rows]
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
@@ -43,9 +50,7 @@ def keep(
     data.keep(f"{FOLDER}/queries.jsonl", text)
 
 
-def _keep_runs(
-    data: TaskData, queries: Mapping[str, str], runs: Mapping[str, Run]
-) -> None:
+def _keep_runs(data: TaskData, queries: Iterable[str], runs: Mapping[str, Run]) -> None:
     ids = itertools.chain(*(of for run in runs.values() for of in run.values()))
     if any(len(name.split()) != 1 for name in itertools.chain(queries, ids)):
         logger.warning("ids have white space: no TREC runs are written")

@@ -58,6 +58,17 @@ def test_each_tenth_training_query_chooses_without_a_split_for_it(folder):
     assert set(to_train(folder, None)[1]) == set(names)
 
 
+@pytest.mark.parametrize(("count", "choosing"), [(9, 0), (1000, 100), (3670, 100)])
+def test_at_most_a_hundred_training_queries_choose(folder, count, choosing):
+    names = [f"n{i}" for i in range(count)]
+    lines = (json.dumps({"_id": name, "text": name}) for name in ["q", "r", *names])
+    (folder / "queries.jsonl").write_text("\n".join(lines))
+    qrels(folder, "train", "".join(f"{name}\ta\t1\n" for name in names))
+    chosen = read(folder).tuning
+    assert len(chosen) <= choosing and len(chosen) >= 0.9 * choosing
+    assert len(to_train(folder, None)[1]) == count - len(chosen)
+
+
 def test_queries_that_test_or_choose_do_not_train(folder, caplog):
     qrels(folder, "train", "q\ta\t1\ns\ta\t1\nt\tb\t1\n")
     qrels(folder, "dev", "t\tc\t1\n")

@@ -173,6 +173,21 @@ def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
     assert mean == pytest.approx(found["bm25/ndcg@10"])
 
 
+def test_the_runs_of_folds_are_joined_into_one(data, folder, tmp_path):
+    (folder / "qrels/test.tsv").write_text("x\tb\t1\ny\tc\t1\nz\ta\t1\n")
+    (folder / "folds.json").write_text('[["x"], ["y"], ["z"]]')
+    joined, by_fold = {"dense": "", "fused": ""}, []
+    for fold in range(3):
+        by_fold.append(Retrieval(str(folder), fold=fold)(data, "test"))
+        for system in joined:
+            joined[system] += data.files[f"retrieval/{system}.trec"]
+    for system, text in joined.items():
+        (tmp_path / "all.trec").write_text(text)
+        found = of_file(folder, tmp_path / "all.trec")["run/ndcg@10"]
+        mean = sum(one[f"{system}/ndcg@10"] for one in by_fold) / 3
+        assert found == pytest.approx(mean) and 0 < found < 1
+
+
 def test_an_id_with_white_space_costs_the_trec_runs_alone(data, folder, caplog):
     write(folder / "queries.jsonl", **{"x": "cat", "y y": "dog"})
     (folder / "qrels/test.tsv").write_text("x\tb\t1\ny y\tc\t1\n")
