@@ -90,6 +90,7 @@ def get_config(variant: str = "") -> ConfigDict:
         fold=placeholder(int),
         negatives=placeholder(str),
         each=1,
+        words="docjax",
     )
     config.views = dict(fn="docjax.views.whole.Whole")
     config.objective.symmetric = False

@@ -51,7 +51,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
     ),
     "words": (
         RETRIEVAL,
-        dict(help="settings of BM25: docjax, anserini, rank_bm25 or wikir"),
+        dict(help=options.WORDS),
     ),
     "scale": (RETRIEVAL, dict(help="of the fused scores: min-max or raw")),
     "fold": (

@@ -44,7 +44,7 @@ class Retrieval:
       fold: tests on this fold of the collection's queries alone, and chooses the weight
         on the next fold. None: all test queries.
       passages: also ranks by passages.
-      words: the name of BM25's settings, see `bm25.PRESETS`.
+      words: the settings of BM25, see `bm25.preset`.
       scale: of the fusion, "min-max" or "raw".
       compare: one of the systems or a TREC run: the other systems' gains over it, with
         intervals (`docjax.retrieval.paired`).
