@@ -32,7 +32,14 @@ class QueryVectors(NamedTuple):
     """The vectors of queries, and of their sentences if passages are searched."""
 
     whole: Float[np.ndarray, "q d"]
-    sentences: Float[np.ndarray, "q u d"] | None
+    sentences: Float[np.ndarray, "q u d"] | None  # zeros stand for missing sentences
+
+    def of(self, row: int) -> "QueryVectors":
+        """The vectors of one query, without missing sentences."""
+        if self.sentences is None:
+            return QueryVectors(self.whole[row : row + 1], None)
+        known = self.sentences[row].any(axis=-1)
+        return QueryVectors(self.whole[row : row + 1], self.sentences[row][None, known])
 
 
 class Systems(NamedTuple):

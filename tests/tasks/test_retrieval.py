@@ -10,7 +10,7 @@ import pytest
 import pytrec_eval
 
 from docjax.errors import UserError
-from docjax.retrieval import bm25_files, fusion
+from docjax.retrieval import bm25_files, fusion, systems
 from docjax.retrieval.measures import of_queries
 from docjax.retrieval.systems import fused
 from docjax.tasks.retrieval import Retrieval, scores
@@ -215,6 +215,18 @@ def test_passages_rank_documents_by_their_best_one(data, folder):
     assert found["maxp/ndcg@10"] == pytest.approx(expected)
     assert found["maxsim/ndcg@10"] == pytest.approx(expected)
     assert {"fused_maxp/weight", "fused_maxsim/map", "rrf/p@5"} <= set(found)
+
+
+def test_fused_passages_with_the_weight_of_vectors_alone_are_the_passages(
+    data, folder, monkeypatch
+):
+    monkeypatch.setattr(fusion, "WEIGHTS", (1.0,))
+    Retrieval(str(folder), passages=True)(data, "test")
+    read = lambda system: [
+        line.split()[:4] for line in data.files[f"retrieval/{system}.trec"].splitlines()
+    ]
+    for part, system in systems.FUSED.items():
+        assert read(part) == read(system) and len(read(part)) == 6
 
 
 def test_missing_answers_of_a_folder_are_told_before_anything_is_encoded(
