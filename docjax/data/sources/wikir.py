@@ -38,6 +38,8 @@ def wikir(
 ) -> Iterator[Document]:
     """The articles of JSON lines as documents without title and first sentence.
 
+    A document lacks both, whichever is its query, as in WIKIR's published sets.
+
     Args:
       query: the query of a document: its "title" or its first "sentence".
       query_words: the first words of it that are kept.
@@ -61,8 +63,9 @@ def wikir(
         rest = _without(article, sentence)
         if document_words is not None:
             rest = _first_words(rest, document_words)
-        if not words or not full_text(rest).strip():
-            counts[f"articles without {query}"] += 1
+        has_text = bool(full_text(rest).strip())
+        if not (words and has_text):
+            counts[f"articles without {query if has_text else 'further text'}"] += 1
             continue
         yield dataclasses.replace(rest, query=" ".join(words))
 
