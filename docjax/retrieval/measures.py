@@ -38,7 +38,7 @@ def of_systems(
     for system, run in systems.items():
         _check_queries(system, run, qrels)
     by_query = {
-        system: _by_metric(qrels, run, METRICS) for system, run in systems.items()
+        system: by_metric(qrels, run, METRICS) for system, run in systems.items()
     }
     scores = {}
     for system, values in by_query.items():
@@ -77,13 +77,13 @@ def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
 
     As in trec_eval, scores are float32, and of equal ones the greater id comes first.
     """
-    return _by_metric(qrels, run, [metric])[metric]
+    return by_metric(qrels, run, [metric])[metric]
 
 
-def _by_metric(
+def by_metric(
     qrels: Qrels, run: Run, metrics: Iterable[str]
 ) -> dict[str, dict[str, float]]:
-    """Each metric of each query."""
+    """Each metric of each query of `qrels`, as `of_queries`."""
     library = ir_measures()
     wanted = {metric: library.parse_measure(METRICS[metric]) for metric in metrics}
     # ir-measures' own RR@k has other ties: RR without k, and ranks below k are 0.

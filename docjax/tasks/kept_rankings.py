@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from docjax.retrieval import fusion, measures, trec
-from docjax.retrieval.measures import TUNED
 from docjax.types import Qrels, Run, TaskData
 
 FOLDER = "retrieval"
@@ -34,20 +33,32 @@ def keep(
     table = [("weight", *curves), *rows]
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
     data.keep(f"{FOLDER}/curves.csv", text)
-    by_query = {
-        system: measures.of_queries(qrels, run, TUNED) for system, run in runs.items()
+    data.keep(f"{FOLDER}/queries.jsonl", by_query(qrels, runs, queries))
+
+
+def by_query(
+    qrels: Qrels, runs: Mapping[str, Run], texts: Mapping[str, str] | None = None
+) -> str:
+    """A line of JSON for each query: what is relevant, and all metrics of the systems.
+
+    Args:
+      texts: of the queries; None leaves them out.
+    """
+    values = {
+        system: measures.by_metric(qrels, run, measures.METRICS)
+        for system, run in runs.items()
     }
     lines = [
-        {
-            "query": query,
-            "text": queries[query],
-            "relevant": [name for name, gain in qrels[query].items() if gain > 0],
-            TUNED: {system: values[query] for system, values in by_query.items()},
+        {"query": query}
+        | ({} if texts is None else {"text": texts[query]})
+        | {"relevant": [name for name, gain in qrels[query].items() if gain > 0]}
+        | {
+            metric: {system: values[system][metric][query] for system in runs}
+            for metric in measures.METRICS
         }
         for query in qrels
     ]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    data.keep(f"{FOLDER}/queries.jsonl", text)
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def _keep_runs(data: TaskData, queries: Iterable[str], runs: Mapping[str, Run]) -> None:

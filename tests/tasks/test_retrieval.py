@@ -11,7 +11,7 @@ import pytrec_eval
 
 from docjax.errors import UserError
 from docjax.retrieval import bm25_files, fusion, systems
-from docjax.retrieval.measures import of_queries
+from docjax.retrieval.measures import METRICS, of_queries
 from docjax.retrieval.systems import fused
 from docjax.tasks.retrieval import Retrieval, scores
 from docjax.tasks.run_file import of_file
@@ -169,8 +169,10 @@ def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
         ("x", "cat"),
         ("y", "dog"),
     ]
-    mean = sum(one["ndcg@10"]["bm25"] for one in by_query) / 2
-    assert mean == pytest.approx(found["bm25/ndcg@10"])
+    for name in METRICS:
+        for system in ("bm25", "dense", "fused", "rrf"):
+            mean = sum(one[name][system] for one in by_query) / 2
+            assert mean == pytest.approx(found[f"{system}/{name}"])
 
 
 def test_the_runs_of_folds_are_joined_into_one(data, folder, tmp_path):

@@ -38,10 +38,9 @@ def wikir(
 ) -> Iterator[Document]:
     """The articles of JSON lines as documents without title and first sentence.
 
-    A document lacks both, whichever is its query, as in WIKIR's published sets.
-
     Args:
-      query: the query of a document: its "title" or its first "sentence".
+      query: the query of a document: its "title" or its first "sentence". The document
+        lacks both, whichever is its query, as in WIKIR's published sets.
       query_words: the first words of it that are kept.
       least_words: shorter articles are left out; `report` counts them.
       document_words: the first words of a document that are kept (WIKIR: 200); None:
