@@ -54,7 +54,12 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
         RETRIEVAL,
         dict(help=options.WORDS),
     ),
-    "scale": (RETRIEVAL, dict(help="of the fused scores: min-max or raw")),
+    "scale": (
+        RETRIEVAL,
+        dict(
+            help="of the fused scores: min-max or raw (BM25 without the factor k1 + 1)"
+        ),
+    ),
     "fold": (
         RETRIEVAL,
         dict(

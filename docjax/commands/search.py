@@ -51,7 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale",
         default="min-max",
-        help="index: of the fused scores: min-max or raw (%(default)s)",
+        help="index: of the fused scores: min-max or raw (BM25 without the factor "
+        "k1 + 1) (%(default)s)",
     )
     parser.add_argument(
         "--hits",

@@ -45,7 +45,8 @@ class Retrieval:
         on the next fold. None: all test queries.
       passages: also ranks by passages.
       words: the settings of BM25, see `bm25.preset`.
-      scale: of the fusion, "min-max" or "raw".
+      scale: of the fusion, "min-max" or "raw". Raw scores of BM25 lack the factor k1 + 1
+        that many programs have: a weight from elsewhere does not fit them.
       compare: one of the systems or a TREC run: the other systems' gains over it, with
         intervals (`docjax.retrieval.paired`).
     """
