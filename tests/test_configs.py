@@ -297,9 +297,10 @@ def test_every_variant_is_described_and_an_unknown_one_lists_them(name):
 
 
 @pytest.mark.parametrize("name", [*NAMES, "graph_roberta.py:frozen"])
-@pytest.mark.parametrize("field", ["holdout", "graph"])
-def test_an_optional_part_can_be_set_by_a_flag(name, field, monkeypatch):
+@pytest.mark.parametrize("field", ["holdout", "graph", "source"])
+def test_another_part_can_be_set_by_a_flag(name, field, monkeypatch):
     part = {"holdout": "docjax.data.splits.holdout", "graph": "docjax.data.graphs.full"}
+    part["source"] = "docjax.data.sources.ir_datasets.ir_datasets"
     path = name if ".py" in name else name + ".py"
     values = flags.FlagValues()
     config_flags.DEFINE_config_file("config", flag_values=values)
@@ -308,7 +309,7 @@ def test_an_optional_part_can_be_set_by_a_flag(name, field, monkeypatch):
     argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
     values(argv)
-    assert values.config[field]["fn"] == part[field]
+    assert dict(values.config[field]) == {"fn": part[field]}
 
 
 if __name__ == "__main__":

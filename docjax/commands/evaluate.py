@@ -16,6 +16,7 @@ metrics as one line of JSON.
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,14 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
     ),
     "words": (
         RETRIEVAL,
-        dict(help="settings of BM25: docjax, anserini, rank_bm25 or wikir"),
+        dict(help=options.WORDS),
     ),
-    "scale": (RETRIEVAL, dict(help="of the fused scores: min-max or raw")),
+    "scale": (
+        RETRIEVAL,
+        dict(
+            help="of the fused scores: min-max or raw (BM25 without the factor k1 + 1)"
+        ),
+    ),
     "fold": (
         RETRIEVAL,
         dict(
@@ -77,7 +83,10 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
     ),
     "output": (
         RETRIEVAL,
-        dict(metavar="DIR", help="a folder for the TREC runs of all systems"),
+        dict(
+            metavar="DIR",
+            help="a folder for the TREC runs of all systems and the metrics of each query",
+        ),
     ),
 }
 
@@ -98,6 +107,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.evaluate import evaluate_model
+    from docjax.model.task_data import write
     from docjax.tasks.run_file import of_file
 
     for name, (tasks, _) in OPTIONS.items():
@@ -112,7 +122,8 @@ def run(flags: argparse.Namespace) -> None:
     if flags.task == "retrieval" and Path(flags.model).is_file():
         _check_run(flags)
         run = Path(flags.model)
-        found = of_file(Path(flags.data), run, flags.compare, flags.fold)
+        keep = partial(write, Path(flags.output)) if flags.output else None
+        found = of_file(Path(flags.data), run, flags.compare, flags.fold, keep)
         print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
         return
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
@@ -151,7 +162,7 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
 
 def _check_run(flags: argparse.Namespace) -> None:
     """Raises UserError for a flag that does nothing to a TREC run."""
-    names = ("passages", "words", "scale", "output", "truncate_dim")
+    names = ("passages", "words", "scale", "truncate_dim")
     names += ("prompt", "prompt_name")
     given = [name for name in names if getattr(flags, name) is not None]
     given += ["max_bad_fraction"] * bool(flags.max_bad_fraction)

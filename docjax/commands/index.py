@@ -25,11 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--passages", action="store_true", help="also keep the vectors of passages"
     )
-    parser.add_argument(
-        "--words",
-        default="docjax",
-        help="settings of BM25: docjax, anserini, rank_bm25 or wikir (%(default)s)",
-    )
+    options.words(parser)
     parser.add_argument(
         "--codes",
         choices=("int8", "binary"),

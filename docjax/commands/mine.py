@@ -44,14 +44,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out documents that score above 1 - MARGIN of the best answer: they "
         "may be answers that nobody judged",
     )
+    options.words(parser, f"with {WORDS}: ")
     options.max_bad_fraction(parser)
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.retrieval import collection, negatives
+    from docjax.retrieval import bm25, collection, negatives
     from docjax.run import judged as judged_lib
 
     _check(flags)
+    settings = bm25.preset(flags.words)
     data = Path(flags.data or flags.model)
     judged = (
         judged_lib.of_run(data)
@@ -62,8 +64,8 @@ def run(flags: argparse.Namespace) -> None:
     judged = judged._replace(documents=partial(_added, judged.documents, ranked))
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == WORDS:
-        made_by = WORDS
-        rank = judged_lib.by_words(judged, counts)
+        made_by = f"{WORDS} {flags.words}"
+        rank = judged_lib.by_words(judged, counts, settings)
     else:
         model = docjax.load(flags.model)
         made_by = f"{flags.model} {model.fingerprint()}"
@@ -97,6 +99,11 @@ def _check(flags: argparse.Namespace) -> None:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
     if flags.margin is not None and not 0 <= flags.margin <= 1:
         raise UserError(f"--margin {flags.margin} is not between 0 and 1")
+    if flags.model != WORDS and flags.words != "docjax":
+        raise UserError(
+            f"--words {flags.words} does nothing to {flags.model}: leave it out, or give "
+            f"{WORDS} in place of the model"
+        )
     check_output("--output", flags.output)
     if not Path(flags.output).parent.is_dir():
         raise UserError(f"{flags.output}: cannot be written (there is no such folder)")

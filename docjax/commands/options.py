@@ -18,6 +18,13 @@ def max_bad_fraction(parser: argparse.ArgumentParser) -> None:
     )
 
 
+WORDS = "settings of BM25: docjax, anserini, rank_bm25, wikir, or a JSON object"
+
+
+def words(parser: argparse.ArgumentParser, use: str = "") -> None:
+    parser.add_argument("--words", default="docjax", help=f"{use}{WORDS} (%(default)s)")
+
+
 def prompt(parser: argparse.ArgumentParser) -> None:
     either = parser.add_mutually_exclusive_group()
     either.add_argument(

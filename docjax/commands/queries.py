@@ -1,8 +1,8 @@
 """`docjax queries`: a retrieval collection made of articles, without judges.
 
 Reads articles with title and sections as JSON lines, such as an extraction of
-Wikipedia. The query of an article is its title or its first sentence, which the
-article then lacks. Articles that link to it answer its query with grade 1, and the
+Wikipedia. The query of an article is its title or its first sentence. The article then
+lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to it answer its query with grade 1, and the
 article itself with grade 2; without links, only the article itself does. Writes BEIR's
 layout with the splits train, dev and test, and prints the counts as one line of JSON.
 """
@@ -25,7 +25,12 @@ LEAST |= {"validation": 0, "test": 0, "seed": 0}
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("articles", help="JSON lines, also .gz, .xz, .zst")
     parser.add_argument("--output", required=True, metavar="FOLDER")
-    parser.add_argument("--query", choices=("title", "sentence"), default="title")
+    parser.add_argument(
+        "--query",
+        choices=("title", "sentence"),
+        default="title",
+        help="of an article, which loses title and first sentence (%(default)s)",
+    )
     parser.add_argument(
         "--query-words", type=int, default=10, help="of a query (%(default)s)"
     )

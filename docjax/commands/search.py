@@ -5,7 +5,10 @@ memory does not grow with the corpus; an index of `docjax index` is not encoded 
 and gives all systems: bm25, dense, maxp (best passage), maxsim (sentences of the query,
 each with its best passage), and bm25 fused with each of these: fused, fused_maxp,
 fused_maxsim, rrf (by ranks). The search is exact, except by vectors in an index that
-was made with --codes (nearly exact) or --graph. "-" is standard input or output.
+was made with --codes (nearly exact) or --graph. --hits shows the passage of a document
+that is nearest to the query: maxp has ranked the document by it, the other systems have
+not; with maxsim and fused_maxsim also the passage nearest to each sentence, whose scores
+maxsim adds up. "-" is standard input or output.
 """
 
 import argparse
@@ -46,9 +49,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="index: share of the vectors in a fused system (%(default)s)",
     )
     parser.add_argument(
+        "--scale",
+        default="min-max",
+        help="index: of the fused scores: min-max or raw (BM25 without the factor "
+        "k1 + 1) (%(default)s)",
+    )
+    parser.add_argument(
         "--hits",
         metavar="OUT.jsonl",
-        help="index: the first documents of each query with their best passages",
+        help="index: the first documents of each query, each with the passage that is "
+        "nearest to the query",
     )
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
@@ -96,9 +106,10 @@ def _of_index(flags: argparse.Namespace) -> None:
         query_vectors,
         search_index,
     )
-    from docjax.retrieval import index_files, index_folder, trec
+    from docjax.retrieval import fusion, index_files, index_folder, trec
 
     check_system(flags.system)
+    fusion.check_scale(flags.scale)
     if flags.truncate_dim is not None:
         raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
     if not 0 <= flags.weight <= 1:
@@ -110,8 +121,8 @@ def _of_index(flags: argparse.Namespace) -> None:
         index.passages  # noqa: B018, raises before the search if there are none
     queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
-    keywords = {"top": flags.top, "weight": flags.weight, "vectors": vectors}
-    ranking = search_index(model, index, queries, flags.system, **keywords)
+    keywords = {"weight": flags.weight, "scale": flags.scale, "vectors": vectors}
+    ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)
     for name in itertools.chain.from_iterable(ranking.values()):
         trec.check_id(name)
     _write(flags, ranking, {"queries": len(queries), "documents": len(index)})

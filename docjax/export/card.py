@@ -40,7 +40,7 @@ def card(
         without a run.
     """
     parts = {
-        "Use": _use(name, facts, family, stock) + _widths(name, run),
+        "Use": _use(name, facts, family, stock) + _widths(name, facts, run),
         "Results": _results(run.get("metrics", {})),
         "Training data": _data(run, facts.get("base")),
         "Configuration": _configuration(facts, run.get("config", {})),
@@ -80,8 +80,9 @@ def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
 
 def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
+    cut = ", the first ones of the trained model" * (facts["truncate_dim"] is not None)
     return (
-        f"Vectors of {facts['width']} numbers for long documents. `{_short(facts['units'])}` "
+        f"Vectors of {facts['width']} numbers{cut and cut + ','} for long documents. `{_short(facts['units'])}` "
         f"and `{_short(facts['segments'])}` cut a document into segments, "
         f"`{_short(segment)}` makes a vector of each segment, and "
         f"`{_short(document)}` makes one vector of all segments. docjax "
@@ -129,9 +130,10 @@ def _encode(facts: Mapping[str, Any]) -> str:
     return "encode_document" if "document" in facts["prompts"] else "encode"
 
 
-def _widths(name: str, run: Mapping[str, Any]) -> str:
+def _widths(name: str, facts: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """Says to which widths training has made the vectors fit to be cut."""
-    widths = run["config"]["objective"].get("widths") if run else None
+    trained = run["config"]["objective"].get("widths") if run else None
+    widths = [width for width in trained or () if width <= facts["width"]]
     if not widths:
         return ""
     first = max(widths)

@@ -75,6 +75,8 @@ def write_modules(
         "model_type": "SentenceTransformer",
         "similarity_fn_name": facts["similarity"],
     }
+    if facts["truncate_dim"] is not None:
+        config["truncate_dim"] = facts["truncate_dim"]
     if facts["prompts"]:
         names = "prompts", "default_prompt_name"
         config |= {name: facts[name] for name in names}

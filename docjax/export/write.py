@@ -6,6 +6,7 @@ then renames it: the folder is complete and right, or it is not there.
 """
 
 import contextlib
+import dataclasses
 import itertools
 import re
 import shutil
@@ -44,23 +45,26 @@ def export(
     model: DocumentModel | str | Path,
     out: str | Path,
     documents: Sequence[Document] | None = None,
+    truncate_dim: int | None = None,
 ) -> Path:
     """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
 
     Args:
+      truncate_dim: the numbers of a vector that every library keeps; None: as many as
+        the model keeps.
       documents: the libraries must give the same vectors for these; None: some
         documents of the run's corpus, or docstrings if there is no run.
 
     Raises:
       UserError: if `out` exists or cannot be written, if a number of a vector differs
-        by more than 1e-4, or if sentence-transformers is not installed. Then no
-        folder is left.
+        by more than 1e-4, if vectors are shorter than `truncate_dim`, or if
+        sentence-transformers is not installed. Then no folder is left.
     """
     out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
     with _beside(out) as partial:
-        _fill(partial, out.name, model, documents)
+        _fill(partial, out.name, model, documents, truncate_dim)
         atomic.rename(partial, out)
     return out
 
@@ -72,7 +76,7 @@ def export_run(run: Path) -> Path:
         logging.info("%s already holds these parameters", out)
         return out
     with _beside(out) as partial:
-        _fill(partial, out.name, run, None)
+        _fill(partial, out.name, run)
         shutil.rmtree(out, ignore_errors=True)
         atomic.rename(partial, out)
     return out
@@ -106,12 +110,15 @@ def _fill(
     folder: Path,
     name: str,
     model: DocumentModel | str | Path,
-    documents: Sequence[Document] | None,
+    documents: Sequence[Document] | None = None,
+    truncate_dim: int | None = None,
 ) -> None:
     """Writes the files of the export called `name`; see `export`."""
     parity.check_installed()
     run, base = _run(model), _base(model)
     model = model if isinstance(model, DocumentModel) else load(model)
+    if truncate_dim is not None:
+        model = dataclasses.replace(model, truncate_dim=truncate_dim)
     facts = _write(folder, model) | {"base": base}
     manifest.seal(folder)  # loading refuses a folder without a manifest
     facts["measured"] = _measured(folder, model, list(documents or _samples(run)))
@@ -152,6 +159,7 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         "limits": model.limits._asdict(),
         "labels": list(model.labels),
         "width": model.width,
+        "truncate_dim": model.truncate_dim,
         "similarity": model.similarity_fn_name,
         "prompts": dict(model.prompts),
         "default_prompt_name": model.default_prompt_name,

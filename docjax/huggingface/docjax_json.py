@@ -52,6 +52,12 @@ def read(folder: Path) -> dict[str, Any]:
     if missing:
         raise UserError(f"{path}: {', '.join(missing)} missing; export the model again")
     check_limits(facts["limits"], path)
+    width = facts.get("truncate_dim")
+    if width is not None and (type(width) is not int or width < 1):
+        raise UserError(
+            f"{path}: truncate_dim {width!r} is not a whole number from 1 on; export "
+            "the model again"
+        )
     return facts
 
 

@@ -42,7 +42,7 @@ def build_index(
 
     Args:
       passages: also keeps the vectors of the documents' segments.
-      words, kind: names of `bm25.PRESETS` and of `codes.KINDS`; None: no codes.
+      words, kind: as `bm25.preset` takes, and a name of `codes.KINDS`; None: no codes.
       graph: also makes a graph of neighbours (`docjax.retrieval.hnsw`).
       shared: `processes` and `process` of `encode_file`.
 

@@ -16,8 +16,8 @@ from tqdm import tqdm
 from docjax.data.documents import parts
 from docjax.data.sources.jsonl import check_again, jsonl, stamp
 from docjax.errors import UserError
-from docjax.model import finite
 from docjax.model.document_model import DocumentModel
+from docjax.retrieval import finite
 from docjax.storage.shards import (
     PASSAGES,
     SIZES,

@@ -58,7 +58,8 @@ def load(
       revision: the revision of a hub name.
       dtype: "bfloat16" or "float32", the precision of the segment encoder; None takes
         the precision of the run, and float32 for a Hugging Face model.
-      truncate_dim: the numbers of a vector that are kept; None: all.
+      truncate_dim: the numbers of a vector that are kept; None: all, or those that an
+        exported folder keeps.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
@@ -74,7 +75,8 @@ def load(
     else:
         name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
         model = _load_huggingface(name)
-    model = dataclasses.replace(model, truncate_dim=truncate_dim)
+    if truncate_dim is not None:
+        model = dataclasses.replace(model, truncate_dim=truncate_dim)
     return model if dtype is None else in_dtype(model, dtype)
 
 
@@ -138,6 +140,7 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         limits=ReadLimits.of(facts["limits"]),
         labels=facts["labels"],
         similarity_fn_name=facts["similarity"],
+        truncate_dim=facts.get("truncate_dim"),
         prompts=prompts,
         default_prompt_name=default,
         include_prompt=facts.get("include_prompt") is not False,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from docjax.model import finite
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import systems
 from docjax.types import Document, Run
@@ -27,9 +26,8 @@ def search(
       UserError: for a query or a document whose vector is not finite.
     """
     encode = model.encode_queries_of_any_length
-    vectors = systems.read_queries(list(queries.values()), encode, passages=False)
-    finite.check(vectors.whole, list(queries), "query")
-    encoded = finite.checked(model.encode_once(documents, counts))
+    vectors = systems.read_queries(queries, encode, passages=False)
+    encoded = model.encode_once(documents, counts)
     cosine = model.similarity_fn_name == "cosine"
     found = systems.by_vectors(list(queries), vectors, encoded, top, cosine=cosine)
     return found["dense"]

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.model import finite
 from docjax.model.document_model import DocumentModel
 from docjax.model.search import TOP
 from docjax.retrieval import systems
@@ -24,12 +23,14 @@ def search_index(
     system: str,
     top: int = TOP,
     weight: float = 0.5,
+    scale: str = "min-max",
     vectors: QueryVectors | None = None,
 ) -> Run:
     """The `top` documents of each query, by a system of `docjax.retrieval.systems`.
 
     Args:
-      weight: of the vectors in a fused system.
+      weight, scale: the share of the vectors in a fused system, and how it scales scores
+        (`docjax.retrieval.fusion.fuse`).
       vectors: of the queries, if they were encoded before.
 
     Raises:
@@ -40,7 +41,7 @@ def search_index(
         return {}
     if vectors is None and system != "bm25":
         vectors = query_vectors(model, queries, system)
-    return index.search(system, queries, vectors, top, weight)
+    return index.search(system, queries, vectors, top, weight, scale)
 
 
 def check_system(system: str) -> None:
@@ -57,10 +58,8 @@ def query_vectors(
     Raises:
       UserError: for a vector that is not finite.
     """
-    encode, texts = model.encode_queries_of_any_length, list(queries.values())
-    vectors = systems.read_queries(texts, encode, system.endswith("maxsim"))
-    finite.check(vectors.whole, list(queries), "query")
-    return vectors
+    encode = model.encode_queries_of_any_length
+    return systems.read_queries(queries, encode, system.endswith("maxsim"))
 
 
 def hits(
@@ -72,6 +71,11 @@ def hits(
 ) -> Iterator[dict[str, Any]]:
     """For each query its first SHOWN documents, each with title and best passage.
 
+    The best passage is the nearest one to the query. "maxp" has ranked the document by
+    this passage; other systems may have ranked it by other words. Query vectors with
+    sentences ("maxsim") also give the nearest passage of each sentence, whose scores
+    they add up.
+
     Args:
       ranking: what a search in `index` has found.
 
@@ -79,7 +83,8 @@ def hits(
       UserError: if the index has no passages.
     """
     rows = index.ids.rows  # of those that the search has found
-    for (query, text), vector in zip(queries.items(), vectors.whole, strict=True):
+    for number, (query, text) in enumerate(queries.items()):
+        asked = vectors.of(number)
         shown = list(ranking.get(query, {}).items())[:SHOWN]
         yield {
             "query": query,
@@ -88,25 +93,32 @@ def hits(
                 {
                     "id": name,
                     "score": score,
-                    **_passage(model, index, rows[name], vector),
+                    **_shown(model, index, rows[name], asked),
                 }
                 for name, score in shown
             ],
         }
 
 
-def _passage(
-    model: DocumentModel, index: Index, row: int, query: np.ndarray
+def _shown(
+    model: DocumentModel, index: Index, row: int, asked: QueryVectors
 ) -> dict[str, Any]:
-    """The title of a document, and its passage that is nearest to a query."""
+    """The title of a document and its best passages for one query."""
     vectors = index.passages[index.starts[row] : index.starts[row + 1]]
-    scores = model.similarity(query, vectors)[0]
-    best, document = int(scores.argmax()), index.document(row)
+    document = index.document(row)
     _, pieces = model.cut.with_texts(document)
-    sections = [section.heading for section in document.sections]
-    return {
-        "title": document.title,
-        "section": sections[pieces[best].section] if sections else "",
-        "passage": pieces[best].text,
-        "passage_score": float(scores[best]),
-    }
+    headings = [section.heading for section in document.sections] or [""]
+
+    def nearest(query: np.ndarray) -> dict[str, Any]:
+        scores = model.similarity(query, vectors)[0]
+        best = int(scores.argmax())
+        return {
+            "section": headings[pieces[best].section],
+            "passage": pieces[best].text,
+            "passage_score": float(scores[best]),
+        }
+
+    shown = {"title": document.title} | nearest(asked.whole[0])
+    if asked.sentences is not None:
+        shown["sentences"] = [nearest(sentence) for sentence in asked.sentences[0]]
+    return shown

@@ -24,6 +24,13 @@ from docjax.types import Document, Embeddings, Encoded, Segments, TokenAttention
 Source = Callable[[], Iterator[Document]]
 
 
+def write(folder: Path, name: str, text: str) -> None:
+    """Writes a file that a task keeps, and its folders."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_text(path, text)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class FileData:
     """The documents of a file and their vectors, for tasks; a part is a split.
@@ -130,9 +137,7 @@ class FileData:
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_text(path, text)
+            write(self.folder, name, text)
 
     def _predictions(self, vectors: Float[np.ndarray, "c d"]) -> list[str] | None:
         if not self.model.encoder.classifies or not len(vectors):

@@ -12,7 +12,7 @@ All but the last also as .gz, .xz or .zst.
 
 import dataclasses
 import functools
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from docjax.data.documents import decode, full_text
@@ -21,6 +21,8 @@ from docjax.data.sources.lines import open_lines
 from docjax.data.sources.topics import topics
 from docjax.data.sources.tsv import tsv
 from docjax.errors import UserError
+from docjax.retrieval import folds as folds_lib
+from docjax.retrieval.judgements import Judgement, gathered
 from docjax.types import Document, Qrels, Reader
 
 COMPRESSED = ("", ".gz", ".xz", ".zst")
@@ -60,38 +62,24 @@ class BeirFolder:
           queries: the ids that a query may have; None: any.
 
         Raises:
-          UserError: for a line that is not a judgement or comes twice, and for a judged
-            query that is not in `queries`.
+          UserError: for a line that is not a judgement, and as `gathered`.
         """
-        file, qrels = self._qrels[split], {}
-        is_trec = _kind(file) == ".qrels"
-        for number, line in enumerate(open_lines(file), start=1):
-            place = f"{file}, line {number}"
-            text = decode(line, place).rstrip("\r\n")
-            if number == 1 and _is_header(text):
-                continue
-            query, document, gain = _judgement(text, place, is_trec)
-            if queries is not None and query not in queries:
-                raise UserError(f"{place}: no query has the id {query!r}")
-            gains = qrels.setdefault(query, {})
-            if document in gains:
-                raise UserError(
-                    f"{place}: query {query!r} and document {document!r} were judged "
-                    "before: remove one line"
-                )
-            gains[document] = gain
-        return qrels
+        return gathered(_judgements(self._qrels[split]), queries)
 
-    def folds(self) -> Path | None:
-        """The file of folds, if there is one."""
+    def folds(self, queries: Iterable[str]) -> Sequence[Sequence[str]]:
+        """The given folds, which hold all `queries`; none without a file of folds."""
         file = self.folder / FOLDS
-        return file if file.is_file() else None
+        return folds_lib.read(file, queries) if file.is_file() else ()
+
+    def mend(self, split: str) -> str:
+        """How a user gives a split that is missing."""
+        return f"add qrels/{split}.tsv or {split}.qrels"
 
     def files(self, splits: Iterable[str]) -> list[Path]:
         """The files of queries, of these splits' judgements, and of folds."""
-        folds = self.folds()
+        folds = self.folder / FOLDS
         files = [self._file("queries"), *(self._qrels[split] for split in splits)]
-        return files + ([folds] if folds else [])
+        return files + [folds] * folds.is_file()
 
     def __str__(self) -> str:
         return str(self.folder)
@@ -130,17 +118,31 @@ def _is_header(text: str) -> bool:
     return last.isalpha() and last.lower() not in NO_SCORES
 
 
-def _judgement(text: str, place: str, is_trec: bool) -> tuple[str, str, int]:
-    """The query, the document and the grade in one line."""
+def _judgements(file: Path) -> Iterator[Judgement]:
+    """The lines of a file without the header and blank lines."""
+    is_trec = _kind(file) == ".qrels"
+    for number, line in enumerate(open_lines(file), start=1):
+        place = f"{file}, line {number}"
+        text = decode(line, place).rstrip("\r\n")
+        if text.strip() and not (number == 1 and _is_header(text)):
+            yield _judgement(text, place, is_trec)
+
+
+def _judgement(text: str, place: str, is_trec: bool) -> Judgement:
     fields = text.split(None if is_trec else "\t")
     try:
         query, *between, document, score = fields
         if len(between) != is_trec:
             raise ValueError
-        return query, document, int(score)
+        return Judgement(place, query, document, int(score))
     except ValueError:
-        form = "query-id, corpus-id and a whole score, with tabs between"
-        form = "query-id, 0, corpus-id and a whole score" if is_trec else form
+        form = "query-id, corpus-id and a whole score, with tabs between: mend the line"
+        if not is_trec and len(text.split()) == 4:
+            form += (
+                ", or rename the file from .tsv to .qrels if it has the form of TREC"
+            )
+        if is_trec:
+            form = "query-id, 0, corpus-id and a whole score: mend the line"
         raise UserError(f"{place}: {text!r} is not {form}") from None
 
 

@@ -7,6 +7,7 @@ not, which matters to a raw fusion (`docjax.retrieval.fusion`).
 """
 
 import dataclasses
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from docjax.data.documents import full_text
 from docjax.errors import UserError
+from docjax.parts import named
 from docjax.storage import json_file
 from docjax.types import Document, Run
 
@@ -43,6 +45,13 @@ class Settings:
     stop_words: str | None = "en"
     raw_documents: bool = False
 
+    def __post_init__(self) -> None:
+        if self.k1 < 0 or not 0 <= self.b <= 1:
+            raise UserError(
+                f"BM25 settings k1 {self.k1}, b {self.b}: give a k1 from 0 on, and a b "
+                "from 0 to 1"
+            )
+
     @property
     def of_documents(self) -> "Settings":
         """How the texts of documents become words."""
@@ -68,6 +77,9 @@ PRESETS = {
     # What WIKIR's published BM25 rows have: queries are stemmed, documents are not.
     "wikir": Settings(k1=1.5, b=0.75, stemmer="porter", raw_documents=True),
 }
+
+
+EXAMPLE = '{"k1": 1.2, "b": 0.75, "stemmer": "porter", "stop_words": null}'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,10 +143,33 @@ def check_words(words: int, documents: int, settings: Settings) -> None:
 
 
 def preset(name: str) -> Settings:
-    """The settings of a name. Raises UserError for an unknown name."""
+    """The settings of a name, or of a JSON object with attributes of `Settings`.
+
+    Raises:
+      UserError: for an unknown name, and for settings that cannot work.
+    """
+    if name.startswith("{"):
+        return _custom(name)
     if name not in PRESETS:
-        raise UserError(f"BM25 settings {name!r} are none of {', '.join(PRESETS)}")
+        raise UserError(
+            f"BM25 settings {name!r} are none of {', '.join(PRESETS)}; others are JSON, "
+            f"such as {EXAMPLE}"
+        )
     return PRESETS[name]
+
+
+def _custom(text: str) -> Settings:
+    node = {"fn": f"{Settings.__module__}.{Settings.__name__}"}
+    try:
+        settings = named.build(json.loads(text) | node, path="BM25 settings")
+        settings.words(["words"])  # raises for an unknown language
+    except UserError:
+        raise
+    except (KeyError, ValueError) as error:
+        raise UserError(
+            f"BM25 settings {text}: {error.args[0]}; give a JSON object such as {EXAMPLE}"
+        ) from None
+    return settings
 
 
 def libraries() -> tuple[ModuleType, ModuleType]:

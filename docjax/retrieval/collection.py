@@ -20,15 +20,16 @@ from docjax.types import Document, Qrels, Reader
 
 logger = logging.getLogger(__name__)
 Store = BeirFolder | IrDataset
-TENTH = 10  # without a split for it, one of so many training queries chooses
+# Without a split for it, each TENTH training query chooses, but at most CHOOSE of them.
+TENTH, CHOOSE = 10, 100
 
 
 class Collection(NamedTuple):
     """`test` and `tuning` hold the queries with an answer; no query is in both.
 
     The queries in `tuning` choose what a run keeps and the weight of a fusion. They are
-    a split of their own, or each tenth query of the split "train", which then trains on
-    the others.
+    a split of their own, or each tenth query of the split "train" (100 at most, as
+    graph-roberta's paper holds out of MS MARCO), which then trains on the others.
     """
 
     name: str
@@ -60,6 +61,7 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
     """
     store = opened(place)
     queries, documents = store.queries(), store.reader()
+    _warn_of_unjudged(store)
     split = _test_split(store)
     test = _some(store, split, queries)
     folds = _folds(store, test)
@@ -94,7 +96,10 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
         for query, gains in _answered(store, split, queries).items():
             qrels[query] = qrels.get(query, {}) | gains
     if not qrels:
-        raise UserError(f"{store}: no query has a document with score 1 or more")
+        raise UserError(
+            f"{store}: no query has a document with score 1 or more: add judgements"
+        )
+    _warn_of_unjudged(store)
     documents = functools.partial(store.reader(), max_bad_fraction)
     return Judged(documents, {name: queries[name] for name in qrels}, qrels)
 
@@ -188,8 +193,8 @@ def _test_split(store: Store) -> str:
     splits = store.splits()
     if "test" not in splits and len(splits) != 1:
         raise UserError(
-            f"{store}: needs judgements test (qrels/test.tsv or test.qrels), or of one "
-            f"other split; it has {', '.join(splits) or 'none'}"
+            f"{store}: needs judgements test, or of one other split; it has "
+            f"{', '.join(splits) or 'none'}: {store.mend('test')}"
         )
     return "test" if "test" in splits else splits[0]
 
@@ -199,8 +204,8 @@ def _training_split(store: Store, fold: int | None) -> str:
         return _test_split(store)
     if "train" not in store.splits():
         raise UserError(
-            f"{store}: needs judgements train (qrels/train.tsv or train.qrels); it has "
-            f"{', '.join(store.splits()) or 'none'}"
+            f"{store}: needs judgements train; it has "
+            f"{', '.join(store.splits()) or 'none'}: {store.mend('train')}, or set fold"
         )
     return "train"
 
@@ -225,7 +230,8 @@ def _kept_out(store: Store) -> list[str]:
 
 
 def _tenth(qrels: Qrels) -> Qrels:
-    return {query: qrels[query] for query in list(qrels)[TENTH - 1 :: TENTH]}
+    step = max(TENTH, -(-len(qrels) // CHOOSE))
+    return {query: qrels[query] for query in list(qrels)[step - 1 :: step]}
 
 
 def _some(store: Store, split: str, queries: Container[str] | None) -> Qrels:
@@ -233,7 +239,8 @@ def _some(store: Store, split: str, queries: Container[str] | None) -> Qrels:
     qrels = _answered(store, split, queries)
     if not qrels:
         raise UserError(
-            f"{store}, judgements {split}: no query has a document with score 1 or more"
+            f"{store}, judgements {split}: no query has a document with score 1 or "
+            "more: add judgements"
         )
     return qrels
 
@@ -254,6 +261,16 @@ def _warn_once(store: str, split: str, without: int, count: int) -> None:
     logger.warning(f"{text} left out", store, split, without, count)
 
 
+@functools.cache
+def _warn_of_unjudged(store: Store) -> None:
+    """Warns of queries that no split judges; once, because it reads every split."""
+    queries = store.queries()
+    judged = set().union(*(store.judgements(split) for split in store.splits()))
+    if unjudged := len(queries.keys() - judged):
+        text = "%s: %d of %d queries have no judgement in any split: left out"
+        logger.warning(text, store, unjudged, len(queries))
+
+
 def _of_fold(folds: Folds, test: Qrels, fold: int) -> tuple[Qrels, Qrels]:
     """The judgements of a fold, and of the fold that chooses for it."""
     _, to_choose, to_test = _rotation(folds, test, fold)
@@ -268,8 +285,5 @@ def _rotation(folds: Folds, test: Qrels, fold: int) -> tuple[set[str], ...]:
 
 def _folds(store: Store, test: Qrels) -> Folds:
     """The given folds, each with its judged queries only."""
-    file = store.folds()
-    if file is None:
-        return ()
-    folds = folds_lib.read(file, test)
+    folds = store.folds(test)
     return [[query for query in fold if query in test] for fold in folds]

@@ -27,26 +27,35 @@ def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
     """The folds in a JSON file, a list of lists of query ids.
 
     Raises:
-      UserError: for a file of another form or with fewer than two folds, a query in two
-        folds, and if one of `queries` is in none.
+      UserError: for a file of another form or with fewer than two folds, and as `check`.
     """
     folds = json_file.read(file, list)
     if len(folds) < 2 or not all(_is_fold(fold) for fold in folds):
         raise UserError(f"{file}: folds are two or more lists of query ids")
+    check(folds, queries, str(file))
+    return folds
+
+
+def check(folds: Folds, queries: Iterable[str], place: str) -> None:
+    """Raises UserError for a query in two folds, and if one of `queries` is in none.
+
+    Args:
+      place: names the folds in errors.
+    """
     counts = Counter(itertools.chain.from_iterable(folds))
     twice = [query for query, count in counts.items() if count > 1]
     if twice:
         raise UserError(
-            f"{file}: query {twice[0]!r} is in the folds {counts[twice[0]]} times"
+            f"{place}: query {twice[0]!r} is in the folds {counts[twice[0]]} times: "
+            "leave it in one fold"
         )
     queries = list(queries)
     missing = [query for query in queries if query not in counts]
     if missing:
         raise UserError(
-            f"{file}: {len(missing)} of {len(queries)} judged queries are in no fold, "
-            f"{missing[0]!r} is the first"
+            f"{place}: {len(missing)} of {len(queries)} judged queries are in no fold, "
+            f"{missing[0]!r} is the first: add each to a fold"
         )
-    return folds
 
 
 def rotation(folds: Folds, fold: int) -> tuple[set[str], set[str], set[str]]:

@@ -43,7 +43,8 @@ def fuse(
 
     Args:
       scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,
-        so that the weight depends on their sizes.
+        so that the weight depends on their sizes: those of BM25 lack the factor k1 + 1
+        that many programs have (`docjax.retrieval.bm25`).
 
     Raises:
       UserError: for another scale.

@@ -98,12 +98,13 @@ class Index:
         vectors: QueryVectors | None,
         top: int,
         weight: float | None = None,
+        scale: str = "min-max",
     ) -> Run:
         """The `top` documents of each query by a system of `docjax.retrieval.systems`.
 
         Args:
           vectors: those of the queries; "bm25" needs none.
-          weight: of the vectors in a fused system; "rrf" needs none.
+          weight, scale: of a fused system, see `fusion.fuse`; "rrf" needs neither.
         """
         if system == "bm25":
             return self.by_words(queries, top)
@@ -117,7 +118,7 @@ class Index:
         if system == "rrf":
             return fusion.by_ranks(by_vectors, by_words, list(queries), top)
         weights = dict.fromkeys(queries, weight)
-        return fusion.fuse(by_vectors, by_words, weights, top=top)
+        return fusion.fuse(by_vectors, by_words, weights, scale, top)
 
     def by_words(self, queries: Mapping[str, str], top: int) -> Run:
         words = bm25.load(self.folder / WORDS, self.ids)

@@ -2,22 +2,29 @@
 
 import dataclasses
 import functools
-from collections.abc import Container, Iterable
+import re
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from docjax.data.sources.ir_datasets import ir_datasets, load, names
+from docjax.data.splits import TUNING
+from docjax.retrieval import folds as folds_lib
+from docjax.retrieval.judgements import Judgement, gathered
 from docjax.types import Qrels, Reader
 
 PREFIX = "ir-datasets:"
+SPLITS = {name: name for name in ("test", *TUNING)} | {"training": "train"}
+FOLD = re.compile(r"fold(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
 class IrDataset:
     """A dataset of ir-datasets with documents.
 
-    Its splits are the datasets below it that have judgements ("beir/nfcorpus" has
-    train, dev and test), or "test" alone if the dataset has judgements itself.
+    Its splits are the datasets below it that SPLITS names, if they have judgements
+    ("beir/nfcorpus" has train, dev and test), or "test" alone if the dataset has
+    judgements itself. Its folds are the datasets below it called fold1, fold2 ...
     Every method raises UserError as `docjax.data.sources.ir_datasets.load`.
     """
 
@@ -39,16 +46,38 @@ class IrDataset:
         return tuple(self._datasets)
 
     def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
-        """The judgements of all queries of a split that are in `queries`."""
-        qrels: Qrels = {}
-        for judged in self._datasets[split].qrels_iter():
-            if queries is None or judged.query_id in queries:
-                gains = qrels.setdefault(judged.query_id, {})
-                gains[judged.doc_id] = judged.relevance
-        return qrels
+        """The judgements of all queries of a split.
 
-    def folds(self) -> Path | None:
-        return None
+        Raises:
+          UserError: as `gathered`.
+        """
+        judged = (
+            Judgement(f"{self}, judgement {number}", each.query_id, each.doc_id, gain)
+            for number, each in enumerate(self._datasets[split].qrels_iter(), start=1)
+            for gain in [each.relevance]
+        )
+        return gathered(judged, queries)
+
+    def folds(self, queries: Iterable[str]) -> Sequence[Sequence[str]]:
+        """The given folds, which hold all `queries`; none without datasets of folds."""
+        numbers = [int(found[1]) for found in map(FOLD.fullmatch, self._below) if found]
+        folds = [
+            [
+                query.query_id
+                for query in load(f"{self.name}/fold{number}").queries_iter()
+            ]
+            for number in sorted(numbers)
+        ]
+        if folds:
+            folds_lib.check(folds, queries, str(self))
+        return folds
+
+    def mend(self, split: str) -> str:
+        """How a user gives a split that is missing."""
+        if not self._below:
+            return f"name a dataset that has judgements {split}"
+        below = ", ".join(self._below)
+        return f"name {self}/NAME in its place, where NAME is one of {below}"
 
     def files(self, splits: Iterable[str]) -> list[Path]:
         """None: the library checks what it has downloaded."""
@@ -63,11 +92,13 @@ class IrDataset:
         own = load(self.name)
         if own.has_qrels():
             return {"test": own}
-        start = f"{self.name}/"
-        below = [
-            n
-            for n in names()
-            if n.startswith(start) and n.count("/") == start.count("/")
-        ]
-        datasets = {name.removeprefix(start): load(name) for name in below}
+        named = (name for name in self._below if name in SPLITS)
+        datasets = {SPLITS[name]: load(f"{self.name}/{name}") for name in named}
         return {split: each for split, each in datasets.items() if each.has_qrels()}
+
+    @functools.cached_property
+    def _below(self) -> list[str]:
+        """The names of the datasets directly below this one."""
+        start = f"{self.name}/"
+        below = (name.removeprefix(start) for name in names() if name.startswith(start))
+        return [name for name in below if "/" not in name]

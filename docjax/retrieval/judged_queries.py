@@ -40,14 +40,17 @@ class JudgedQueries:
         RUN/negatives.jsonl.
       each: the number of negatives of an example, drawn once for the run from all mined
         negatives of its query.
+      words: the settings of BM25 when the run mines, see `bm25.preset`.
     """
 
     path: str | None = None
     fold: int | None = None
     negatives: str | None = None
     each: int = 1
+    words: str = "docjax"
 
     def __post_init__(self) -> None:
+        bm25.preset(self.words)  # raises for settings that cannot work
         if self.each < 0:
             raise UserError(f"examples.each {self.each}: give 0 negatives or more")
 
@@ -160,17 +163,21 @@ class JudgedQueries:
             return {}
         path = Path(self.negatives) if self.negatives else known.run / MINED
         if not self.negatives:
-            _mine(path, known, texts, qrels)
+            _mine(path, known, texts, qrels, self.words)
         ids = known.corpus.ids
         read = (ids[row] for row in known.documents.tolist())
         return negatives.read(path, negatives.Trained(set(ids), set(read), texts))
 
 
-def _mine(path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels) -> None:
+def _mine(
+    path: Path, known: Known, texts: Mapping[str, str], qrels: Qrels, words: str
+) -> None:
     """Writes BM25's first documents, unless the file fits documents and queries."""
-    made_by = f"bm25 {known.queries.fingerprint}"
+    made_by = f"bm25 {words} {known.queries.fingerprint}"
     if jax.process_index() == 0 and negatives.made_by(path) != made_by:
-        rank = lambda top: bm25_files.search(known.source(), texts, top=top)
+        settings = bm25.preset(words)
+        search = partial(bm25_files.search, known.source(), texts, settings=settings)
+        rank = lambda top: search(top=top)
         mined = negatives.mine(rank, qrels, TOP)
         documents = negatives.Digest(known.corpus.ids)
         negatives.write(

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import ModuleType
 
 from docjax.errors import UserError
-from docjax.retrieval import paired
+from docjax.retrieval import paired, trec
 from docjax.types import Qrels, Run
 
 COMPARED = "compared"  # the name of a run that systems are compared with
@@ -37,7 +38,7 @@ def of_systems(
     for system, run in systems.items():
         _check_queries(system, run, qrels)
     by_query = {
-        system: _by_metric(qrels, run, METRICS) for system, run in systems.items()
+        system: by_metric(qrels, run, METRICS) for system, run in systems.items()
     }
     scores = {}
     for system, values in by_query.items():
@@ -49,18 +50,40 @@ def of_systems(
     return scores
 
 
+def read(file: Path, name: str, qrels: Qrels) -> Run:
+    """The run in a file; warns of queries and documents that have no judgement.
+
+    Args:
+      name: of the run in warnings.
+
+    Raises:
+      UserError: as `trec.read`.
+    """
+    run = trec.read(file)
+    known = run.keys() & qrels.keys()
+    if unknown := len(run) - len(known):
+        text = "%s: %d of its %d queries are not test queries: left out"
+        logger.warning(text, name, unknown, len(run))
+    ranked = sum(len(run[query]) for query in known)
+    judged = sum(len(run[query].keys() & qrels[query].keys()) for query in known)
+    if judged < ranked:
+        text = "%s: %d of %d ranked documents have no judgement: they count as wrong"
+        logger.warning(text, name, ranked - judged, ranked)
+    return run
+
+
 def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
     """The metric of each query of `qrels`; 0 for a query without ranked documents.
 
     As in trec_eval, scores are float32, and of equal ones the greater id comes first.
     """
-    return _by_metric(qrels, run, [metric])[metric]
+    return by_metric(qrels, run, [metric])[metric]
 
 
-def _by_metric(
+def by_metric(
     qrels: Qrels, run: Run, metrics: Iterable[str]
 ) -> dict[str, dict[str, float]]:
-    """Each metric of each query."""
+    """Each metric of each query of `qrels`, as `of_queries`."""
     library = ir_measures()
     wanted = {metric: library.parse_measure(METRICS[metric]) for metric in metrics}
     # ir-measures' own RR@k has other ties: RR without k, and ranks below k are 0.
@@ -97,7 +120,10 @@ def ir_measures() -> ModuleType:
 def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
     missing = len(qrels.keys() - run.keys())
     if missing == len(qrels):
-        raise UserError(f"{system}: none of its queries is one of the test queries")
+        raise UserError(
+            f"{system}: none of its {len(run)} queries is one of the {len(qrels)} test "
+            "queries: give a run of these queries"
+        )
     if missing:
         text = "%s has no documents for %d of %d test queries: they count as 0"
         logger.warning(text, system, missing, len(qrels))

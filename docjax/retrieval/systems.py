@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.data.sentences import sentences
-from docjax.retrieval import fusion, measures, nearest
+from docjax.retrieval import finite, fusion, measures, nearest
 from docjax.retrieval.folds import Folds
 from docjax.retrieval.measures import TUNED
 from docjax.types import Encoded, Qrels, Run
@@ -32,7 +32,14 @@ class QueryVectors(NamedTuple):
     """The vectors of queries, and of their sentences if passages are searched."""
 
     whole: Float[np.ndarray, "q d"]
-    sentences: Float[np.ndarray, "q u d"] | None
+    sentences: Float[np.ndarray, "q u d"] | None  # zeros stand for missing sentences
+
+    def of(self, row: int) -> "QueryVectors":
+        """The vectors of one query, without missing sentences."""
+        if self.sentences is None:
+            return QueryVectors(self.whole[row : row + 1], None)
+        known = self.sentences[row].any(axis=-1)
+        return QueryVectors(self.whole[row : row + 1], self.sentences[row][None, known])
 
 
 class Systems(NamedTuple):
@@ -43,9 +50,17 @@ class Systems(NamedTuple):
     curves: dict[str, list[float]]  # the mean score at each of fusion.WEIGHTS
 
 
-def read_queries(texts: Sequence[str], encode: Vectors, passages: bool) -> QueryVectors:
-    """The vectors of queries; `passages` wants those of their sentences too."""
+def read_queries(
+    queries: Mapping[str, str], encode: Vectors, passages: bool
+) -> QueryVectors:
+    """The vectors of queries; `passages` wants those of their sentences too.
+
+    Raises:
+      UserError: for a query whose vectors are not finite.
+    """
+    texts, names = list(queries.values()), list(queries)
     whole = encode(texts)
+    finite.check(whole, names, "query")
     if not passages:
         return QueryVectors(whole, None)
     parts = [sentences(text) or [text] for text in texts]
@@ -55,6 +70,7 @@ def read_queries(texts: Sequence[str], encode: Vectors, passages: bool) -> Query
     ends = np.cumsum([len(part) for part in parts])[:-1]
     for row, of_query in enumerate(np.split(vectors, ends)):
         padded[row, : len(of_query)] = of_query
+    finite.check(padded, names, "query")
     return QueryVectors(whole, padded)
 
 
@@ -70,6 +86,9 @@ def by_vectors(
 
     The documents are read once, in constant memory. A document's vector may be several
     side by side, each as wide as a query's.
+
+    Raises:
+      UserError: for a document whose vectors are not finite.
     """
     width = queries.whole.shape[-1]
     wanted = {"dense": queries.whole[:, None]}
@@ -80,7 +99,7 @@ def by_vectors(
         for system, vectors in wanted.items()
     }
     ids = []
-    for document in documents:
+    for document in finite.checked(documents):
         ids.append(document.id)
         for system, search in searches.items():
             is_whole = system == "dense"

@@ -52,6 +52,8 @@ def read(file: Path) -> Run:
         raise UserError(f"{file}: cannot be read ({error})") from None
     run: Run = {}
     for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
         query, document, score = _fields(line, f"{file}, line {number}")
         scores = run.setdefault(query, {})
         if document in scores:
@@ -71,7 +73,10 @@ def _fields(line: str, where: str) -> tuple[str, str, float]:
         query, _, document, _, text, _ = line.split()
         score = float(text)
     except ValueError:
-        raise UserError(f"{where}: {line!r} is not {FORM}") from None
+        raise UserError(f"{where}: {line!r} is not {FORM}: mend the line") from None
     if not math.isfinite(score):
-        raise UserError(f"{where}: the score {text} is not a finite number")
+        raise UserError(
+            f"{where}: the score {text} is not a finite number: mend what made the run, "
+            "or remove the line"
+        )
     return query, document, score

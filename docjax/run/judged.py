@@ -8,7 +8,7 @@ from typing import Any
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.search import search
-from docjax.retrieval import bm25_files, collection
+from docjax.retrieval import bm25, bm25_files, collection
 from docjax.retrieval.collection import Judged
 from docjax.run.corpora import trained_on
 from docjax.run.fields import read
@@ -38,10 +38,15 @@ def by_model(
     return lambda top: search(model, judged.documents(), judged.queries, counts, top)
 
 
-def by_words(judged: Judged, counts: dict[str, Any]) -> Callable[[int], Run]:
+def by_words(
+    judged: Judged, counts: dict[str, Any], settings: bm25.Settings
+) -> Callable[[int], Run]:
     """Ranks the documents by BM25; adds to `counts` the documents it reads."""
     return lambda top: bm25_files.search(
-        _counted(judged.documents(), counts), judged.queries, top=top
+        _counted(judged.documents(), counts),
+        judged.queries,
+        top=top,
+        settings=settings,
     )
 
 

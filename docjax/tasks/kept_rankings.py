@@ -3,10 +3,9 @@
 import itertools
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from docjax.retrieval import fusion, measures, trec
-from docjax.retrieval.measures import TUNED
 from docjax.types import Qrels, Run, TaskData
 
 FOLDER = "retrieval"
@@ -21,31 +20,48 @@ def keep(
     runs: Mapping[str, Run],
     curves: Mapping[str, Sequence[float]],
 ) -> None:
-    """Keeps the runs of all systems, the curves of the weight, and scores by query."""
-    _keep_runs(data, queries, runs)
+    """Keeps the runs of all systems, the curves of the weight, and scores by query.
+
+    Only queries of `qrels` are kept, so that the runs of several folds can be joined.
+    """
+    runs = {
+        system: {query: run[query] for query in qrels if query in run}
+        for system, run in runs.items()
+    }
+    _keep_runs(data, qrels, runs)
     rows = zip(fusion.WEIGHTS, *curves.values(), strict=True)
     table = [("weight", *curves), *rows]
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
     data.keep(f"{FOLDER}/curves.csv", text)
-    by_query = {
-        system: measures.of_queries(qrels, run, TUNED) for system, run in runs.items()
+    data.keep(f"{FOLDER}/queries.jsonl", by_query(qrels, runs, queries))
+
+
+def by_query(
+    qrels: Qrels, runs: Mapping[str, Run], texts: Mapping[str, str] | None = None
+) -> str:
+    """A line of JSON for each query: what is relevant, and all metrics of the systems.
+
+    Args:
+      texts: of the queries; None leaves them out.
+    """
+    values = {
+        system: measures.by_metric(qrels, run, measures.METRICS)
+        for system, run in runs.items()
     }
     lines = [
-        {
-            "query": query,
-            "text": queries[query],
-            "relevant": [name for name, gain in qrels[query].items() if gain > 0],
-            TUNED: {system: values[query] for system, values in by_query.items()},
+        {"query": query}
+        | ({} if texts is None else {"text": texts[query]})
+        | {"relevant": [name for name, gain in qrels[query].items() if gain > 0]}
+        | {
+            metric: {system: values[system][metric][query] for system in runs}
+            for metric in measures.METRICS
         }
         for query in qrels
     ]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    data.keep(f"{FOLDER}/queries.jsonl", text)
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def _keep_runs(
-    data: TaskData, queries: Mapping[str, str], runs: Mapping[str, Run]
-) -> None:
+def _keep_runs(data: TaskData, queries: Iterable[str], runs: Mapping[str, Run]) -> None:
     ids = itertools.chain(*(of for run in runs.values() for of in run.values()))
     if any(len(name.split()) != 1 for name in itertools.chain(queries, ids)):
         logger.warning("ids have white space: no TREC runs are written")

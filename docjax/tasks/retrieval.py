@@ -44,8 +44,9 @@ class Retrieval:
       fold: tests on this fold of the collection's queries alone, and chooses the weight
         on the next fold. None: all test queries.
       passages: also ranks by passages.
-      words: the name of BM25's settings, see `bm25.PRESETS`.
-      scale: of the fusion, "min-max" or "raw".
+      words: the settings of BM25, see `bm25.preset`.
+      scale: of the fusion, "min-max" or "raw". Raw scores of BM25 lack the factor k1 + 1
+        that many programs have: a weight from elsewhere does not fit them.
       compare: one of the systems or a TREC run: the other systems' gains over it, with
         intervals (`docjax.retrieval.paired`).
     """
@@ -64,7 +65,8 @@ class Retrieval:
         bm25.libraries()
         bm25.preset(self.words)
         fusion.check_scale(self.scale)
-        _compared(self.compare)
+        if file := _file(self.compare):
+            trec.read(file)  # raises if it cannot be read
         if self.path is not None:
             judged = collection.read(self.path, self.fold)
             _check_judged(judged, *_judgements(judged, part), self.max_bad_fraction)
@@ -118,9 +120,13 @@ class Retrieval:
         documents: Iterable[Document],
         encoded: Iterable[Encoded],
     ) -> dict[str, Run]:
-        """The documents of each query, ranked by BM25 and by vectors."""
-        texts = list(queries.values())  # encoded first, since this may raise
-        vectors = systems.read_queries(texts, data.queries, self.passages)
+        """The documents of each query, ranked by BM25 and by vectors.
+
+        Raises:
+          UserError: for a query or a document whose vectors are not finite.
+        """
+        # Encoded first, since this may raise.
+        vectors = systems.read_queries(queries, data.queries, self.passages)
         settings = bm25.preset(self.words)
         if part not in self._by_words:
             self._by_words[part] = bm25_files.search(
@@ -176,8 +182,11 @@ def scores(
     Raises:
       UserError: for a run that cannot be read.
     """
-    base = compare if compare in (None, *systems.NAMES) else measures.COMPARED
-    values = measures.of_systems(ranked.runs | _compared(compare), test, base)
+    runs, base = ranked.runs, compare
+    if file := _file(compare):
+        base = measures.COMPARED
+        runs = runs | {base: measures.read(file, base, test)}
+    values = measures.of_systems(runs, test, base)
     weights = {
         f"{name}/weight": sum(of.values()) / len(of)
         for name, of in ranked.weights.items()
@@ -185,8 +194,6 @@ def scores(
     return values | weights
 
 
-def _compared(compare: str | None) -> dict[str, Run]:
-    """The TREC run `compare` under the name COMPARED; nothing for None and a system."""
-    if compare in (None, *systems.NAMES):
-        return {}
-    return {measures.COMPARED: trec.read(Path(compare))}
+def _file(compare: str | None) -> Path | None:
+    """The TREC run that `compare` names; None for a system."""
+    return None if compare in (None, *systems.NAMES) else Path(compare)

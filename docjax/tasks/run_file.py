@@ -1,19 +1,26 @@
 """The metrics of a TREC run: somebody's ranking, in place of a model."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from docjax.errors import UserError
-from docjax.retrieval import collection, measures, systems, trec
+from docjax.retrieval import collection, measures, systems
 from docjax.retrieval.measures import COMPARED
+from docjax.tasks.kept_rankings import FOLDER, by_query
 
 
 def of_file(
-    folder: Path, run: Path, compare: str | None = None, fold: int | None = None
+    folder: Path,
+    run: Path,
+    compare: str | None = None,
+    fold: int | None = None,
+    keep: Callable[[str, str], None] | None = None,
 ) -> dict[str, float]:
     """`run/METRIC` of a TREC run on the test queries of a collection, or on one fold.
 
     Args:
       compare: another TREC run, see `measures.of_systems`.
+      keep: writes a file, its name and its text; it gets the metrics of each query.
 
     Raises:
       UserError: for a run that cannot be read, or that has none of the queries, and for
@@ -25,7 +32,10 @@ def of_file(
             "TREC run, or a model in place of the run"
         )
     qrels = collection.read_test(folder, fold)
-    runs = {"run": trec.read(run)}
+    runs = {"run": measures.read(run, "run", qrels)}
     if compare:
-        runs[COMPARED] = trec.read(Path(compare))
-    return measures.of_systems(runs, qrels, compare and COMPARED)
+        runs[COMPARED] = measures.read(Path(compare), COMPARED, qrels)
+    values = measures.of_systems(runs, qrels, compare and COMPARED)
+    if keep is not None:
+        keep(f"{FOLDER}/queries.jsonl", by_query(qrels, runs))
+    return values

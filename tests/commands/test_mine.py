@@ -73,9 +73,10 @@ def seal(file) -> dict:
     return json.loads(file.read_text().splitlines()[-1])
 
 
-def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path):
+def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path, caplog):
     output = tmp_path / "out.jsonl"
     code, out, _ = mine(capsys, output, "bm25", "--data", folder)
+    assert "1 of 4 queries have no judgement in any split: left out" in caplog.text
     trained = negatives.Trained(list(TEXTS), [], QUERIES)
     found = negatives.read(output, trained)
     assert code == 0 and set(found) == {"x", "y", "z"}
@@ -89,7 +90,21 @@ def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path):
         "queries_without_negatives": 0,
     }
     facts = seal(output)
-    assert (facts["made_by"], facts["documents"], facts["queries"]) == ("bm25", 6, 3)
+    assert (facts["made_by"], facts["queries"]) == ("bm25 docjax", 3)
+    assert facts["documents"] == 6
+
+
+def test_words_are_those_of_the_settings(capsys, folder, tmp_path):
+    """Without stemming, "floods" and "reads" are no words of the query."""
+    copy = shutil.copytree(folder, tmp_path / "beir")
+    (copy / "queries.jsonl").write_text('{"_id": "x", "text": "flood reading"}')
+    (copy / "qrels/train.tsv").write_text("x\tf\t1\n")
+    (copy / "qrels/test.tsv").unlink()
+    output = tmp_path / "out.jsonl"
+    for words, expected in (("docjax", ["a", "c"]), ('{"stemmer": null}', [])):
+        mine(capsys, output, "bm25", "--data", copy, "--words", words)
+        assert negatives.read(output)["x"] == expected
+    assert seal(output)["made_by"] == 'bm25 {"stemmer": null}'
 
 
 def test_queries_whose_answer_is_not_ranked_lose_their_negatives_to_a_margin(
@@ -151,6 +166,11 @@ def test_mistakes_are_one_line(capsys, folder, run, tiny, tmp_path, begun):
             "--top 0 is too small; give at least 1",
         ),
         ((bare,), 'no training document has a "query"'),
+        (
+            ("bm25", "--data", folder, "--words", "x"),
+            "'x' are none of docjax, anserini",
+        ),
+        ((tiny, "--data", folder, "--words", "anserini"), "anserini does nothing to"),
     ):
         code, out, err = mine(capsys, tmp_path / "out.jsonl", *arguments)
         assert (code, out) == (2, "") and not (tmp_path / "out.jsonl").exists()

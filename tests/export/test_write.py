@@ -201,6 +201,30 @@ def test_encoders_with_windows_have_the_same_vectors_in_every_library(
     assert jax.tree.all(jax.tree.map(np.array_equal, before, after))
 
 
+@pytest.mark.parametrize("name", ["graph_roberta", "deca"])
+def test_vectors_may_be_cut_in_every_library(runs, texts, tmp_path, name):
+    """With our module, and with stock modules."""
+    few = [parse({"id": "x", "text": texts[2]}, "x")]
+    folder = export(runs[name], tmp_path / "cut", few, truncate_dim=5)
+    expected = docjax.load(runs[name]).encode(texts[1:4])[:, :5]
+    after = docjax.load(folder)
+    np.testing.assert_array_equal(after.encode(texts[1:4]), expected)
+    np.testing.assert_array_equal(
+        docjax.load(folder, truncate_dim=3).encode(texts[1:4]), expected[:, :3]
+    )
+    peer = SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")
+    assert np.abs(peer.encode(texts[1:4]) - expected).max() < MOST
+    queries = peer.encode_query(QUERIES) - after.encode_queries(QUERIES)
+    assert queries.shape == (2, 5) and np.abs(queries).max() < MOST
+    assert peer.get_embedding_dimension() == after.width == 5
+    written = (folder / "README.md").read_text()
+    assert "Vectors of 5 numbers, the first ones of the trained model, for" in written
+    again = export(folder, tmp_path / "again", few)  # stays cut
+    assert docjax.load(again).fingerprint() == after.fingerprint()
+    with pytest.raises(UserError, match="truncate_dim 9999: the vectors have"):
+        export(runs[name], tmp_path / "wide", few, truncate_dim=9999)
+
+
 def test_documents_with_sections_go_in_as_they_are(runs, long_documents):
     sections = [{"heading": f"Part {i}", "text": "Some text. " * 20} for i in range(3)]
     documents = [
@@ -590,6 +614,7 @@ def test_the_model_card_says_what_the_model_is(runs, folders, texts):
 
 def test_the_command_line_exports(runs, tmp_path, capsys):
     arguments = ["export", str(runs["deca"]), str(tmp_path / "out")]
+    arguments += ["--truncate-dim", "6"]
     assert cli.main(arguments) == 0
     out, _ = capsys.readouterr()
     assert out.splitlines()[0].startswith(
@@ -600,6 +625,7 @@ def test_the_command_line_exports(runs, tmp_path, capsys):
         "sentence-transformers",
         "sentence-transformers, queries",
     ]
+    assert docjax.load(tmp_path / "out").width == 6
     assert cli.main(arguments) == 2
     assert capsys.readouterr().err.startswith(f"docjax: {tmp_path / 'out'} exists")
 
@@ -646,10 +672,13 @@ def test_the_card_shows_no_folder_and_keeps_its_tables():
     assert card._public({"encoder": {"frozen": "segment/"}})["encoder"] == {
         "frozen": "segment/"
     }
-    cut = card._widths("m", {"config": {"objective": {"widths": [32, 64]}}})
+    facts = {"width": 64}
+    cut = card._widths("m", facts, {"config": {"objective": {"widths": [32, 64]}}})
     assert "trained for 32, 64 numbers" in cut and "truncate_dim=64" in cut
     assert (
-        card._widths("m", {}) == card._widths("m", {"config": {"objective": {}}}) == ""
+        card._widths("m", facts, {})
+        == card._widths("m", facts, {"config": {"objective": {}}})
+        == ""
     )
     corpus = {"labels": {"a|b\nc": 3}}
     data = card._data({"config": {"source": {"fn": "x.jsonl"}}, "corpus": corpus}, None)

@@ -179,6 +179,10 @@ EXPORTED = {
         change("docjax.json", "encoder", "document", "layers", to=10**9),
         "encoder.document.layers is 1000000000",
     ),
+    "a word as the width of cut vectors": (
+        change("docjax.json", "truncate_dim", to="8"),
+        "truncate_dim '8' is not a whole number",
+    ),
     "no heads": (
         change("docjax.json", "encoder", "document", "heads", to=0),
         "encoder",

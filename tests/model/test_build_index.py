@@ -25,8 +25,8 @@ from docjax.model import encode_file
 from docjax.model.build_index import build_index
 from docjax.model.document_model import DocumentModel
 from docjax.model.search import search
-from docjax.model.search_index import search_index
-from docjax.retrieval import index_files, nearest, shortlist, trec
+from docjax.model.search_index import hits, query_vectors, search_index
+from docjax.retrieval import fusion, index_files, nearest, shortlist, systems, trec
 from docjax.retrieval import index_folder as index
 from docjax.retrieval.systems import QueryVectors
 from docjax.storage import atomic
@@ -133,9 +133,19 @@ def test_fused_systems_hold_the_documents_of_both(model, made):
     for system in ("fused", "fused_maxp", "fused_maxsim", "rrf"):
         ranked = search_index(model, found, QUERIES, system, 5)
         assert all(len(scores) == 5 for scores in ranked.values())
-    alone = search_index(model, found, QUERIES, "dense", 5)
-    fused = search_index(model, found, QUERIES, "fused", 5, weight=1.0)
-    assert list(map(list, fused.values())) == list(map(list, alone.values()))
+    for part, system in systems.FUSED.items():
+        alone = search_index(model, found, QUERIES, part, 5)
+        fused = search_index(model, found, QUERIES, system, 5, weight=1.0)
+        assert list(map(list, fused.values())) == list(map(list, alone.values()))
+
+
+def test_scores_are_fused_raw_as_asked(model, made):
+    found, weights = made(), dict.fromkeys(QUERIES, 0.75)
+    parts = [search_index(model, found, QUERIES, part) for part in ("dense", "bm25")]
+    for scale in ("raw", "min-max"):
+        expected = fusion.fuse(*parts, weights, scale, 5)
+        options = {"weight": 0.75, "scale": scale}
+        assert search_index(model, found, QUERIES, "fused", 5, **options) == expected
 
 
 @pytest.mark.parametrize("kind", ["int8", "binary"])
@@ -338,25 +348,25 @@ def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
     queries = tmp_path / "queries.jsonl"
     lines = [json.dumps({"id": q, "text": t}) + "\n" for q, t in QUERIES.items()]
     queries.write_text("".join(lines))
-    options = (
-        tiny,
-        tmp_path / "index",
-        "--queries",
-        queries,
-        "--run",
-        tmp_path / "o.trec",
-    )
+    options = (tiny, tmp_path / "index", "--queries", queries)
+    options += ("--run", tmp_path / "o.trec")
+    scores = []
+    for scale in ("raw", "min-max"):
+        run(capsys, "search", *options, "--system", "fused", "--scale", scale)
+        scores.append(next(iter(trec.read(tmp_path / "o.trec")["r"].values())))
+    assert scores[0] != scores[1] <= 1
     code, out, _ = run(
         *(capsys, "search", *options, "--system", "rrf", "--top", 3),
         *("--hits", tmp_path / "hits.jsonl"),
     )
     assert code == 0 and json.loads(out) == {"queries": 3, "documents": COUNT}
     assert len((tmp_path / "o.trec").read_text().splitlines()) == 9
-    hits = list(map(json.loads, (tmp_path / "hits.jsonl").read_text().splitlines()))
-    assert [one["query"] for one in hits] == list(QUERIES)
+    lines = (tmp_path / "hits.jsonl").read_text().splitlines()
+    found = list(map(json.loads, lines))
+    assert [one["query"] for one in found] == list(QUERIES)
     model = docjax.load(tiny, truncate_dim=12)
     documents = {each.id: each for each in jsonl(str(corpus))}
-    for one in hits:
+    for one in found:
         assert one["text"] == QUERIES[one["query"]]
         ranked = trec.read(tmp_path / "o.trec")[one["query"]]
         assert [hit["id"] for hit in one["hits"]] == list(ranked)
@@ -365,6 +375,23 @@ def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
         )
         for hit in one["hits"]:
             check_hit(model, one["text"], documents[hit["id"]], hit)
+
+
+def test_hits_of_sentences_have_the_passages_that_made_them(model, corpus, made):
+    found = made(passages=True)
+    documents = {each.id: each for each in jsonl(str(corpus))}
+    vectors = query_vectors(model, QUERIES, "maxsim")
+    ranking = search_index(model, found, QUERIES, "maxsim", 4, vectors=vectors)
+    sentences = ["a river and a garden.", "The letter?"], ["silver"], ["of zebras"]
+    for one, parts in zip(hits(model, found, QUERIES, vectors, ranking), sentences):
+        assert len(one["hits"]) == 4
+        for hit in one["hits"]:
+            check_hit(model, one["text"], documents[hit["id"]], hit)
+            for part, best in zip(parts, hit["sentences"], strict=True):
+                best |= {"title": hit["title"]}
+                check_hit(model, part, documents[hit["id"]], best)
+            total = sum(best["passage_score"] for best in hit["sentences"])
+            assert total == pytest.approx(hit["score"], abs=1e-5)
 
 
 def check_hit(model, query, document, hit):
@@ -475,6 +502,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
         (("search", tiny, corpus, *queries, "--hits", "a"), "--hits needs an index"),
         (("search", tiny, tmp_path, *queries), "is no index, or docjax index was sto"),
         (("search", tiny, tmp_path, *queries, "--weight", 2), "--weight 2.0 is not"),
+        (("search", tiny, tmp_path, *queries, "--scale", "x"), "none of min-max, raw"),
         (("search", tiny, tmp_path, *queries, "--truncate-dim", 8), "leave it out"),
     ):
         code, out, err = run(capsys, *arguments)

@@ -121,13 +121,16 @@ def test_a_fold_and_a_scale_are_those_of_the_task(
     assert [json.loads(line)["query"] for line in lines] == topics[1:2]
     (beir / "corpus.jsonl").unlink()
     run = str(tmp_path / "out/retrieval/dense.trec")
-    assert cli.main(["evaluate", run, *options]) == 0
+    kept = "--output", str(tmp_path / "kept")
+    assert cli.main(["evaluate", run, *options, *kept]) == 0
+    [line] = (tmp_path / "kept/retrieval/queries.jsonl").read_text().splitlines()
     of_run = json.loads(capsys.readouterr().out)
     for metric in ("ndcg@10", "map"):
         value = found[f"eval/retrieval/dense/{metric}"]
         assert of_run[f"eval/retrieval/run/{metric}"] == pytest.approx(value)
+        assert json.loads(line)[metric] == {"run": pytest.approx(value)}
     for flag in (
-        *(["--passages"], ["--words", "wikir"], ["--scale", "raw"], ["--output", "a"]),
+        *(["--passages"], ["--words", "wikir"], ["--scale", "raw"]),
         *(["--truncate-dim", "8"], ["--max-bad-fraction", "0.1"]),
     ):
         assert cli.main(["evaluate", run, *options, *flag]) == 2

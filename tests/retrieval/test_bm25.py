@@ -68,3 +68,33 @@ def test_words_are_stemmed_and_stopped_as_asked():
     assert set(search(DOCUMENTS, {"q": "cats"}, settings=faulty)["q"]) == {"b"}
     with pytest.raises(UserError, match="'lucene' are none of docjax, anserini, rank_"):
         preset("lucene")
+
+
+def test_presets_have_the_values_of_their_programs():
+    assert PRESETS == {
+        "docjax": Settings(1.5, 0.75, "english", "en", raw_documents=False),
+        "anserini": Settings(0.9, 0.4, "porter", "en", raw_documents=False),
+        "rank_bm25": Settings(1.5, 0.75, "porter", "en", raw_documents=False),
+        "wikir": Settings(1.5, 0.75, "porter", "en", raw_documents=True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"k1": -1.0}', "k1 -1.0, b 0.75: give a k1 from 0 on, and a b from 0 to 1"),
+        ('{"b": 2.0}', "k1 1.5, b 2.0: give a k1 from 0 on"),
+        ('{"b": NaN}', "settings.b nan is not a number: the default is 0.75"),
+        ('{"k1": "2"}', "settings.k1 '2' is not a number: the default is 1.5"),
+        ('{"k2": 1}', "Settings has no keyword 'k2'; it has k1, b, stemmer, stop_word"),
+        ('{"stemmer": "klingon"}', "Stemming algorithm 'klingon' not found"),
+        ('{"stop_words": "klingon"}', "klingon not recognized"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_settings_of_ones_own_are_json(text, message):
+    own = '{"k1": 0.9, "stemmer": "german", "stop_words": null}'
+    assert preset(own) == Settings(k1=0.9, stemmer="german", stop_words=None)
+    with pytest.raises(UserError, match=message) as error:
+        preset(text)
+    assert "\n" not in str(error.value)

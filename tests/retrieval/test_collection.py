@@ -58,6 +58,17 @@ def test_each_tenth_training_query_chooses_without_a_split_for_it(folder):
     assert set(to_train(folder, None)[1]) == set(names)
 
 
+@pytest.mark.parametrize(("count", "choosing"), [(9, 0), (1000, 100), (3670, 100)])
+def test_at_most_a_hundred_training_queries_choose(folder, count, choosing):
+    names = [f"n{i}" for i in range(count)]
+    lines = (json.dumps({"_id": name, "text": name}) for name in ["q", "r", *names])
+    (folder / "queries.jsonl").write_text("\n".join(lines))
+    qrels(folder, "train", "".join(f"{name}\ta\t1\n" for name in names))
+    chosen = read(folder).tuning
+    assert len(chosen) <= choosing and len(chosen) >= 0.9 * choosing
+    assert len(to_train(folder, None)[1]) == count - len(chosen)
+
+
 def test_queries_that_test_or_choose_do_not_train(folder, caplog):
     qrels(folder, "train", "q\ta\t1\ns\ta\t1\nt\tb\t1\n")
     qrels(folder, "dev", "t\tc\t1\n")
@@ -102,6 +113,14 @@ def test_queries_without_an_answer_are_counted_once(folder, caplog):
     assert "judgements train: 2 of 3 queries have no document with" in caplog.text
 
 
+def test_queries_that_no_split_judges_are_counted_once(folder, caplog):
+    qrels(folder, "train", "s\ta\t1\n")
+    for _ in range(3):
+        read(folder)
+        read_judged(folder, 0.0)
+    assert caplog.text.count(f"{folder}: 1 of 4 queries have no judgement in any") == 1
+
+
 def test_test_judgements_need_neither_corpus_nor_queries(folder):
     qrels(folder, "test", "".join(f"{query}\ta\t1\n" for query in "qrst"))
     expected = [read(folder).test, *(read(folder, fold).test for fold in range(4))]
@@ -113,9 +132,9 @@ def test_test_judgements_need_neither_corpus_nor_queries(folder):
         read_test(folder)
 
 
-def test_judgements_of_trec_are_read(folder):
+def test_judgements_of_trec_are_read_without_blank_lines(folder):
     (folder / "qrels" / "test.tsv").unlink()
-    (folder / "qrels" / "test.qrels").write_text("q 0 a 2\nq 0 b 0\nr\t0\tb\t1\n")
+    (folder / "qrels" / "test.qrels").write_text("q 0 a 2\n\nq 0 b 0\nr\t0\tb\t1\n \n")
     assert read(folder).test == {"q": {"a": 2, "b": 0}, "r": {"b": 1}}
 
 
@@ -134,7 +153,9 @@ def test_one_split_or_all_of_them_are_read_as_asked(folder):
 
 def test_a_split_that_is_missing_or_empty_is_named(folder):
     for asked in (to_train, training_files):
-        with pytest.raises(UserError, match=r"needs .*train\.tsv.*; it has test"):
+        with pytest.raises(
+            UserError, match=r"needs .*train; it has test: add .*train\.tsv"
+        ):
             asked(folder, None)
     qrels(folder, "train", "q\tc\t0\n")
     with pytest.raises(UserError, match="judgements train: no query has a document"):
@@ -146,7 +167,11 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
     [
         ("qrels/test.tsv", HEADER + "q a 1\n", r"test\.tsv, line 2: 'q a 1' is not"),
         ("qrels/test.tsv", HEADER + "q\ta\tx\n", r"test\.tsv, line 2: .* whole score"),
-        ("qrels/test.tsv", HEADER + "x\ta\t1\n", "line 2: no query has the id 'x'"),
+        (
+            "qrels/test.tsv",
+            HEADER + "x\ta\t1\n",
+            "line 2: no query has the id 'x': add the query",
+        ),
         (
             "qrels/test.tsv",
             HEADER + "q\ta\t0\n",
@@ -158,6 +183,7 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
             r"dev\.qrels, line 1: .* query-id, 0, corpus-id",
         ),
         ("qrels/test.tsv", "q\ta\t2\nq\ta\t2\n", "line 2: query 'q' .* before: remove"),
+        ("qrels/test.tsv", "q 0 a 1\n", r"mend the line, or rename .* to \.qrels"),
         ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
         ("queries.jsonl", '{"_id": "q", "text": ""}', r"queries\.jsonl, line 1: empty"),
     ],
@@ -177,7 +203,8 @@ def test_judgements_of_other_bytes_than_utf_8_are_told(folder):
 def test_what_is_missing_is_named(folder):
     (folder / "qrels" / "test.tsv").unlink()
     with pytest.raises(
-        UserError, match=r"needs judgements test .*test\.tsv.* other split; it has no"
+        UserError,
+        match=r"needs judgements test.* other split; it has none: add qrels/test\.tsv or",
     ):
         read(folder)
     (folder / "queries.jsonl").unlink()

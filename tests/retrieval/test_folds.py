@@ -38,8 +38,11 @@ def test_one_fold_tests_the_next_chooses_and_the_others_train():
         ('[["a"], "b"]', "two or more lists of query ids"),
         ('[["a", "b"]]', "two or more lists"),
         ('[["a"], [3]]', "two or more lists"),
-        ('[["a", "b"], ["a"]]', "query 'a' is in the folds 2 times"),
-        ('[["a"], ["x"]]', "1 of 2 judged queries are in no fold, 'b' is the first"),
+        ('[["a", "b"], ["a"]]', "query 'a' is in the folds 2 times: leave it"),
+        (
+            '[["a"], ["x"]]',
+            "1 of 2 judged queries are in no fold, 'b' is the first: add",
+        ),
     ],
 )
 def test_mistakes_in_a_file_are_one_line(tmp_path, text, said):

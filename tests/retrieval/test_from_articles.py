@@ -62,6 +62,19 @@ def test_short_articles_are_left_out_and_counted(tmp_path):
         list(wikir(path, "heading"))
 
 
+def test_articles_without_a_query_or_further_text_are_counted(tmp_path):
+    texts = {"one sentence": SENTENCE, "": f"{SENTENCE} More."}
+    lines = [
+        json.dumps({"id": f"a {title}", "title": title and "Ada", "text": text}) + "\n"
+        for title, text in texts.items()
+    ]
+    report = Counter()
+    path = articles(tmp_path / "a.jsonl", lines)
+    assert list(wikir(path, least_words=1, report=report)) == []
+    del report["documents"]
+    assert report == {"articles without further text": 1, "articles without title": 1}
+
+
 def test_lines_above_the_first_sentence_are_no_sentences():
     make = lambda text: Document("a", (Section("", text),), title="Ada Lovelace")
     assert first_sentence(make(LEAD)) == SENTENCE

@@ -23,9 +23,13 @@ def datasets(tmp_path, monkeypatch):
         made[f"made/{split}"] = library.create_dataset(
             docs_tsv=docs, queries_tsv=queries, qrels_trec=f"{tmp_path}/{split}.qrels"
         )
-    for name, dataset in made.items():
+    return registered(monkeypatch, made)
+
+
+def registered(monkeypatch, datasets):
+    for name, dataset in datasets.items():
         monkeypatch.setitem(library.registry._registered, name, dataset)
-    return made
+    return datasets
 
 
 def test_splits_are_the_datasets_below_a_name(datasets, caplog):
@@ -47,8 +51,61 @@ def test_splits_are_the_datasets_below_a_name(datasets, caplog):
 def test_a_judged_dataset_is_its_own_test(datasets):
     found = collection.read("ir-datasets:made/train")
     assert found.test == {"r": {"b": 1}} and found.tuning == {}
-    with pytest.raises(UserError, match="ir-datasets:made/train: needs judgements tr"):
+    with pytest.raises(UserError, match="needs judgements train; .* name a dataset th"):
         collection.to_train("ir-datasets:made/train", None)
+
+
+def test_a_dataset_of_wikir_trains_on_its_split_training(datasets, monkeypatch):
+    parts = {"wiki": datasets["made"], "wiki/training": datasets["made/train"]}
+    registered(monkeypatch, parts | {"wiki/test": datasets["made/test"]})
+    assert set(collection.to_train("ir-datasets:wiki", None)[1]) == {"r"}
+    assert set(collection.read("ir-datasets:wiki").test) == {"q"}
+
+
+def test_a_dataset_without_a_split_that_tests_is_told_what_to_name(
+    datasets, monkeypatch
+):
+    """As MS MARCO has: train, dev and the years of TREC."""
+    parts = {"marco": datasets["made"], "marco/train": datasets["made/train"]}
+    parts |= {"marco/dev": datasets["made/test"], "marco/trec": datasets["made/test"]}
+    registered(monkeypatch, parts)
+    with pytest.raises(
+        UserError,
+        match="judgements test, or of one other split; it has train, dev: name "
+        "ir-datasets:marco/NAME in its place, where NAME is one of train, dev, trec",
+    ):
+        collection.read("ir-datasets:marco")
+    assert set(collection.read("ir-datasets:marco/trec").test) == {"q"}
+    assert set(collection.to_train("ir-datasets:marco", None)[1]) == {"r"}
+
+
+def test_datasets_called_folds_are_folds(datasets, tmp_path, monkeypatch):
+    """As those of Robust04."""
+    judged, parts = datasets["made/test"], {}
+    (tmp_path / "test.qrels").write_text("q 0 a 2\nr 0 b 1\n")
+    for number, text in ((1, "q\tcat\n"), (2, "r\tfish food\n"), (10, "s\tdog\n")):
+        (tmp_path / f"{number}.tsv").write_text(text)
+        queries = str(tmp_path / f"{number}.tsv")
+        parts[f"robust/fold{number}"] = library.create_dataset(queries_tsv=queries)
+    registered(monkeypatch, {"robust": judged} | parts)
+    assert collection.read("ir-datasets:robust").folds == [["q"], ["r"], []]
+    assert set(collection.read("ir-datasets:robust", fold=1).test) == {"r"}
+    monkeypatch.delitem(library.registry._registered, "robust/fold2")
+    with pytest.raises(UserError, match="robust: 1 of 2 judged queries are in no fold"):
+        collection.read("ir-datasets:robust")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("q 0 a 2\nz 0 a 1\n", "judgement 2: no query has the id 'z': add the query"),
+        ("q 0 a 2\nq 0 a 1\n", "judgement 2: query 'q' and document 'a' were judged"),
+    ],
+)
+def test_judgements_have_the_mistakes_of_a_folder(datasets, tmp_path, lines, message):
+    (tmp_path / "test.qrels").write_text(lines)
+    with pytest.raises(UserError, match=message):
+        collection.read("ir-datasets:made")
 
 
 def test_documents_have_the_fields_that_datasets_call_so(datasets):

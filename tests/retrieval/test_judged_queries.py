@@ -140,6 +140,19 @@ def test_negatives_are_mined_by_words_once_for_a_run(known, monkeypatch):
     assert named(asked.among(given), given) == named(examples, given)
 
 
+def test_words_are_those_of_the_settings(known):
+    pytest.importorskip("bm25s")
+    own = OWN | {"c": ("baking", ())}  # a: baked, b: bakes
+    given, found = known(JudgedQueries(), documents(own)), []
+    for words in ("docjax", '{"stemmer": null}', "docjax"):
+        JudgedQueries(words=words).among(given)
+        mined = negatives.read(given.run / "negatives.jsonl")
+        found.append(sorted(mined["c"]))
+    assert found == [["a", "b"], [], ["a", "b"]]
+    with pytest.raises(UserError, match="BM25 settings 'lucene' are none of docjax"):
+        JudgedQueries(words="lucene")
+
+
 def test_the_training_split_of_a_folder_is_read(known, beir):
     asked = JudgedQueries(path=str(beir), each=0)
     given = known(asked, documents({}))
@@ -261,7 +274,7 @@ def test_queries_without_a_training_document_are_one_line(known):
 def test_a_folder_without_training_split_is_one_line(known, beir):
     (beir / "qrels/train.tsv").unlink()
     with pytest.raises(
-        UserError, match=r"needs judgements train .*train\.qrels\); it has test"
+        UserError, match=r"needs judgements train; it has test: add .*train\.qrels"
     ):
         known(JudgedQueries(path=str(beir)))
 

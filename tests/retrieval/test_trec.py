@@ -37,7 +37,7 @@ def test_a_written_run_is_read_back(tmp_path):
     trec.write(RUN, tmp_path / "a.trec", "mine")
     found = trec.read(tmp_path / "a.trec")
     assert found == {query: pytest.approx(scores) for query, scores in RUN.items()}
-    (tmp_path / "b.trec").write_text("q Q0 a 1 0.5 x\nq\tQ0\tb\t2\t1.5\tx\n")
+    (tmp_path / "b.trec").write_text("q Q0 a 1 0.5 x\n\nq\tQ0\tb\t2\t1.5\tx\n")
     assert list(trec.read(tmp_path / "b.trec")["q"]) == ["b", "a"]  # by score
 
 
@@ -47,7 +47,7 @@ def test_a_written_run_is_read_back(tmp_path):
         ("", "empty; a run has lines of query, Q0"),
         ("q Q0 a 1 0.5\n", "line 1: 'q Q0 a 1 0.5' is not query, Q0, document"),
         ("q Q0 a 1 0.5 x\nq Q0 b 2 high x\n", "line 2: .* is not query"),
-        ("q Q0 a 1 nan x\n", "line 1: the score nan is not a finite number"),
+        ("q Q0 a 1 nan x\n", "score nan is not a finite number: mend"),
         (
             "q Q0 a 1 1 x\nq Q0 a 2 0 x\n",
             "line 2: query 'q' has the document 'a' twice",

@@ -10,8 +10,8 @@ import pytest
 import pytrec_eval
 
 from docjax.errors import UserError
-from docjax.retrieval import bm25_files, fusion
-from docjax.retrieval.measures import of_queries
+from docjax.retrieval import bm25_files, fusion, systems
+from docjax.retrieval.measures import METRICS, of_queries
 from docjax.retrieval.systems import fused
 from docjax.tasks.retrieval import Retrieval, scores
 from docjax.tasks.run_file import of_file
@@ -93,6 +93,28 @@ def test_vectors_are_compared_as_the_model_was_trained(data):
     assert Retrieval()(data, "test")["dense/ndcg@10"] == 1
 
 
+def test_vectors_that_are_not_finite_are_refused(given, document):
+    """Of a document, of a passage alone, and of a query."""
+    documents = [document("a", "cats", query="cat"), document("b", query="dog")]
+    words = dict(cat=[1, 0], dog=[0, 1])
+    vectors = np.array([[1, 0], [np.nan, 1]], np.float32)
+    for task in (Retrieval(), Retrieval(passages=True)):
+        with pytest.raises(UserError, match="the vector of document 'b' is not finite"):
+            task(given(documents, vectors, **words), "test")
+    good = given(documents, np.eye(2, dtype=np.float32), **words)
+    good.words["dog"] = [np.inf, 1]
+    with pytest.raises(UserError, match="the vector of query 'b' is not finite"):
+        Retrieval()(good, "test")
+    good.words["dog"] = [0, 1]
+    encode = good.encode
+    good.encode = lambda *all, **options: (
+        each._replace(passages=each.passages * np.nan)
+        for each in encode(*all, **options)
+    )
+    with pytest.raises(UserError, match="the vector of document 'a' is not finite"):
+        Retrieval(passages=True)(good, "test")
+
+
 def test_documents_are_indexed_by_their_words_once_a_run(data, monkeypatch):
     search, calls = bm25_files.search, []
     monkeypatch.setattr(
@@ -147,8 +169,25 @@ def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
         ("x", "cat"),
         ("y", "dog"),
     ]
-    mean = sum(one["ndcg@10"]["bm25"] for one in by_query) / 2
-    assert mean == pytest.approx(found["bm25/ndcg@10"])
+    for name in METRICS:
+        for system in ("bm25", "dense", "fused", "rrf"):
+            mean = sum(one[name][system] for one in by_query) / 2
+            assert mean == pytest.approx(found[f"{system}/{name}"])
+
+
+def test_the_runs_of_folds_are_joined_into_one(data, folder, tmp_path):
+    (folder / "qrels/test.tsv").write_text("x\tb\t1\ny\tc\t1\nz\ta\t1\n")
+    (folder / "folds.json").write_text('[["x"], ["y"], ["z"]]')
+    joined, by_fold = {"dense": "", "fused": ""}, []
+    for fold in range(3):
+        by_fold.append(Retrieval(str(folder), fold=fold)(data, "test"))
+        for system in joined:
+            joined[system] += data.files[f"retrieval/{system}.trec"]
+    for system, text in joined.items():
+        (tmp_path / "all.trec").write_text(text)
+        found = of_file(folder, tmp_path / "all.trec")["run/ndcg@10"]
+        mean = sum(one[f"{system}/ndcg@10"] for one in by_fold) / 3
+        assert found == pytest.approx(mean) and 0 < found < 1
 
 
 def test_an_id_with_white_space_costs_the_trec_runs_alone(data, folder, caplog):
@@ -180,6 +219,18 @@ def test_passages_rank_documents_by_their_best_one(data, folder):
     assert {"fused_maxp/weight", "fused_maxsim/map", "rrf/p@5"} <= set(found)
 
 
+def test_fused_passages_with_the_weight_of_vectors_alone_are_the_passages(
+    data, folder, monkeypatch
+):
+    monkeypatch.setattr(fusion, "WEIGHTS", (1.0,))
+    Retrieval(str(folder), passages=True)(data, "test")
+    read = lambda system: [
+        line.split()[:4] for line in data.files[f"retrieval/{system}.trec"].splitlines()
+    ]
+    for part, system in systems.FUSED.items():
+        assert read(part) == read(system) and len(read(part)) == 6
+
+
 def test_missing_answers_of_a_folder_are_told_before_anything_is_encoded(
     data, folder, caplog
 ):
@@ -198,6 +249,7 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     other = str(tmp_path / "b.trec")
     found = of_file(folder, tmp_path / "a.trec", other)
     assert "run has no documents for 1 of 2 test queries" in caplog.text
+    assert "run: 1 of 2 ranked documents have no judgement: they count" in caplog.text
     assert found["run/mrr@10"] == 0.5 and found["compared/mrr@10"] == 0.75
     assert found["run/mrr@10_gain"] == -0.25
     assert "compared/mrr@10_gain" not in found
@@ -209,8 +261,13 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     assert of_file(folder, tmp_path / "b.trec", fold=0)["run/mrr@10"] == 0.5
     with pytest.raises(UserError, match="--compare bm25: .* give a TREC run, or a mod"):
         of_file(folder, tmp_path / "a.trec", "bm25")
+    (tmp_path / "b.trec").write_text("x Q0 b 1 2 s\nz Q0 b 1 2 s\nw Q0 b 1 2 s\n")
+    caplog.clear()
+    of_file(folder, tmp_path / "b.trec")
+    assert "run: 2 of its 3 queries are not test queries: left out" in caplog.text
+    assert "no judgement" not in caplog.text
     (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
-    with pytest.raises(UserError, match="run: none of its queries is one of the test"):
+    with pytest.raises(UserError, match="none of its 1 queries is one of the 2 test q"):
         of_file(folder, tmp_path / "a.trec")
 
 

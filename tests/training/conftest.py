@@ -4,6 +4,7 @@ Also read, as a plain module, by the processes that `test_processes.py` starts.
 """
 
 import atexit
+import dataclasses
 import functools
 import shutil
 import tempfile
@@ -41,6 +42,8 @@ from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache, plain_gradient
 from docjax.training.momentum import Following
 from docjax.types import (
+    DOCUMENT,
+    QUERY,
     Batch,
     Frame,
     GraphBuilder,
@@ -52,6 +55,7 @@ from docjax.types import (
 )
 from docjax.views.halves import Halves
 from docjax.views.one_against_rest import OneAgainstRest
+from docjax.views.ready import Ready
 from docjax.views.sections import Sections
 from docjax.views.whole import Whole
 
@@ -66,6 +70,18 @@ atexit.register(shutil.rmtree, CACHE)
 jax.config.update("jax_compilation_cache_dir", CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@dataclasses.dataclass(frozen=True)
+class WithNegative(Ready):
+    """A query, the rest of its document, and another document that is its negative."""
+
+    kinds = (QUERY, DOCUMENT, DOCUMENT)
+
+    def __call__(
+        self, units: Units, generator: np.random.Generator
+    ) -> tuple[Units, ...]:
+        return *OneAgainstRest(first=1.0)(units, generator), document(generator)
 
 
 class Problem(NamedTuple):
@@ -99,9 +115,11 @@ class Problem(NamedTuple):
             return Targets(labels, teacher=drawn.astype(np.float32))
         if not self.related:
             return Targets(labels)
-        related = np.zeros((count, count), bool)
-        related[np.arange(2, count, 3), np.arange(1, count - 1, 3)] = True
-        return Targets(labels, related)
+        slots = len(self.views.kinds) - 1 if isinstance(self.views, WithNegative) else 1
+        related = np.zeros((count, slots, count), bool)
+        related[np.arange(2, count, 3), :, np.arange(1, count - 1, 3)] = True
+        related[1, -1, 5] = slots > 1  # an answer that is a negative elsewhere
+        return Targets(labels, related.reshape(count, -1))
 
     def batch(self, microbatch: int, widths=WIDTHS, count: int = DOCUMENTS) -> Batch:
         """The same documents in micro-batches of any size."""
@@ -224,6 +242,13 @@ def problem(name: str) -> Problem:
             DocumentEncoder(Words(), attention),
             rows,
             Halves(),
+            graphs.full,
+            related=True,
+        ),
+        "query and negative": lambda: Problem(
+            DocumentEncoder(Words(), attention),
+            one_sided,
+            WithNegative(),
             graphs.full,
             related=True,
         ),

@@ -23,7 +23,7 @@ PROBLEMS = (
     *("relations", "chunks", "masked tokens", "masked tokens alone"),
     *("two towers", "two copies", "frozen layer", "queue", "distillation"),
     *("several vectors", "momentum", "longformer", "modernbert", "bigbird"),
-    *("labelled pairs", "pairs with a margin"),
+    *("labelled pairs", "pairs with a margin", "query and negative"),
 )
 KINDS = (
     "relations",
@@ -38,6 +38,7 @@ KINDS = (
     "pairs with a margin",
     "chunks",
     "masked tokens alone",
+    "query and negative",
 )
 # All kinds in micro-batches of several widths, some one by one and in one piece.
 SIZES = [(name, 7) for name in KINDS] + [
@@ -92,6 +93,14 @@ def test_the_gradient_is_the_same_on_many_devices_with_dropout(
     expected, exact = plain(name, True)
     assert worst_error(found, expected) <= BAR
     np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)
+
+
+def test_answers_in_every_slot_are_no_negatives_on_many_devices(problem, mesh):
+    one = problem("query and negative")
+    related = one.targets().related
+    assert related.shape == (16, 32) and related[:, 16:].sum() > related[:, :16].sum()
+    _, metrics = one.gradient(16, mesh(8), None)
+    np.testing.assert_allclose(metrics["negatives"], 31 - related.sum(1).mean())
 
 
 @pytest.mark.parametrize("name", ["classifier", "words against rest", "sparse graphs"])

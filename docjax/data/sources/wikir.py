@@ -39,7 +39,8 @@ def wikir(
     """The articles of JSON lines as documents without title and first sentence.
 
     Args:
-      query: the query of a document: its "title" or its first "sentence".
+      query: the query of a document: its "title" or its first "sentence". The document
+        lacks both, whichever is its query, as in WIKIR's published sets.
       query_words: the first words of it that are kept.
       least_words: shorter articles are left out; `report` counts them.
       document_words: the first words of a document that are kept (WIKIR: 200); None:
@@ -61,8 +62,9 @@ def wikir(
         rest = _without(article, sentence)
         if document_words is not None:
             rest = _first_words(rest, document_words)
-        if not words or not full_text(rest).strip():
-            counts[f"articles without {query}"] += 1
+        has_text = bool(full_text(rest).strip())
+        if not (words and has_text):
+            counts[f"articles without {query if has_text else 'further text'}"] += 1
             continue
         yield dataclasses.replace(rest, query=" ".join(words))
 

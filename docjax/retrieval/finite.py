@@ -9,16 +9,17 @@ from docjax.errors import UserError
 from docjax.types import Encoded
 
 
-def check(vectors: Float[np.ndarray, "n d"], names: Sequence[str], kind: str) -> None:
+def check(vectors: Float[np.ndarray, "n ..."], names: Sequence[str], kind: str) -> None:
     """Raises UserError for a vector with NaN or infinity, with its name.
 
     Args:
-      names: of the vectors.
+      names: of the vectors, or of groups of vectors.
       kind: "document" or "query".
     """
     if np.isfinite(vectors).all():
         return
-    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+    good = np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
+    wrong = np.flatnonzero(~good).tolist()
     raise UserError(
         f"the vector of {kind} {names[wrong[0]]!r} is not finite, the first of "
         f"{len(wrong)}: take a model whose parameters are finite numbers"
@@ -29,4 +30,6 @@ def checked(encoded: Iterable[Encoded]) -> Iterator[Encoded]:
     """The documents. Raises UserError for one whose vectors are not finite."""
     for document in encoded:
         check(document.vector[None], [document.id], "document")
+        if document.passages is not None:
+            check(document.passages[None], [document.id], "document")
         yield document
