@@ -301,14 +301,43 @@ def test_every_variant_is_described_and_an_unknown_one_lists_them(name):
 def test_an_optional_part_can_be_set_by_a_flag(name, field, monkeypatch):
     part = {"holdout": "docjax.data.splits.holdout", "graph": "docjax.data.graphs.full"}
     path = name if ".py" in name else name + ".py"
+    found = by_flag(path, field, json.dumps({"fn": part[field]}), monkeypatch)
+    assert found[field]["fn"] == part[field]
+
+
+LONG = [f"docsplit.py:{name}" for name in ("longformer", "bigbird", "modernbert")]
+
+
+OF_SEGMENTS = dict(dropout=0.2, attention_dropout=0.1, dtype="float32")
+OF_PAPERS = [
+    (name, f"encoder.segment.{field}", value)
+    for name in ("graph_roberta.py", "docsplit.py", *LONG)
+    for field, value in OF_SEGMENTS.items()
+] + [
+    ("docsplit.py", "encoder.head", None),
+    ("docsplit.py:longformer", "encoder.head", None),
+    ("docsplit.py", "tasks.few_shot.classifier.hidden_layers", 2),
+]
+
+
+@pytest.mark.parametrize("name, field, value", OF_PAPERS)
+def test_a_flag_sets_what_papers_vary(name, field, value, monkeypatch):
+    found = by_flag(name, field, str(value), monkeypatch)
+    node = fields.resolve(found).to_json()
+    for key in field.split("."):
+        node = node[key]
+    assert node == value
+
+
+def by_flag(path: str, field: str, text: str, monkeypatch) -> Any:
+    """The config of a path as the command reads it, with a field set by a flag."""
     values = flags.FlagValues()
     config_flags.DEFINE_config_file("config", flag_values=values)
     values["config"].parser = main._ConfigParser()
-    text = json.dumps({"fn": part[field]})
     argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
     values(argv)
-    assert values.config[field]["fn"] == part[field]
+    return values.config
 
 
 if __name__ == "__main__":
