@@ -51,7 +51,7 @@ def get_config(variant: str = "") -> ConfigDict:
     )
     config.optimizer.update(learning_rate=5e-5, warmup=0.04)
     config.batch = 2048
-    config.microbatch = 256  # crops have at most 128 tokens
+    config.limits.training_tokens = 128  # crops have no more: sizes the micro-batches
     config.epochs = None
     config.steps = 500_000
     config.checkpoint_every = config.evaluate_every = 10_000

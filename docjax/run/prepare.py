@@ -458,14 +458,21 @@ def _with_microbatch(prepared: Prepared) -> RunConfig:
             "microbatch is None: negative sampling reads blocks of words; set "
             "--config.microbatch to the words of a block, such as 2048"
         )
-    segments = max(1, TOKENS // config.limits.segment_tokens)
-    microbatch = segments * jax.device_count()
+    longest = _longest_trained(prepared)
+    microbatch = max(1, TOKENS // longest) * jax.device_count()
     logging.info(
-        "microbatch %d, for segments of at most %d tokens",
-        microbatch,
-        config.limits.segment_tokens,
+        "microbatch %d, for segments of at most %d tokens", microbatch, longest
     )
     return dataclasses.replace(config, microbatch=microbatch)
+
+
+def _longest_trained(prepared: Prepared) -> int:
+    """The most tokens of a segment that training reads, by the limits."""
+    limits, longest = prepared.config.limits, prepared.config.limits.segment_tokens
+    if limits.training_tokens:
+        special = prepared.tokenizer.frame(longest).special
+        longest = min(longest, limits.training_tokens + special)
+    return max(longest, limits.query_segment if prepared.queries else 0)
 
 
 def _log_splits(prepared: Prepared) -> None:

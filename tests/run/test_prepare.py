@@ -135,6 +135,9 @@ def test_micro_batches_are_sized_by_tokens_unless_the_config_says(
     begun.encoder.segment.positions = 9002
     prepared = prepare(begun, tmp_path / "run")
     assert prepared.config.microbatch == rows * jax.device_count()
+    begun.limits.training_tokens = 62  # and two special tokens
+    capped = prepare(begun, tmp_path / "run").config.microbatch
+    assert capped == 128 * jax.device_count()
     assert prepare(config(corpus), tmp_path / "other").config.microbatch == 8
     assert prepare(config(corpus, microbatch=None), run).config.microbatch == 8
 
