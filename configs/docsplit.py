@@ -12,10 +12,10 @@ Departures from the paper: `encoder.segment.attention_dropout` is 0, so that GPU
 fast attention kernels (the paper's backbones drop 0.1 of the attention weights); a view
 ends with its last sentence that fits into 512 tokens, not inside of a sentence. All random
 blocks of BigBird are the first block, in training too, as transformers evaluates the
-published checkpoint. The papers give the parts of 20 Newsgroups alone: without splits, a
-fifth of each label is the test part, nothing is the validation part, and the probe chooses
-its epoch on a tenth of its training documents. Documents of one sentence have no two
-views: they are counted and left out.
+published checkpoint. The papers do not say how they divided their datasets, of which 20
+Newsgroups has parts of its own: without splits, a fifth of each label is the test part,
+nothing is the validation part, and the probe chooses its epoch on a tenth of its training
+documents. Documents of one sentence have no two views: they are counted and left out.
 
   python -m docjax.main --config=configs/docsplit.py --workdir=runs/docsplit \
       --config.source.path='wikipedia/*.jsonl.zst'
