@@ -24,7 +24,8 @@ from docjax.tasks.redundancy import redundancy as of_texts
 
 def table(rows: Mapping[str, Mapping[str, float]], digits: int) -> list[str]:
     """Markdown lines of rows with the same columns; a missing value is a dash."""
-    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    last = reversed(list(rows.values()))  # what was published has all columns, in order
+    columns = list(dict.fromkeys(name for row in last for name in row))
     lines = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for name, row in rows.items():
         cells = [f"{row[c]:.{digits}f}" if c in row else "-" for c in columns]

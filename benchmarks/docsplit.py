@@ -1,16 +1,21 @@
 """DocSplit against other ways to train on one corpus: the claim of SimLTE and DocSplit.
 
     python -m benchmarks.docsplit --data FOLDER --workdir runs/docsplit \
-        --corpora 20news openstax --methods simcse docsplit --seeds 0 1 2 3 4
+        --corpora 20news openstax --methods masked_words simcse_long docsplit \
+        --seeds 0 1 2 3 4
 
 An encoder of 4 layers of 256 learns masked words on the training documents first
-(`masked_lm:scratch`); every method goes on from there for the same number of epochs. The
-papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each class,
+(`masked_lm:scratch`); every method goes on from there for the same number of epochs:
+`masked_words` learns masked words alone, `simcse` reads whole documents twice, and
+`simcse_long` with masked words too, as DocSplit does. `simlte` is `docsplit` by its other
+name. The papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each class,
 and with all; a seed also draws these documents, for all rows alike. Runs lie under
 --workdir; the same command resumes them, and other flags than --corpora, --methods,
 --seeds and --epochs need another --workdir. `--pretraining 3 --tokens 128 --epochs 1`
-takes hours where the defaults take days on two cores. Prints accuracies, those of TF-IDF
-among them, and DocSplit's gain over the other rows, paired over seeds, with intervals.
+takes hours where the defaults take days on two cores. Prints accuracy and macro-F1, those
+of TF-IDF among them, and DocSplit's gain over the other rows, paired over seeds, with
+intervals; at the end the averages over the corpora, DocSplit's average improvement, and
+whether the rows come in the order of the papers' averages.
 
 The corpus "choose" is the training part of 20 Newsgroups, with each tenth document as
 its test: settings are chosen there. The rates in RATES are a first guess.
@@ -35,6 +40,7 @@ from docjax import main as trainer
 from docjax.data import splits
 from docjax.data.documents import full_text
 from docjax.data.sources import jsonl
+from docjax.explain import docsplit_tables as published
 from docjax.model.task_data import FileData
 from docjax.retrieval import paired
 from docjax.run.baselines import reduced
@@ -43,11 +49,29 @@ from docjax.tasks.few_shot import ShotsCurve
 from docjax.types import Embeddings
 
 START, BEST, CHOOSE, WORDS = "masked_lm", "docsplit", "choose", "tfidf"
-METHODS = ("simcse", "contriever", "contrastive_tension", "docsplit")
+METHODS = {  # row -> config
+    "masked_words": "masked_lm:small",
+    "simcse": "simcse:small",
+    "simcse_long": "simcse:long,small",
+    "contriever": "contriever:small",
+    "contrastive_tension": "contrastive_tension:small",
+    BEST: "docsplit:small",
+    "simlte": "simlte:small",
+}
 RATES = dict.fromkeys(METHODS, 3e-4)
 CHAPTERS = dict(fn="docjax.data.splits.holdout", test=0.2, by="chapter")
-SHOTS = {"openstax": (5, 10, 20)}  # a small class
+SHOTS = {"openstax": (5, 10, 20), "r8": (5, 10, 20)}  # a class of r8 has 41 documents
 ALL = (5, 10, 20, 50)
+MEASURES = {"accuracy": "accuracy", "macro_f1": "macro-F1"}
+PAPERS = {  # rows that the papers have too
+    START: "BERT",
+    "contrastive_tension": "CT-BERT",
+    "simcse": "SimCSE",
+    "simcse_long": "SimCSE_long",
+    BEST: "DocSplit",
+}
+Scores = dict[str, float]  # "5/accuracy" -> a fraction of 1
+Rows = dict[str, list[Scores]]  # row -> the scores of each seed
 
 
 def source(corpus: str, flags: argparse.Namespace) -> Path:
@@ -75,13 +99,12 @@ def start(corpus: str, flags: argparse.Namespace) -> Path:
     """The run of masked language modelling that all methods of a corpus begin with."""
     config = configs.load(START, variant="scratch")
     config.epochs = flags.pretraining
-    config.limits.inference_segments = 1  # read as the methods read
     return _run(config, corpus, flags.workdir / corpus / START, flags)
 
 
 def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path:
     """The run of a method with a seed."""
-    config = configs.load(name, variant="small")
+    config = configs.load(METHODS[name])
     config.init = str(start(corpus, flags))
     config.seed, config.epochs = seed, flags.epochs
     if name == "contrastive_tension":
@@ -98,6 +121,7 @@ def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path
         return run
     config.source.path = str(source(corpus, flags))
     config.transductive = False
+    config.limits.inference_segments = 1  # all read alike
     config.limits.training_tokens = flags.tokens
     if corpus == "openstax":
         config.holdout = CHAPTERS
@@ -107,11 +131,13 @@ def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path
     return run
 
 
-def accuracies(
+def scores(
     folder: Path, read: Callable[[], Any], corpus: str, seeds: Sequence[int]
-) -> list[dict[str, float]]:
-    """Number of examples of each class -> accuracy of the test documents, as each of
-    `seeds` draws the examples. `folder` keeps them; `read` gives the vectors."""
+) -> list[Scores]:
+    """The probe's scores of the test documents, as each of `seeds` draws the examples.
+
+    `folder` keeps them; `read` gives the vectors.
+    """
     data = None
     for seed in seeds:
         path = folder / f"curve-{seed}.json"
@@ -120,7 +146,7 @@ def accuracies(
             task = ShotsCurve(shots=SHOTS.get(corpus, ALL), seed=seed)
             atomic.write_text(path, json.dumps(task(data, "test")))
     paths = (folder / f"curve-{seed}.json" for seed in seeds)
-    return [_accuracies(json.loads(path.read_text("utf-8"))) for path in paths]
+    return [json.loads(path.read_text("utf-8")) for path in paths]
 
 
 def of_run(run: Path, corpus: str, flags: argparse.Namespace) -> Any:
@@ -148,43 +174,85 @@ def _documents(corpus: str, flags: argparse.Namespace) -> Callable[[], Any]:
     return functools.partial(splits.holdout, read, **options)
 
 
-def _accuracies(scores: dict[str, float]) -> dict[str, float]:
-    tail = "/accuracy"
-    return {
-        metric.removesuffix(tail): value
-        for metric, value in scores.items()
-        if metric.endswith(tail)
-    }
-
-
-def table(corpus: str, rows: dict[str, list[dict[str, float]]]) -> str:
-    """Mean accuracies in percent, and the gains of DocSplit."""
-    shots = list(rows[BEST][0] if BEST in rows else next(iter(rows.values()))[0])
-    lines = [f"| {corpus} | {' | '.join(shots)} |", "|---" * (len(shots) + 1) + "|"]
+def table(corpus: str, rows: Rows, measure: str) -> str:
+    """Means in percent by number of examples of a class, and the gains of DocSplit."""
+    tail = f"/{measure}"
+    metrics = [name for name in next(iter(rows.values()))[0] if name.endswith(tail)]
+    shots = [name.removesuffix(tail) for name in metrics]
+    title = f"{corpus}, {MEASURES[measure]}"
+    lines = [f"| {title} | {' | '.join(shots)} |", "|---" * (len(shots) + 1) + "|"]
     for name, of_seeds in rows.items():
-        cells = [_cell(name, rows, number) for number in shots]
+        cells = [_cell(name, rows, metric) for metric in metrics]
         lines.append(f"| {name}, {len(of_seeds)} seeds | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _cell(name: str, rows: dict[str, list[dict[str, float]]], shots: str) -> str:
+def _cell(name: str, rows: Rows, metric: str) -> str:
     """Mean and deviation over seeds; DocSplit's gain over this row with its interval."""
-    values = [100 * seed[shots] for seed in rows[name]]
+    values = [100 * seed[metric] for seed in rows[name]]
     text = f"{np.mean(values):.1f} +- {np.std(values):.1f}"
     if name == BEST or BEST not in rows or len(values) < 2:
         return text
-    numbered = lambda of: {str(i): 100 * seed[shots] for i, seed in enumerate(of)}
+    numbered = lambda of: {str(i): 100 * seed[metric] for i, seed in enumerate(of)}
     gain = paired.gain(numbered(rows[BEST]), numbered(rows[name]))
     low, high = gain["gain_low"], gain["gain_high"]
     return f"{text} ({gain['gain']:+.1f}, {low:+.1f} to {high:+.1f})"
 
 
+def averages(corpora: dict[str, Rows]) -> str:
+    """Mean macro-F1 over the corpora with few and with all documents, DocSplit's
+    average improvement over each row, and the order of the rows the papers have."""
+    lines = ["| average macro-F1 | 5 | all |", "|---|---|---|"]
+    f1: dict[str, dict[str, Scores]] = {}  # shots -> row -> corpus -> mean over seeds
+    for shots in ("5", "all"):
+        f1[shots] = {
+            name: {
+                corpus: 100
+                * np.mean([seed[f"{shots}/macro_f1"] for seed in rows[name]])
+                for corpus, rows in corpora.items()
+            }
+            for name in next(iter(corpora.values()))
+        }
+    for name in f1["all"]:
+        cells = [_average(rows, name) for rows in f1.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    orders = (
+        f"{shots}: {_order(f1[shots], printed['F1'])}"
+        for shots, printed in (("5", published.FEW), ("all", published.FULL))
+    )
+    return "\n".join([*lines, "", *orders])
+
+
+def _average(rows: dict[str, Scores], name: str) -> str:
+    mean = f"{np.mean(list(rows[name].values())):.1f}"
+    if name == BEST or BEST not in rows:
+        return mean
+    return f"{mean} ({published.average_improvement(rows[BEST], rows[name]):+.1f} %)"
+
+
+def _order(rows: dict[str, Scores], printed: dict[str, Scores]) -> str:
+    """The rows from the lowest average, and whether the papers' averages order them so."""
+    mean = lambda row: np.mean(list(row.values()))
+    names = sorted(filter(PAPERS.__contains__, rows), key=lambda name: mean(rows[name]))
+    papers = sorted(names, key=lambda name: mean(printed[PAPERS[name]]))
+    known = "confirmed" if names == papers else f"the papers have {' < '.join(papers)}"
+    return f"{' < '.join(names)}: {known}"
+
+
 def main() -> None:
+    flags = arguments()
+    logging.set_verbosity(logging.WARNING)
+    found = {corpus: _printed(corpus, flags) for corpus in flags.corpora}
+    print(averages(found), flush=True)
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--corpora", nargs="+", default=["20news", "openstax"])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    once = [name for name in METHODS if name != "simlte"]  # the same as docsplit
+    parser.add_argument("--methods", nargs="+", default=once, choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--pretraining", type=int, default=10, help="epochs")
     parser.add_argument("--epochs", type=int, default=2, help="of a method")
@@ -194,24 +262,27 @@ def main() -> None:
     parser.add_argument(
         "--set", nargs="*", type=_field, default=[], metavar="FIELD=VALUE"
     )
-    flags = parser.parse_args()
-    logging.set_verbosity(logging.WARNING)
-    for corpus in flags.corpora:
-        words = flags.workdir / corpus / WORDS
-        words.mkdir(parents=True, exist_ok=True)
-        read = functools.partial(of_words, corpus, flags)
-        rows = {WORDS: accuracies(words, read, corpus, flags.seeds)}
-        print(table(corpus, rows), flush=True)
-        begin = start(corpus, flags)
-        read = functools.partial(of_run, begin, corpus, flags)
-        rows[START] = accuracies(begin, read, corpus, flags.seeds)
-        for name in flags.methods:
-            rows[name] = []
-            for seed in flags.seeds:
-                run = method(corpus, name, seed, flags)
-                read = functools.partial(of_run, run, corpus, flags)
-                rows[name] += accuracies(run, read, corpus, [seed])
-            print(table(corpus, rows), flush=True)
+    return parser.parse_args(given)
+
+
+def _printed(corpus: str, flags: argparse.Namespace) -> Rows:
+    """The rows of a corpus, with their tables printed as they grow."""
+    words = flags.workdir / corpus / WORDS
+    words.mkdir(parents=True, exist_ok=True)
+    read = functools.partial(of_words, corpus, flags)
+    rows = {WORDS: scores(words, read, corpus, flags.seeds)}
+    begin = start(corpus, flags)
+    read = functools.partial(of_run, begin, corpus, flags)
+    rows[START] = scores(begin, read, corpus, flags.seeds)
+    for name in flags.methods:
+        rows[name] = []
+        for seed in flags.seeds:
+            run = method(corpus, name, seed, flags)
+            read = functools.partial(of_run, run, corpus, flags)
+            rows[name] += scores(run, read, corpus, [seed])
+        for measure in MEASURES:
+            print(table(corpus, rows, measure), flush=True)
+    return rows
 
 
 def _field(text: str) -> tuple[str, Any]:

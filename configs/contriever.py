@@ -8,7 +8,9 @@ and CCNet. The row of Contriever in the DocSplit paper is empty: there is no pub
 number for its tasks.
 
 Departures from the paper: the queue begins empty; the encoder reads whole documents at
-evaluation, cut at 512 tokens.
+evaluation, cut at 512 tokens; attention weights are not dropped
+(`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so that GPUs can use fast
+attention kernels.
 
   python -m docjax.main --config=configs/contriever.py --workdir=runs/contriever \
       --config.source.path='wikipedia/*.jsonl.zst'
@@ -49,7 +51,7 @@ def get_config(variant: str = "") -> ConfigDict:
     )
     config.optimizer.update(learning_rate=5e-5, warmup=0.04)
     config.batch = 2048
-    config.microbatch = 256
+    config.limits.training_tokens = 128  # crops have no more: sizes the micro-batches
     config.epochs = None
     config.steps = 500_000
     config.checkpoint_every = config.evaluate_every = 10_000

@@ -10,8 +10,12 @@ examples of each class 55.79 % (BERT 62.34 and 19.94, SimCSE 74.02 and 42.63).
 
 Departures from the paper: `encoder.segment.attention_dropout` is 0, so that GPUs can use
 fast attention kernels (the paper's backbones drop 0.1 of the attention weights); a view
-ends with its last sentence that fits into 512 tokens, not inside of a sentence. Documents
-of one sentence have no two views: they are counted and left out.
+ends with its last sentence that fits into 512 tokens, not inside of a sentence. All random
+blocks of BigBird are the first block, in training too, as transformers evaluates the
+published checkpoint. The papers do not say how they divided their datasets, of which 20
+Newsgroups has parts of its own: without splits, a fifth of each label is the test part,
+nothing is the validation part, and the probe chooses its epoch on a tenth of its training
+documents. Documents of one sentence have no two views: they are counted and left out.
 
   python -m docjax.main --config=configs/docsplit.py --workdir=runs/docsplit \
       --config.source.path='wikipedia/*.jsonl.zst'
@@ -20,8 +24,16 @@ Variants, by the model that `init` names: `bert` (the same), `roberta`, `longfor
 paper's: 20 Newsgroups 75.44 and 51.18 %), `bigbird`, and `modernbert` (views of up to
 4,096 tokens; the others read 512). `five`: five examples of each class in the few-shot
 task, as the papers have for 20 Newsgroups, NYT and BBC (ten for FakeNews and arXiv).
-`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the docstrings of the installed
-Python packages. `smoke`: everything in seconds.
+`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
+docstrings of the installed Python packages. `smoke`: everything in seconds.
+
+Two more variants follow another one and a comma (`bert,analyses`). `analyses`: the
+papers' analyses as further tasks: accuracy against examples of a class, nearest
+neighbours, redundancy, similarity of sentences, and, for BERT and RoBERTa, attention by
+part of speech. Two of them read NLTK's data: `--config.tasks.redundancy.lexicons` and
+`--config.tasks.word_attention.lexicons` name its folder, if NLTK does not find it.
+`links`: DocSplit's task of citation links; `--config.tasks.links.path` is a table of pairs,
+such as `docjax pair` makes.
 """
 
 from ml_collections import ConfigDict
@@ -31,7 +43,7 @@ from docjax.config import load, vary
 
 VARIANTS = (
     *("", "bert", "roberta", "longformer", "bigbird", "modernbert"),
-    *("five", "small", "demo", "smoke"),
+    *("five", "small", "demo", "smoke", "bert,analyses", "longformer,analyses,links"),
 )
 
 
@@ -57,6 +69,7 @@ def get_config(variant: str = "") -> ConfigDict:
         masked_lm=True,
     )
     config.encoder.document = dict(fn="docjax.encoders.pooling.Mean")
+    config.encoder.head = placeholder(object)  # --config.encoder.head=None is possible
     config.encoder.head = dict(fn="docjax.encoders.pooling.TrainingHead")
     config.objective = dict(
         fn="docjax.objectives.masked_lm.MaskedLM",
@@ -70,19 +83,34 @@ def get_config(variant: str = "") -> ConfigDict:
         ),
     )
     config.optimizer.update(learning_rate=5e-5, warmup=0.0, weight_decay=0.01)
-    config.batch = config.microbatch = 36
+    config.batch = 36
+    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
     config.epochs = 1
     config.log_every = 100
-    probe = dict(fn="docjax.tasks.probe.Probe")
-    few = dict(shots=10, repeats=10, classifier=probe | dict(epochs=100, held_out=0.0))
+    probe = dict(
+        fn="docjax.tasks.probe.Probe",
+        hidden_layers=1,
+        width=768,
+        dropout=0.1,
+        learning_rate=3e-4,
+        batch=8,
+        epochs=10,
+        held_out=0.1,
+    )
     config.tasks = dict(
-        few_shot=dict(fn="docjax.tasks.few_shot.FewShot", **few),
+        few_shot=dict(
+            fn="docjax.tasks.few_shot.FewShot",
+            shots=10,
+            repeats=10,
+            classifier=probe | dict(epochs=100, held_out=0.0),
+        ),
         classification=probe,
         clustering=dict(fn="docjax.tasks.clustering.Clustering", normalize=True),
     )
     config.init = "bert-base-uncased"
     backbones = bert, roberta, longformer, bigbird, modernbert
-    return vary(config, variant, *backbones, five, small, demo, smoke)
+    smaller = small, demo, smoke
+    return vary(config, variant, *backbones, five, *smaller, analyses, links)
 
 
 def bert(config: ConfigDict) -> None:
@@ -110,15 +138,21 @@ def bigbird(config: ConfigDict) -> None:
 def modernbert(config: ConfigDict) -> None:
     """No paper has it; its views have up to 4,096 tokens."""
     _backbone(config, "modernbert.ModernBert", 4096)
+    config.encoder.segment.dropout = 0.0  # as the published models
     config.init = "answerdotai/ModernBERT-base"
 
 
 def _backbone(config: ConfigDict, name: str, tokens: int) -> None:
     """An encoder for long texts, with the sizes of its published model."""
-    segment = dict(fn=f"docjax.encoders.{name}", pooling="first", masked_lm=True)
-    config.encoder.segment = segment
+    config.encoder.segment = dict(
+        fn=f"docjax.encoders.{name}",
+        dropout=0.1,
+        attention_dropout=0.0,
+        pooling="first",
+        dtype="bfloat16",
+        masked_lm=True,
+    )
     config.limits.segment_tokens = tokens
-    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
 
 
 def five(config: ConfigDict) -> None:
@@ -156,3 +190,44 @@ def smoke(config: ConfigDict) -> None:
     config.encoder.segment.update(graph_roberta.encoder.segment)
     config.limits.segment_tokens = 32  # few widths to compile
     config.tasks.few_shot.update(shots=5, repeats=2)
+
+
+def analyses(config: ConfigDict) -> None:
+    """The papers' analyses, as far as the segment encoder has them."""
+    few = config.tasks.few_shot
+    config.tasks.update(
+        shots=dict(
+            fn="docjax.tasks.few_shot.ShotsCurve",
+            shots=(5, 10, 20, 50),
+            repeats=few.repeats,
+            few=few.classifier.to_dict(),
+            full=config.tasks.classification.to_dict(),
+        ),
+        k_nearest=dict(fn="docjax.tasks.knn.KNearest", neighbours=10),
+        redundancy=dict(
+            fn="docjax.tasks.redundancy.Redundancy",
+            most=1000,
+            lexicons=placeholder(str),
+        ),
+        sentence_similarity=dict(
+            fn="docjax.tasks.sentence_similarity.SentenceSimilarity",
+            most=1000,
+            pairs=10_000,
+        ),
+    )
+    if config.encoder.segment.fn == "docjax.encoders.transformer.Transformer":
+        config.tasks.word_attention = dict(
+            fn="docjax.tasks.word_attention.WordAttention",
+            most=1000,
+            lexicons=placeholder(str),
+        )
+
+
+def links(config: ConfigDict) -> None:
+    """A probe on the vectors of two documents: does one cite the other?"""
+    config.tasks.links = dict(
+        fn="docjax.tasks.links.Links",
+        path="pairs.tsv",
+        features="concat",
+        classifier=config.tasks.classification.to_dict(),
+    )

@@ -87,6 +87,7 @@ def get_config(variant: str = "") -> ConfigDict:
                     types=1,
                     epsilon=1e-5,
                     dropout=0.1,
+                    attention_dropout=0.0,
                     pooling="first",
                     normalize=False,
                     dtype="bfloat16",

@@ -9,8 +9,13 @@ DECA paper; BERT in brackets): R8 4.1 % (5.1), 20 Newsgroups 26.5 % (32.9).
   python -m docjax.main --config=configs/masked_lm.py --workdir=runs/mine \
       --config.source.path=mine.jsonl
 
+Departures from the papers: a twentieth of the documents of a source without splits is
+held out and not read, and attention weights are not dropped
+(`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so that GPUs can use fast
+attention kernels.
+
 `metrics.jsonl` has the loss of the training tokens, tokens a second, and the perplexity
-of held-out documents: a twentieth of the documents if they have no splits.
+of held-out documents.
 `--mode=export` writes a folder that `transformers.AutoModelForMaskedLM` reads;
 `--config.init=RUN` (or that folder) begins another run with the encoder and its head.
 

@@ -36,14 +36,14 @@ def get_config(variant: str = "") -> ConfigDict:
     config.objective = config.objective.contrastive
     config.encoder.segment.masked_lm = False
     config.optimizer.learning_rate = 3e-5
-    config.batch = config.microbatch = 64
+    config.batch = 64
     return vary(config, variant, long, five, small, demo, smoke)
 
 
 def long(config: ConfigDict) -> None:
     """Documents, with masked language modelling."""
     docsplit = load("docsplit")
-    for name in ("objective", "optimizer", "batch", "microbatch"):
+    for name in ("objective", "optimizer", "batch"):
         config[name] = docsplit[name]
     config.encoder.segment.masked_lm = True
 

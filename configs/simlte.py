@@ -12,14 +12,19 @@ SimCSE with all examples, 12.0 % with few.
   python -m docjax.main --config=configs/simlte.py --workdir=runs/simlte \
       --config.source.path='wikipedia/*.jsonl.zst'
 
-Variants: `bert`, `longformer`, `five`, `small`, `demo` and `smoke`, as in `docsplit.py`.
+Departures from the paper: those of `docsplit.py`; among them, the attention weights of the
+encoder are not dropped (`encoder.segment.attention_dropout` is 0; the paper's backbones
+drop 0.1).
+
+Variants: `bert`, `longformer`, `five`, `small`, `demo`, `smoke` and, after another one and
+a comma, `analyses` (`bert,analyses`), as in `docsplit.py`.
 """
 
 from ml_collections import ConfigDict
 
 from docjax.config import load
 
-VARIANTS = ("", "bert", "longformer", "five", "small", "demo", "smoke")
+VARIANTS = ("", "bert", "longformer", "five", "small", "demo", "smoke", "bert,analyses")
 
 
 def get_config(variant: str = "") -> ConfigDict:

@@ -219,9 +219,8 @@ def _planned(config: ConfigDict) -> dict[str, Any]:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
         prepared = frozen.with_stand_ins(judgement.with_this_share(prepared))
         scoring = Scoring(prepared, mesh)
-        check = lambda params, part: scoring.checked(scoring.data(params), part)
         trainer = lambda run: _trainer(run, mesh)
-        found = plan.plan(prepared, mesh, trainer, check)
+        found = plan.plan(prepared, mesh, trainer, scoring.asked)
     print(plan_table.table(found), file=sys.stderr, flush=True)
     return found
 

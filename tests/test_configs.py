@@ -27,11 +27,12 @@ from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
-from docjax.run import fields
+from docjax.run import fields, from_init
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import (
     DOCUMENT,
@@ -142,6 +143,9 @@ def test_every_part_of_every_variant_is_built(name):
             assert optional is None or optional.build()
         for task in read.tasks.values():
             assert callable(task.build())
+        segment = from_init.segment_of(read.encoder.build())
+        if isinstance(segment, TokenEncoder):
+            segment.check_training(read.limits.segment_tokens)
         assert read.tasks and bool(read.epochs) != bool(read.steps), variant
         optimizer = read.optimizer.build()
         assert isinstance(optimizer, (Adagrad, Adam)) or optimizer(100)
@@ -302,20 +306,43 @@ def test_another_part_can_be_set_by_a_flag(name, field, monkeypatch):
     part = {"holdout": "docjax.data.splits.holdout", "graph": "docjax.data.graphs.full"}
     part["source"] = "docjax.data.sources.ir_datasets.ir_datasets"
     path = name if ".py" in name else name + ".py"
+    found = by_flag(path, field, json.dumps({"fn": part[field]}), monkeypatch)
+    assert dict(found[field]) == {"fn": part[field]}
+
+
+LONG = [f"docsplit.py:{name}" for name in ("longformer", "bigbird", "modernbert")]
+
+
+OF_SEGMENTS = dict(dropout=0.2, attention_dropout=0.1, dtype="float32")
+OF_PAPERS = [
+    (name, f"encoder.segment.{field}", value)
+    for name in ("graph_roberta.py", "docsplit.py", *LONG)
+    for field, value in OF_SEGMENTS.items()
+] + [
+    ("docsplit.py", "encoder.head", None),
+    ("docsplit.py:longformer", "encoder.head", None),
+    ("docsplit.py", "tasks.few_shot.classifier.hidden_layers", 2),
+]
+
+
+@pytest.mark.parametrize("name, field, value", OF_PAPERS)
+def test_a_flag_sets_what_papers_vary(name, field, value, monkeypatch):
+    found = by_flag(name, field, str(value), monkeypatch)
+    node = fields.resolve(found).to_json()
+    for key in field.split("."):
+        node = node[key]
+    assert node == value
+
+
+def by_flag(path: str, field: str, text: str, monkeypatch) -> Any:
+    """The config of a path as the command reads it, with a field set by a flag."""
     values = flags.FlagValues()
     config_flags.DEFINE_config_file("config", flag_values=values)
     values["config"].parser = main._ConfigParser()
-    text = json.dumps({"fn": part[field]})
     argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
     values(argv)
-    assert dict(values.config[field]) == {"fn": part[field]}
-
-
-if __name__ == "__main__":
-    LISTS.mkdir(exist_ok=True)
-    for name in NAMES:
-        (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")
+    return values.config
 
 
 def test_coldes_papers_are_read_as_in_the_paper():
@@ -338,3 +365,9 @@ def test_coldes_ablations_and_studies_go_together_in_any_order():
     assert (frozen.views.count, frozen.encoder.segment.sections) == (3, 0)
     with pytest.raises(UserError, match="sections3 makes 3 views: give one of the two"):
         config("acl,no_sections,sections3")
+
+
+if __name__ == "__main__":
+    LISTS.mkdir(exist_ok=True)
+    for name in NAMES:
+        (LISTS / f"{name}.txt").write_text(listing(name), encoding="utf-8")

@@ -337,6 +337,10 @@ BAD = {
         {"tokenizer.path": "TOKENIZER", "encoder.segment.vocabulary": 100},
         "table has 100 rows",
     ),
+    "a position table shorter than the limit": (
+        {"encoder.segment.positions": 40},
+        "segments have 48 tokens, but the encoder has room for 38: lower limits.segment",
+    ),
     "a micro-batch larger than memory": (
         {"microbatch": 2**26},
         "does not fit in memory",

@@ -239,16 +239,25 @@ def _tokenized(
     documents: Iterable[Document], units: UnitCutter, tokenizer: Tokenizer, limit: int
 ) -> Iterator[tuple[Document, Units]]:
     """Each document with its units; memory holds `DOCUMENTS_AT_ONCE` documents."""
-    documents, empty = iter(documents), True
+    documents, empty, room = iter(documents), True, tokenizer.frame(limit).room
+    full = 0
     while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
         empty = False
         tokenized = tokenize(batch, units, tokenizer, limit)
         for document, document_units in zip(batch, tokenized, strict=True):
             if not len(document_units):
                 raise UserError(f"document {document.id!r} has no units: give it words")
+            full += int((document_units.lengths == room).sum())
             yield document, document_units
     if empty:
         raise UserError("empty corpus: the source has no documents")
+    if full and units.readable:
+        logging.warning(
+            "%d units have as many tokens as a segment has room for (%d): longer "
+            "sentences and texts without sentence ends are cut inside",
+            full,
+            room,
+        )
 
 
 def _part(value: Any, content: bool) -> Any:

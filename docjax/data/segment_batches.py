@@ -106,9 +106,14 @@ class Reader:
     def _longest(self, slots: tuple[str, ...]) -> int:
         """The most tokens that a segment can have."""
         return max(
-            min(self.frames[slot].limit, self._longest_unit(slot))
-            for slot in set(slots)
+            min(self._limit(slot), self._longest_unit(slot)) for slot in set(slots)
         )
+
+    def _limit(self, slot: str) -> int:
+        frame = self.frames[slot]
+        if slot != DOCUMENT or not self.tokens:
+            return frame.limit
+        return min(frame.limit, self.tokens + frame.special)
 
     def _longest_unit(self, slot: str) -> int:
         if slot == DOCUMENT and not self.cutter.one_each:

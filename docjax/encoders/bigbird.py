@@ -9,6 +9,7 @@ to all tokens for good. `block_sparse.py` has the attention.
 import functools
 from typing import Any
 
+import flax.linen as nn
 from jaxtyping import Array
 
 from docjax.encoders.attention import attention
@@ -23,6 +24,7 @@ class BigBird(PostNorm, TokenEncoder):
 
     A row of more than (5 + 2 `random`) x `block` tokens attends in blocks of `block`
     tokens. All `random` random blocks of a block are the first block, in training too.
+    Such rows ignore `attention_dropout`, and training refuses both together.
     """
 
     vocabulary: int = 50358
@@ -39,6 +41,18 @@ class BigBird(PostNorm, TokenEncoder):
                 "token, and at least 0 random blocks are seen; BigBird has 64 and 3"
             )
         super().setup()
+
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        super().check_training(tokens)
+        dense = Pattern(self.block, self.random).dense
+        if self.attention_dropout and tokens > dense:
+            raise UserError(
+                f"attention_dropout {self.attention_dropout} does nothing in BigBird's "
+                f"segments of more than {dense} tokens, and limits.segment_tokens is "
+                f"{tokens}: set --config.encoder.segment.attention_dropout to 0, or "
+                "lower limits.segment_tokens"
+            )
 
     def attending(self, number: int, site: int) -> SelfAttention:
         pattern = Pattern(self.block, self.random)

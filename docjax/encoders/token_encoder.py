@@ -155,6 +155,12 @@ class TokenEncoder(nn.Module):
         """The same encoder with its first `count` layers alone."""
         return self.clone(layers=count)
 
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        """Raises UserError unless segments of up to `tokens` tokens can be trained."""
+        self.check_length(tokens)
+
+    @nn.nowrap
     def check_length(self, tokens: int) -> None:
         """Raises UserError for rows longer than the encoder's positions."""
         room = self.positions - self.position_offset

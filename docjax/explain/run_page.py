@@ -106,8 +106,10 @@ class Analyses:
     An empty table is not shown.
     """
 
-    full: Mapping[str, Mapping[str, Number]]  # dataset -> macro-F1 in percent
+    full: Mapping[str, Mapping[str, Number]]  # dataset -> Acc or F1 in percent
     few: Mapping[str, Mapping[str, Number]]  # the same, with few labelled documents
+    improvement: Mapping[str, Mapping[str, Number]]  # average, in percent
+    links: Mapping[str, Mapping[str, Number]]  # Acc and F1 of links, in percent
     shots: Mapping[str, Mapping[str, Number]]  # documents per class -> accuracy
     curve: Path | None  # PNG of figures.shots
     attention: Mapping[str, Mapping[str, Number]]  # part of speech -> mean weight

@@ -13,6 +13,7 @@ from docjax.explain.run_page import Analyses
 from docjax.run import matching_report
 from docjax.tasks import redundancy
 from docjax.tasks.few_shot import ALL, FewShot, ShotsCurve
+from docjax.tasks.links import Links
 from docjax.tasks.matching import Matching
 from docjax.tasks.probe import Probe
 from docjax.tasks.redundancy import BINS, Redundancy
@@ -22,7 +23,7 @@ from docjax.types import Task
 
 TEXTS = (Redundancy, SentenceSimilarity, WordAttention)
 TUNED = ("/threshold", "/weight")  # what a task chooses is no score
-BEFORE = "before training"
+BEFORE, AFTER = "before training", "after training"
 RATIO = f"nouns, times {BEFORE}"
 MINE = "these documents"  # the column of a run beside the papers' datasets
 Rows = Mapping[str, Mapping[str, float]]  # what was measured -> name -> value
@@ -65,8 +66,8 @@ def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses 
     of_kind = lambda kind: _by_task(tasks, scores, lambda task: isinstance(task, kind))
     full, few = of_kind(Probe), _by_task(tasks, scores, _draws_few)
     curves, texts, words = map(of_kind, (ShotsCurve, Redundancy, WordAttention))
-    alike, pairs = of_kind(SentenceSimilarity), of_kind(Matching)
-    if not any((full, few, curves, texts, words, alike, pairs)):
+    alike, pairs, linked = map(of_kind, (SentenceSimilarity, Matching, Links))
+    if not any((full, few, curves, texts, words, alike, pairs, linked)):
         return None
     shots = _accuracies(_joined(curves))
     attention = _joined({name: _with_ratio(rows) for name, rows in words.items()})
@@ -76,8 +77,10 @@ def gathered(tasks: Mapping[str, Task], scores: Rows, folder: Path) -> Analyses 
     repeated = _joined({name: {"this run": row} for name, row in first.items()})
     cosines = ("inner", "inter"), _joined(alike), published.SENTENCE_SIMILARITY
     return Analyses(
-        full=_macro_f1(_joined(full), published.FULL_F1),
-        few=_macro_f1(_joined(few), published.FEW_F1),
+        full=_probed(_joined(full), published.FULL),
+        few=_probed(_joined(few), published.FEW),
+        improvement=_improvement(full, few),
+        links=_linked(_joined(linked)),
         shots=_accuracy_of_shots(shots),
         curve=figures.shots(folder / "shots", shots) if shots else None,
         attention=_table((*KINDS, RATIO), attention, nouns),
@@ -123,10 +126,61 @@ def _joined(by_task: ByTask) -> Rows:
     }
 
 
-def _macro_f1(rows: Rows, printed: Rows) -> dict[str, dict[str, float]]:
-    """The macro-F1 of a run in percent, and of the papers' models on their datasets."""
-    own = {row: {MINE: 100 * values["macro_f1"]} for row, values in rows.items()}
-    return _table((MINE, *published.DATASETS), own, printed)
+def _probed(rows: Rows, printed: published.Table) -> dict[str, dict[str, float]]:
+    """Accuracy and macro-F1 of a run in percent, and of the papers' models."""
+    of_run = dict(zip(published.MEASURES, ("accuracy", "macro_f1"), strict=True))
+    cell = lambda dataset, measure: f"{dataset}, {measure}"
+    own = {
+        row: {cell(MINE, m): 100 * values[name] for m, name in of_run.items()}
+        for row, values in rows.items()
+    }
+    papers = {
+        model: {
+            cell(dataset, measure): printed[measure][model][dataset]
+            for dataset in published.DATASETS
+            for measure in published.MEASURES
+        }
+        for model in printed["F1"]
+    }
+    names = [
+        cell(dataset, measure)
+        for dataset in (MINE, *published.DATASETS)
+        for measure in published.MEASURES
+    ]
+    return _table(names, own, papers)
+
+
+def _improvement(full: ByTask, few: ByTask) -> dict[str, dict[str, float]]:
+    """The average improvement of the macro-F1: training over its start, with a single
+    dataset, and what the papers compare; none without rows."""
+    rows: dict[str, dict[str, float]] = {}
+    printed: dict[str, dict[str, float]] = {}
+    for column, by_task, table in (
+        ("all documents", full, published.FULL),
+        ("few documents", few, published.FEW),
+    ):
+        for name, of_task in by_task.items():
+            before, after = (of_task.get(row, {}) for row in (BEFORE, AFTER))
+            if before.get("macro_f1") and after:
+                scores = ({MINE: one["macro_f1"]} for one in (after, before))
+                gain = published.average_improvement(*scores)
+                rows[f"{name}: {AFTER} over {BEFORE}"] = {column: gain}
+        for ours, baseline, left_out in published.COMPARED:
+            scores = (table["F1"][name] for name in (ours, baseline))
+            without = f" without {', '.join(left_out)}" if left_out else ""
+            gains = printed.setdefault(f"{ours} over {baseline}{without}", {})
+            gains[column] = published.average_improvement(*scores, left_out)
+    return _table(("all documents", "few documents"), rows, printed)
+
+
+def _linked(rows: Rows) -> dict[str, dict[str, float]]:
+    """Accuracy and F1 of citation links in percent, and DocSplit's accuracies."""
+    own = {
+        row: {"Acc": 100 * values["accuracy"], "F1": 100 * values["f1"]}
+        for row, values in rows.items()
+    }
+    papers = {model: {"Acc": value} for model, value in published.LINKS.items()}
+    return _table(published.MEASURES, own, papers)
 
 
 def _accuracy_of_shots(

@@ -24,11 +24,13 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Predictor
+from docjax.encoders.shapes import segment_is_frozen
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import TOKENS
+from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields, from_init, words
@@ -271,16 +273,13 @@ def _check_parts(config: RunConfig) -> None:
             f"views {config.views.fn} gives {len(views.kinds)}; use "
             "docjax.views.whole.Whole"
         )
-    if (
-        examples.kinds.count(DOCUMENT) > 1
-        and config.encoder.build().document.joins_views
-    ):
+    document = config.encoder.build().document
+    if examples.kinds.count(DOCUMENT) > 1 and document.joins_views:
         raise UserError(
             f"examples of {examples.kinds.count(DOCUMENT)} documents do not fit "
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
-    document = config.encoder.build().document
     if isinstance(document, FromMean) and not (config.init or document.words_alone):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
@@ -288,6 +287,7 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document.share to 1 for word vectors alone"
         )
     _check_folds(config)
+    _check_segment(config)
     _check_dropout(views, config.encoder.build().segment)
     _check_several(config, document, examples.kinds)
     examples.files()
@@ -317,6 +317,28 @@ def _check_labelled(config: RunConfig, loss: str) -> None:
             f"{LABELLED} needs pairs of both kinds, but {config.examples.fn} gives "
             "similar pairs or no pairs: set examples to docjax.data.examples.Pairs with "
             "dissimilar=True"
+        )
+
+
+def _check_segment(config: RunConfig) -> None:
+    """Raises UserError for a segment encoder that cannot read its segments, or cannot
+    learn the masked tokens that the objective asks for."""
+    encoder = config.encoder.build()
+    segment = from_init.segment_of(encoder)
+    if isinstance(segment, TokenEncoder):
+        segment.check_training(config.limits.segment_tokens)
+    if not isinstance(config.objective.build(), MaskedLM):
+        return
+    if segment_is_frozen(encoder):
+        raise UserError(
+            f"objective masked_lm trains the segment encoder, but encoder.frozen "
+            f"{encoder.frozen!r} freezes it: leave out masked_lm or encoder.frozen"
+        )
+    if not getattr(encoder.segment, "masked_lm", False):
+        raise UserError(
+            "objective masked_lm needs an encoder that predicts tokens: give "
+            "docjax.encoders.transformer.Transformer, and set "
+            "--config.encoder.segment.masked_lm to True"
         )
 
 
@@ -436,14 +458,21 @@ def _with_microbatch(prepared: Prepared) -> RunConfig:
             "microbatch is None: negative sampling reads blocks of words; set "
             "--config.microbatch to the words of a block, such as 2048"
         )
-    segments = max(1, TOKENS // config.limits.segment_tokens)
-    microbatch = segments * jax.device_count()
+    longest = _longest_trained(prepared)
+    microbatch = max(1, TOKENS // longest) * jax.device_count()
     logging.info(
-        "microbatch %d, for segments of at most %d tokens",
-        microbatch,
-        config.limits.segment_tokens,
+        "microbatch %d, for segments of at most %d tokens", microbatch, longest
     )
     return dataclasses.replace(config, microbatch=microbatch)
+
+
+def _longest_trained(prepared: Prepared) -> int:
+    """The most tokens of a segment that training reads, by the limits."""
+    limits, longest = prepared.config.limits, prepared.config.limits.segment_tokens
+    if limits.training_tokens:
+        special = prepared.tokenizer.frame(longest).special
+        longest = min(longest, limits.training_tokens + special)
+    return max(longest, limits.query_segment if prepared.queries else 0)
 
 
 def _log_splits(prepared: Prepared) -> None:

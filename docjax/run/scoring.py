@@ -28,6 +28,7 @@ from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
+from docjax.tasks.sampled import sampled
 from docjax.types import Document, Encoded, Segments, Task, TaskData
 
 
@@ -67,6 +68,23 @@ class Scoring:
         model = self.prepared.model(params, self.mesh)
         run = self.prepared.run
         return RunData(model, documents, folder=run, prepared=self.prepared)
+
+    def asked(self, params: Any, part: str) -> set[str]:
+        """The ids of the run's documents that the tasks of a part read.
+
+        Tasks name them when they are checked. A collection of a task's own is not among
+        them.
+
+        Raises:
+          UserError: as `checked`.
+        """
+        ids: set[str] = set()
+        for task in self.checked(self.data(params), part).values():
+            model, documents = self.prepared.model(params), self.prepared.documents
+            data = Asked(model, documents, prepared=self.prepared)
+            task.check(data, part)
+            ids |= data.ids
+        return ids
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         ready = {}
@@ -170,6 +188,32 @@ class RunData(RunTexts):
 
     def _document(self, row: int) -> Segments:
         return self.prepared.segments(self.prepared.corpus[row], self.model.order)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Asked(RunData):
+    """Notes which documents of a run the check of a task asks for."""
+
+    ids: set[str] = dataclasses.field(default_factory=set)
+
+    def labels(self, part: str) -> list[str]:
+        self.ids.update(self.label_of[part])
+        return super().labels(part)
+
+    def documents(self, part: str) -> Iterator[Document]:
+        ids = self.prepared.corpus.ids
+        self.ids.update(ids[row] for row in self.prepared.rows(part).tolist())
+        return super().documents(part)
+
+    def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
+        documents = sampled(lambda: RunData.documents(self, part), part, most, seed)
+        self.ids.update(document.id for document in documents)
+        return documents
+
+    def missing(self, ids: Iterable[str]) -> list[str]:
+        known = list(ids)
+        self.ids.update(known)
+        return super().missing(known)
 
 
 def plain_data(

@@ -20,7 +20,8 @@ class WordAttention:
     """The mean attention to a noun, a verb, an adjective and another word.
 
     A document is read as far as it fits one segment. The attention to a word is the sum
-    of that to its tokens.
+    of that to its tokens. Of the segment encoders only `Transformer` (BERT, RoBERTa) has
+    this attention; a run with Longformer, BigBird, ModernBERT, T5 or towers is refused.
 
     Attributes:
       most: documents to read; None: all.

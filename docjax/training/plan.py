@@ -15,6 +15,7 @@ import numpy as np
 
 from docjax.errors import UserError
 from docjax.run import duration
+from docjax.run.fields import RunConfig
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.training import sharding
@@ -31,30 +32,35 @@ def plan(
     prepared: Prepared,
     mesh: jax.sharding.Mesh,
     trainer_of: Callable[[Prepared], Trainer],
-    check: Callable[[Any, str], Any],
+    asked: Callable[[Any, str], set[str]],
 ) -> Plan:
     """Counts, bytes and seconds of a run. Writes files into `prepared.run` only.
 
     Args:
       prepared: the run, with vectors of any value where training reads them.
       trainer_of: makes the trainer of a run.
-      check: of parameters and a part: raises if a task lacks data.
+      asked: of parameters and a part: the ids of the documents that tasks read; raises
+        if a task lacks data.
 
     Raises:
       UserError: for what training would refuse before its first step.
     """
     trainer = trainer_of(prepared)
     params = start_params(prepared.config, prepared.encoder, prepared.run)
-    check(params, "validation" if prepared.config.splits.validation else "test")
+    parts = "validation" if prepared.config.splits.validation else "test", "test"
+    scored = [len(asked(params, part)) for part in parts]
     counts = _counts(trainer)
     timed, seconds = _timed(prepared, trainer, trainer_of, params, counts)
-    steps = trainer.steps, *seconds
-    reading = _reading(prepared, params, mesh)
+    a_document = _seconds_a_document(prepared, params, mesh)
+    evaluations = _evaluations(prepared.config, trainer.steps, trainer.epoch_steps)
+    read = evaluations * scored[0] + scored[1]  # and the test documents at the end
     return {
         **counts,
         "timed_documents": len(timed.dataset[0][1]),
         "memory": memory_of(trainer, params, mesh),
-        "seconds": _seconds(prepared, trainer.epoch_steps, reading, *steps),
+        "evaluations": evaluations + 1,
+        "documents_of_tasks": read / (evaluations + 1),
+        "seconds": _seconds(prepared, read, a_document, trainer.steps, *seconds),
     }
 
 
@@ -81,37 +87,50 @@ def _counts(trainer: Trainer) -> Plan:
 
 def _seconds(
     prepared: Prepared,
-    epoch_steps: int,
-    reading: float,
+    documents: int,
+    a_document: float,
     steps: int,
     compiling: float,
     host: float,
     device: float,
 ) -> Plan:
-    """How long the parts of the run take; `total` leaves out judgement and report."""
+    """How long the parts of the run take.
+
+    `total` leaves out judgement and report, what tasks compute with vectors, and the
+    documents of a task's own collection.
+
+    Args:
+      documents: those that all evaluations read.
+      a_document: seconds to encode a document.
+    """
     once = bool(prepared.corpus.vectors)
-    every = prepared.config.evaluate_every
-    every = epoch_steps if every is None else every
-    passes = 2 + (steps - 1) // every if every else 2
     step = max(host, device)  # the host makes the next batches meanwhile
     parts = {
         "compile": compiling,
-        "read_before_training": reading if once else 0.0,
+        "read_before_training": len(prepared.corpus) * a_document if once else 0.0,
         "steps": steps * step,
-        "evaluations": passes * reading if prepared.tasks and not once else 0.0,
+        "evaluations": 0.0 if once else documents * a_document,
     }
     return parts | {"total": sum(parts.values()), "step": step, "batch_on_host": host}
 
 
-def _reading(prepared: Prepared, params: Any, mesh: jax.sharding.Mesh) -> float:
-    """The seconds in which the encoder reads every document of the corpus once."""
+def _evaluations(config: RunConfig, steps: int, epoch_steps: int) -> int:
+    """How often a run is evaluated, without the end, where the test documents are."""
+    every = epoch_steps if config.evaluate_every is None else config.evaluate_every
+    between = (steps - 1) // every if every else 0
+    return 1 + between + bool(config.select)
+
+
+def _seconds_a_document(
+    prepared: Prepared, params: Any, mesh: jax.sharding.Mesh
+) -> float:
+    """The seconds in which the encoder reads a document of the corpus, on average."""
     corpus = prepared.corpus
     cut = lambda row: dataclasses.replace(prepared.segments(corpus[row]), vectors=None)
     sample = duration.sampled(len(corpus), cut)
     read = functools.partial(prepared.model(params, mesh).inference().segments, params)
     tokens = sum(int(document.lengths.sum()) for document in sample)
-    a_document = tokens / len(sample) * duration.seconds_a_token(read, sample)
-    return len(corpus) * a_document
+    return tokens / len(sample) * duration.seconds_a_token(read, sample)
 
 
 def _timed(

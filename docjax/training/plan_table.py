@@ -15,6 +15,10 @@ BYTES = {  # of the plan's memory -> words
     "available": "available",
 }
 
+LEFT_OUT = (
+    "judgement, report, what tasks compute with vectors, and collections of their own"
+)
+
 
 def table(plan: dict[str, Any]) -> str:
     """The plan in about fifteen lines: what steps read, bytes a device, and time."""
@@ -27,11 +31,11 @@ def table(plan: dict[str, Any]) -> str:
             for name in BYTES
             if name in memory
         ),
-        ("time", f"about {shown(seconds['total'])}, without judgement and report"),
+        ("time", f"about {shown(seconds['total'])}, without {LEFT_OUT}"),
         ("  to compile", shown(seconds["compile"])),
         ("  to read the documents first", shown(seconds["read_before_training"])),
         ("  steps", f"{shown(seconds['steps'])}, {seconds['step']:.3g} s each"),
-        ("  evaluations", shown(seconds["evaluations"])),
+        ("  evaluations", f"{shown(seconds['evaluations'])}, {_evaluated(plan)}"),
     ]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in lines)
@@ -47,6 +51,10 @@ def _counted(plan: dict[str, Any]) -> list[tuple[str, str]]:
         ("padding", f"{plan['padding']:.1%} of {plan['positions_a_step']:,.0f} places"),
         ("tokens that limits cut off", f"{plan['cut']:.1%}"),
     ]
+
+
+def _evaluated(plan: dict[str, Any]) -> str:
+    return f"{plan['evaluations']} of {plan['documents_of_tasks']:,.0f} documents each"
 
 
 def _bytes(size: int) -> str:

@@ -16,7 +16,6 @@ from docjax.data.packing import Layout, padding
 from docjax.data.segment_batches import Reader, TrainingBatches, log_cut
 from docjax.encoders import freezing, from_mean
 from docjax.encoders.document import fresh_params
-from docjax.encoders.shapes import segment_is_frozen
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.supervised_contrastive import supervised_contrastive
@@ -198,7 +197,8 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
         sparse=encoder.sparse,
         towers=encoder.towers(reader.kinds(examples.kinds)),
     )
-    masking = _masking(prepared, masked) if masked else None
+    longest = limits.segment_tokens
+    masking = Masking.of(prepared.tokenizer, masked.rate, longest) if masked else None
     return TrainingBatches(reader, examples, config.batch, layout, masking)
 
 
@@ -226,30 +226,6 @@ def _kept(examples: Examples, kept: np.ndarray, why: str) -> Examples:
         unused, total = int((~kept).sum()), len(kept)
         logging.warning("%d of %d training examples %s: not used", unused, total, why)
     return examples.where(kept)
-
-
-def _masking(prepared: Prepared, masked: MaskedLM) -> Masking:
-    """The masking of tokens for the objective `masked`.
-
-    Raises:
-      UserError: for a tokenizer without mask token, or a segment encoder that is frozen
-        or cannot predict tokens.
-    """
-    segment = prepared.encoder.segment
-    if segment_is_frozen(prepared.encoder):
-        raise UserError(
-            f"objective masked_lm trains the segment encoder, but encoder.frozen "
-            f"{prepared.encoder.frozen!r} freezes it: leave out masked_lm or "
-            "encoder.frozen"
-        )
-    if not segment.masked_lm:
-        raise UserError(
-            "objective masked_lm needs an encoder that predicts tokens: give "
-            "docjax.encoders.transformer.Transformer, and set "
-            "--config.encoder.segment.masked_lm to True"
-        )
-    limit = prepared.config.limits.segment_tokens
-    return Masking.of(prepared.tokenizer, masked.rate, limit)
 
 
 def _optimizer(config: RunConfig, steps: int) -> Any:

@@ -84,6 +84,19 @@ def test_the_texts_of_the_segments_are_the_text(tokenizer, units, segments, limi
         assert joined.replace(" ", "") == text.replace(" ", "")
 
 
+@pytest.mark.parametrize("units, told", [(Sentences(), True), (Whole(), False)])
+def test_texts_without_a_sentence_end_are_cut_and_counted(
+    tokenizer, units, told, tmp_path, caplog
+):
+    texts = ["graph " * 20, "graph. Node.", "node " * 200_000]
+    documents = [Document(str(i), (Section("", x),)) for i, x in enumerate(texts)]
+    corpus = Corpus.build(tmp_path / "c", documents, units, tokenizer, 512, "a")
+    full = int((corpus.lengths == 510).sum())
+    assert full > 300
+    said = f"{full} units have as many tokens as a segment has room for (510): longer"
+    assert (said in caplog.text) == told
+
+
 def test_a_segment_shows_the_words_that_its_tokens_read(tokenizer):
     document = Document("d", (Section("", "graph node attention. " * 40),))
     for units, segments in ((Whole(), OneEach()), (Sentences(), Chunks())):

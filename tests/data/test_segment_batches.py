@@ -248,6 +248,7 @@ def test_tokens_of_a_view_beyond_their_limit_are_counted():
     of_views = whole.lengths.sum(-1)
     assert (batch.lengths.sum(-1) == np.minimum(of_views, 9)).all()
     assert batch.cut == of_views.sum() - batch.lengths.sum() > 0
+    assert whole.lengths.max() > 9 == short.reader.widths(short.examples)[-1]
 
 
 def test_the_first_tokens_end_inside_of_a_unit_or_between_units():

@@ -90,6 +90,22 @@ def test_a_window_gives_the_values_and_gradients_of_the_definition(
         np.testing.assert_allclose(got, want, atol=2e-5)
 
 
+@pytest.mark.parametrize("queries", [None, 6])
+def test_what_cudnn_is_asked_for_is_the_definition(queries, monkeypatch):
+    """Lengths mean the same to JAX's own implementation of the call for cuDNN."""
+    call = jax.nn.dot_product_attention
+
+    def by_xla(*arrays, implementation, **lengths):
+        assert implementation == "cudnn"
+        return call(*arrays, **lengths, implementation="xla")
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", by_xla)
+    given = *arrays(16, queries, rows=3), jnp.array([16, 7, 1])
+    found = values_and_gradients(module._cudnn, *given)
+    for got, want in zip(found, values_and_gradients(plain, *given), strict=True):
+        np.testing.assert_allclose(got, want, atol=2e-5)
+
+
 @pytest.mark.parametrize("options", [{}, dict(window=6), dict(window=6, shared=1)])
 def test_dropout_of_weights_is_the_same_in_blocks_and_with_more_padding(
     options, short_blocks

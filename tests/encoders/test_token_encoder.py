@@ -270,16 +270,14 @@ def test_an_unused_row_gives_zero_and_no_gradient(kind, pooling):
 
 @pytest.mark.parametrize("rates", [(0.05, 0.0), (0.0, 0.2)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_dropout_keeps_the_expectation_and_follows_the_key(kind, rates):
+def test_each_kind_of_dropout_follows_the_key(kind, rates):
     drops = dict(zip(("dropout", "attention_dropout"), rates))
     encoder, params = small(kind, pooling="mean", **drops)
     tokens, lengths, _ = rows([33] * 4)
     tokens = jnp.broadcast_to(tokens[:1], tokens.shape)
-    plain = jax.jit(encoder.apply)(params, tokens, lengths)[0]
     keys = jax.random.split(jax.random.key(0), 4)
     vectors = jax.jit(encoder.apply)(params, tokens, lengths, None, keys)
     assert (np.abs(vectors[0] - vectors[1:]).max(1) > 1e-3).all()
-    assert np.abs(vectors.mean(0) - plain).max() < np.abs(vectors - plain).max()
 
 
 @pytest.mark.parametrize("kind", KINDS)

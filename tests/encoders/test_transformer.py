@@ -329,19 +329,17 @@ def test_padding_and_neighbours_do_not_change_a_vector(dropout):
 
 
 @pytest.mark.parametrize("rates", [(0.05, 0.0), (0.0, 0.2)])
-def test_dropout_keeps_the_expectation_and_follows_the_key(rates):
+def test_each_kind_of_dropout_follows_the_key(rates):
     rates = dict(zip(("dropout", "attention_dropout"), rates))
     transformer, params = small(pooling="mean", **rates)
     tokens, lengths, _ = rows(lengths=[33] * 4)
     tokens = jnp.broadcast_to(tokens[:1], tokens.shape)
-    plain = jax.jit(transformer.apply)(params, tokens, lengths)[0]
     keys = jax.random.split(jax.random.key(0), 4)
     apply = jax.jit(transformer.apply)
     vectors = apply(params, tokens, lengths, None, keys)
     assert (np.abs(vectors[0] - vectors[1:]).max(1) > 1e-3).all()
     again = apply(params, tokens, lengths, None, keys)
     assert (vectors == again).all()
-    assert np.abs(vectors.mean(0) - plain).max() < np.abs(vectors - plain).max()
 
 
 def test_bfloat16_stays_close_and_keeps_float32_outside():

@@ -4,8 +4,10 @@ import pytest
 
 from docjax.explain.docsplit_tables import (
     DATASETS,
-    FEW_F1,
-    FULL_F1,
+    FEW,
+    FULL,
+    LINKS,
+    NEWS_ACCURACY,
     REDUNDANCY,
     average_improvement,
 )
@@ -15,18 +17,21 @@ from docjax.tasks import redundancy
 @pytest.mark.parametrize(
     "table, ours, baseline, claimed",
     [
-        (FULL_F1, "DocSplit", "SimCSE", 3.9),
-        (FULL_F1, "DocSplit_long", "Longformer", 9.4),
-        (FEW_F1, "DocSplit", "SimCSE", 12.0),
-        (FEW_F1, "DocSplit_long", "Longformer", 24.3),
+        (FULL, "DocSplit", "SimCSE", 3.9),
+        (FULL, "DocSplit_long", "Longformer", 9.4),
+        (FEW, "DocSplit", "SimCSE", 12.0),
+        (FEW, "DocSplit_long", "Longformer", 24.3),
     ],
 )
 def test_claims_are_means_of_ratios(table, ours, baseline, claimed):
-    assert round(average_improvement(table[ours], table[baseline]), 1) == claimed
+    assert (
+        round(average_improvement(*(table["F1"][x] for x in (ours, baseline))), 1)
+        == claimed
+    )
 
 
 def test_the_claim_over_instructor_leaves_20_newsgroups_out():
-    ours, baseline = FULL_F1["DocSplit"], FULL_F1["INSTRUCTOR"]
+    ours, baseline = FULL["F1"]["DocSplit"], FULL["F1"]["INSTRUCTOR"]
     assert round(average_improvement(ours, baseline, ["20News"]), 1) == 3.4
     assert round(average_improvement(ours, baseline), 2) == 1.71
 
@@ -36,6 +41,16 @@ def test_different_datasets_are_refused():
         average_improvement({"a": 1.0}, {"b": 1.0})
     with pytest.raises(ValueError, match="without a"):
         average_improvement({"a": 1.0}, {"a": 1.0}, ["a"])
+
+
+def test_every_model_has_all_figures():
+    models = set(LINKS)
+    assert {"INSTRUCTOR", "Longformer", "BigBird", "DocSplit_long"} < models
+    for table in (FULL, FEW):
+        assert set(table["Acc"]) == set(table["F1"]) == models == set(NEWS_ACCURACY)
+    assert FULL["Acc"]["DocSplit"]["FakeNews"] == 60.04
+    assert FEW["F1"]["DocSplit_long"]["BBC"] == 86.66
+    assert NEWS_ACCURACY["DocSplit"] == {"5": 0.5579, "all": 0.7689}
 
 
 def test_published_bins_are_those_of_the_task():

@@ -9,7 +9,9 @@ import docjax
 from docjax.run.analysis_report import RATIO, gathered, scores_alone
 from docjax.tasks.clustering import Clustering
 from docjax.tasks.few_shot import FewShot
+from docjax.tasks.links import Links
 from docjax.tasks.matching import Matching
+from docjax.tasks.probe import Probe
 from docjax.tasks.redundancy import Redundancy
 from docjax.tasks.sentence_similarity import SentenceSimilarity
 from docjax.tasks.word_attention import WordAttention
@@ -82,7 +84,12 @@ def test_the_page_has_the_tables_beside_what_was_published(run, lines):
         f"{100 * lines[-1]['eval/probe/macro_f1']:.2f}</td>",
         "<td>50.14</td>",  # DocSplit, FakeNews, all
         f"{100 * lines[-1]['eval/few/macro_f1']:.2f}</td>",
+        f"{100 * lines[-1]['eval/probe/accuracy']:.2f}</td>",
+        "<td>60.04</td>",  # the same, accuracy
         "<td>24.65</td>",  # DocSplit, FakeNews, few
+        "these documents, Acc</th>",
+        "FakeNews, F1</th>",
+        "DocSplit over SimCSE (published)",
         f"{lines[-1]['eval/alike/inner']:.2f}</td>",
         f"{lines[-1]['eval/attention/verb']:.4g}",
     ):
@@ -142,6 +149,34 @@ def test_two_tasks_of_a_kind_are_both_shown(tmp_path):
     assert found.redundancy["all"]["this run"] == 1.5  # one task needs no name
     assert found.similarity["inner"]["before training (others)"] == 0.6
     assert not found.few and not found.full
+
+
+def test_links_stand_beside_docsplit_s_table(tmp_path):
+    scores = {"after training": {"eval/cited/accuracy": 0.61, "eval/cited/f1": 0.6}}
+    found = gathered({"cited": Links("pairs.tsv")}, scores, tmp_path)
+    assert found.links["Acc"]["after training"] == pytest.approx(61)
+    assert found.links["Acc"]["DocSplit_long (published)"] == 59.89
+    assert found.links["F1"] == {"after training": 60.0}
+    assert scores_alone({"cited": Links("pairs.tsv")}, scores) == scores
+
+
+def test_the_average_improvement_is_that_of_training_and_the_papers(tmp_path):
+    rows = {"before training": 0.4, "after training": 0.5, "TF-IDF": 0.6}
+    scores = {
+        row: {"eval/probe/accuracy": 0.7, "eval/probe/macro_f1": value}
+        for row, value in rows.items()
+    }
+    found = gathered({"probe": Probe()}, scores, tmp_path)
+    cells = found.improvement["all documents"]
+    assert cells["probe: after training over before training"] == pytest.approx(25)
+    assert round(cells["DocSplit over SimCSE (published)"], 1) == 3.9
+    few = found.improvement["few documents"]
+    assert round(few["DocSplit_long over Longformer (published)"], 1) == 24.3
+    left_out = "DocSplit over INSTRUCTOR without 20News (published)"
+    assert round(cells[left_out], 1) == 3.4
+    assert set(few) < set(cells)
+    del scores["before training"]
+    assert not gathered({"probe": Probe()}, scores, tmp_path).improvement
 
 
 def test_a_run_without_such_tasks_has_no_analyses(tmp_path):

@@ -135,6 +135,9 @@ def test_micro_batches_are_sized_by_tokens_unless_the_config_says(
     begun.encoder.segment.positions = 9002
     prepared = prepare(begun, tmp_path / "run")
     assert prepared.config.microbatch == rows * jax.device_count()
+    begun.limits.training_tokens = 62  # and two special tokens
+    capped = prepare(begun, tmp_path / "run").config.microbatch
+    assert capped == 128 * jax.device_count()
     assert prepare(config(corpus), tmp_path / "other").config.microbatch == 8
     assert prepare(config(corpus, microbatch=None), run).config.microbatch == 8
 
@@ -306,6 +309,45 @@ def test_a_loss_of_labelled_pairs_goes_with_labelled_pairs(
     with pytest.raises(UserError, match=message) as error:
         prepare(found, tmp_path / "run")
     assert "\n" not in str(error.value)
+
+
+MASKED = {"objective": dict(fn="docjax.objectives.masked_lm.MaskedLM")}
+
+
+@pytest.mark.parametrize(
+    "kind, changes, message",
+    [
+        ("transformer.Transformer", {}, "the encoder has room for 38: lower limits"),
+        ("t5.T5", MASKED, "needs an encoder that predicts tokens"),
+        ("transformer.Transformer", MASKED, "needs an encoder that predicts tokens"),
+        (
+            "bigbird.BigBird",
+            {"encoder.segment.attention_dropout": 0.1},
+            "does nothing in BigBird's segments of more than 704 tokens, and .* is 705",
+        ),
+    ],
+)
+def test_a_segment_encoder_that_does_not_fit_is_told_before_the_corpus_is_read(
+    corpus, tmp_path, kind, changes, message
+):
+    begun = config(corpus, **changes)
+    begun.encoder.segment.fn = f"docjax.encoders.{kind}"
+    begun.encoder.segment.positions = 40 if not changes else 800
+    if kind == "t5.T5":
+        for name in ("types", "position_offset"):
+            del begun.encoder.segment[name]
+        begun.encoder.segment.activation = "relu"
+    begun.limits.segment_tokens = 705
+    with pytest.raises(UserError, match=message) as error:
+        prepare(begun, tmp_path / "run")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_bigbird_drops_attention_weights_in_rows_that_see_all_tokens(corpus, tmp_path):
+    begun = config(corpus, **{"encoder.segment.attention_dropout": 0.1})
+    begun.encoder.segment.fn = "docjax.encoders.bigbird.BigBird"
+    assert prepare(begun, tmp_path / "run").encoder.segment.attention_dropout == 0.1
 
 
 @pytest.mark.parametrize("own", [None, "other.tsv"])

@@ -247,6 +247,17 @@ def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
     assert "validation/clustering/nmi" in run(params, "validation")
 
 
+def test_a_run_goes_on_without_a_task_whose_classes_are_too_small(scoring, caplog):
+    """A class has 8 training documents."""
+    few = dict(fn="docjax.tasks.few_shot.FewShot", shots=9)
+    run, params = scoring("clustering", tasks=dict(few=few))
+    for _ in range(2):
+        assert {name.split("/")[1] for name in run(params)} == {"clustering"}
+    said = "task few is left out: the class 'a' has 8 train documents, but shots=9 are"
+    assert caplog.text.count(said) == 1
+    assert run.asked(params, "test") == {f"d{i}" for i in range(32) if i // 2 % 4 != 2}
+
+
 def test_the_report_counts_what_caps_cut(scoring):
     limits = dict(segment_tokens=128, query_tokens=64, inference_segments=1)
     limits |= dict(training_units=2, training_segments=None)

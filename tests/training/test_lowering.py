@@ -17,8 +17,12 @@ import pytest
 from jax.sharding import Mesh
 
 from docjax import config as config_lib
+from docjax.encoders.bigbird import BigBird
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.longformer import Longformer
+from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.shapes import segment_is_frozen
+from docjax.encoders.token_encoder import TokenEncoder
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
@@ -74,8 +78,6 @@ class Step(NamedTuple):
 
 def step(config: dict) -> Step:
     node = copy.deepcopy(config["encoder"])
-    if "layers" in node["segment"]:
-        node["segment"]["layers"] = 2
     node["segment"]["vocabulary"] = node["segment"].get("vocabulary") or 1000
     if "classes" in (node.get("head") or {}):
         node["head"]["classes"] = 20
@@ -84,7 +86,10 @@ def step(config: dict) -> Step:
         objective = objective.contrastive
     views, examples = named.build(config["views"]), named.build(config["examples"])
     kinds = [views.kinds if kind == DOCUMENT else (kind,) for kind in examples.kinds]
-    return Step(named.build(node), objective, tuple(itertools.chain(*kinds)))
+    encoder = named.build(node)
+    if isinstance(encoder.segment, TokenEncoder):
+        encoder = encoder.clone(segment=encoder.segment.with_layers(2))
+    return Step(encoder, objective, tuple(itertools.chain(*kinds)))
 
 
 def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
@@ -144,6 +149,17 @@ def test_a_gpu_program_calls_cudnn_in_all_layers_but_the_last(cudnn):
     segment = one.encoder.segment.clone(attention_dropout=0.1)
     other = one._replace(encoder=one.encoder.clone(segment=segment))
     assert calls(programs.encode, True, other)["cuda"] == 0
+
+
+@pytest.mark.parametrize("kind", [Longformer, BigBird, ModernBert])
+def test_a_gpu_program_of_a_long_backbone_calls_cudnn(cudnn, kind):
+    """Rows that its windows cover, or with global attention: all but the last layer."""
+    of_kind = (s for s in HEAVY if isinstance(s.encoder.segment, kind))
+    one = next(s for s in of_kind if s.encoder.segment.dtype == "bfloat16")
+    read = programs.microbatch_shape(DEVICES, 128)
+    traced = programs.encode(one.cache(), one.params(), read, False)
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("custom_call @__cudnn$fmha") == one.encoder.segment.layers - 1
 
 
 @pytest.mark.parametrize("name", NAMES)

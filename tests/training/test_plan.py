@@ -8,7 +8,14 @@ import jax
 import numpy as np
 import pytest
 
-from configs import contrastive_tension, deca, docsplit, graph_roberta
+from configs import (
+    contrastive_tension,
+    contriever,
+    deca,
+    docsplit,
+    graph_roberta,
+    masked_lm,
+)
 from docjax import main
 from docjax.errors import UserError
 from docjax.run import frozen
@@ -41,6 +48,8 @@ def config(corpus, recipe, variant="smoke", **changes):
     asked = recipe.get_config(variant)
     asked.source = {"fn": "docjax.data.sources.jsonl.jsonl", "path": str(corpus)}
     fields = {"batch": 8, "steps": 4, "epochs": None, "log_every": 4, "tasks": {}}
+    if recipe is not deca:
+        fields["limits.segment_tokens"] = 16  # few widths to compile
     if recipe is graph_roberta:
         fields["units.words"] = 10
     asked.update_from_flattened_dict(fields | changes)
@@ -74,6 +83,37 @@ def test_the_plan_says_what_the_steps_then_read(
     json.dumps(planned)
 
 
+LINEAR = {"fn": "docjax.tasks.classification.Linear"}
+FEW = {"fn": "docjax.tasks.few_shot.FewShot", "shots": 50}  # of 16 documents a class
+TEXTS = {"fn": "docjax.tasks.sentence_similarity.SentenceSimilarity", "most": 3}
+TOKENS = {"fn": "docjax.tasks.masked_tokens.MaskedTokens"}
+
+
+@pytest.mark.parametrize(
+    "recipe, tasks, documents",
+    [
+        (contriever, {"texts": TEXTS, "few": FEW}, 3),
+        (contrastive_tension, {"linear": LINEAR, "texts": TEXTS}, 40),
+        (masked_lm, {"tokens": TOKENS}, 8),
+    ],
+    ids=["contriever", "contrastive_tension", "masked_lm"],
+)
+def test_the_baselines_are_planned_with_the_documents_of_tasks_that_are_ready(
+    recipe, tasks, documents, corpus, tmp_path
+):
+    """The corpus has 32 training documents and 8 of the test."""
+    asked = config(corpus, recipe, tasks=tasks, evaluate_every=2)
+    planned = main.run(asked, tmp_path / "absent", "plan")
+    assert planned["evaluations"] == 3  # steps 0, 2 and 4
+    assert planned["documents_of_tasks"] == documents
+    memory, seconds = planned["memory"], planned["seconds"]
+    assert memory["largest"] > memory["parameters"] > 0
+    remembered = memory["objective"] > memory["parameters"]  # an encoder that follows
+    assert remembered == (recipe is contriever)
+    assert seconds["evaluations"] > 0 and seconds["steps"] > 0
+    assert planned["documents_a_step"] == 8 and planned["tokens_a_step"] > 8
+
+
 def planned_and_trainer(asked, run):
     prepared, mesh = frozen.with_stand_ins(prepare(asked, run)), sharding.mesh()
     made = []
@@ -82,7 +122,7 @@ def planned_and_trainer(asked, run):
         made.append(main._trainer(prepared, mesh))
         return made[-1]
 
-    return plan.plan(prepared, mesh, trainer, lambda *_: None), made
+    return plan.plan(prepared, mesh, trainer, lambda *_: set()), made
 
 
 def test_memory_is_that_of_the_state_and_of_the_check(corpus, tmp_path, monkeypatch):
@@ -191,12 +231,12 @@ def test_the_table_shows_every_count_of_bytes():
         {
             **dict(steps=1000, epochs=2.5, counted_over_steps=8, documents_a_step=36),
             **dict(tokens_a_step=18000.0, positions_a_step=2e4, padding=0.1, cut=0),
-            **dict(memory=names),
+            **dict(memory=names, evaluations=3, documents_of_tasks=1234.4),
             "seconds": seconds | {"step": 0.25, "steps": 250.0, "total": 253.0},
         }
     )
     assert "1,000, 2.5 epochs" in shown and "10.0% of 20,000 places" in shown
-    assert "4 min, 0.25 s each" in shown
+    assert "4 min, 0.25 s each" in shown and "1 s, 3 of 1,234 documents each" in shown
     for number, words in enumerate(plan_table.BYTES.values(), start=1):
         (line,) = [line for line in shown.splitlines() if words in line.split("  ")]
         assert line.endswith(f"{number:,.1f} MiB")

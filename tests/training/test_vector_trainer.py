@@ -64,16 +64,14 @@ def test_tokens_are_masked_and_predicted(masked):
 
 
 def test_a_segment_encoder_that_cannot_predict_is_refused(masked):
-    prepared = masked(**{"encoder.segment.masked_lm": False})
     with pytest.raises(UserError, match="set --config.encoder.segment.masked_lm to Tr"):
-        trainer(prepared)
+        masked(**{"encoder.segment.masked_lm": False})
 
 
 def test_a_segment_encoder_that_is_not_trained_is_refused(masked):
     """The token loss would be left out of the gradient, silently."""
-    prepared = masked(**{"encoder.frozen": "segment/"})
     with pytest.raises(UserError, match="encoder.frozen 'segment/' freezes it: leave"):
-        trainer(prepared)
+        masked(**{"encoder.frozen": "segment/"})
 
 
 def test_a_tokenizer_without_mask_token_is_refused(masked, minilm, tmp_path):
