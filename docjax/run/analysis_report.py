@@ -31,8 +31,12 @@ ByTask = Mapping[str, Rows]  # the name of a task -> its rows
 
 
 def of_vectors(tasks: Mapping[str, Task]) -> dict[str, Task]:
-    """The tasks that are scores of vectors, without the analyses of texts."""
-    return {name: task for name, task in tasks.items() if not isinstance(task, TEXTS)}
+    """The tasks that are scores of vectors, without the analyses of texts.
+
+    Documents in another order are left out too: they would be read once more.
+    """
+    apart = lambda task: isinstance(task, TEXTS) or getattr(task, "shuffled", None)
+    return {name: task for name, task in tasks.items() if not apart(task)}
 
 
 def scores_alone(tasks: Mapping[str, Task], scores: Rows) -> dict[str, dict]:

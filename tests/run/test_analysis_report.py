@@ -6,7 +6,7 @@ import json
 import pytest
 
 import docjax
-from docjax.run.analysis_report import RATIO, gathered, scores_alone
+from docjax.run.analysis_report import RATIO, gathered, of_vectors, scores_alone
 from docjax.tasks.clustering import Clustering
 from docjax.tasks.few_shot import FewShot
 from docjax.tasks.links import Links
@@ -224,3 +224,9 @@ def test_pairs_have_two_scores_and_a_table_of_their_own(tmp_path):
     assert two.pairs["Acc"]["after training (pairs), above 0.75"] == 0.15
     assert two.pairs["Acc"]["after training (uniform), above 0.75"] == 0.5
     assert gathered({"clustering": Clustering()}, scores, tmp_path) is None
+
+
+def test_a_baseline_is_scored_by_its_vectors_in_one_order_alone():
+    tasks = {"matching": Matching(), "words": Redundancy()}
+    orders = {each: Matching(shuffled=each) for each in ("sections", "segments")}
+    assert list(of_vectors(tasks | orders)) == ["matching"]
