@@ -7,9 +7,9 @@
 An encoder of 4 layers of 256 learns masked words on the training documents first
 (`masked_lm:scratch`); every method goes on from there for the same number of epochs:
 `masked_words` learns masked words alone, `simcse` reads whole documents twice, and
-`simcse_long` with masked words too, as DocSplit does. `simlte` is `docsplit` by its other
-name. The papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each class,
-and with all; a seed also draws these documents, for all rows alike. Runs lie under
+`simcse_long` with masked words too, as DocSplit does (SimLTE is the same method). The
+papers' probe reads the frozen vectors, with 5, 10, 20 and 50 documents of each class, and
+with all; a seed also draws these documents, for all rows alike. Runs lie under
 --workdir; the same command resumes them, and other flags than --corpora, --methods,
 --seeds and --epochs need another --workdir. `--pretraining 3 --tokens 128 --epochs 1`
 takes hours where the defaults take days on two cores. Prints accuracy and macro-F1, those
@@ -56,7 +56,6 @@ METHODS = {  # row -> config
     "contriever": "contriever:small",
     "contrastive_tension": "contrastive_tension:small",
     BEST: "docsplit:small",
-    "simlte": "simlte:small",
 }
 RATES = dict.fromkeys(METHODS, 3e-4)
 CHAPTERS = dict(fn="docjax.data.splits.holdout", test=0.2, by="chapter")
@@ -251,8 +250,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--corpora", nargs="+", default=["20news", "openstax"])
-    once = [name for name in METHODS if name != "simlte"]  # the same as docsplit
-    parser.add_argument("--methods", nargs="+", default=once, choices=METHODS)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--pretraining", type=int, default=10, help="epochs")
     parser.add_argument("--epochs", type=int, default=2, help="of a method")

@@ -17,7 +17,8 @@ attention kernels.
 
 Variants: `five`: five examples of each class in the few-shot task. `small`: a small
 encoder and its own tokenizer from scratch, cosines, and a short queue whose encoder
-follows faster. `demo`: `small` on the docstrings of the installed Python packages.
+follows faster. Raise `limits.training_tokens` with `views.span`: it is half of it, the
+longest crop. `demo`: `small` on the docstrings of the installed Python packages.
 `smoke`: everything in seconds.
 """
 
@@ -51,7 +52,7 @@ def get_config(variant: str = "") -> ConfigDict:
     )
     config.optimizer.update(learning_rate=5e-5, warmup=0.04)
     config.batch = 2048
-    config.limits.training_tokens = 128  # crops have no more: sizes the micro-batches
+    config.limits.training_tokens = 128  # of a crop: half of views.span
     config.epochs = None
     config.steps = 500_000
     config.checkpoint_every = config.evaluate_every = 10_000

@@ -28,7 +28,7 @@ negative; 100 training queries choose the fusion's weight, as many as the paper 
 out; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %. `robust04`: batches of 32,
 10 epochs, 8 uniform negatives, five runs with --workdir=runs/robust04_K,
 --config.examples.fold=K and --config.tasks.retrieval.fold=K (0 to 4), each testing on
-its fold; expected (Table 3) nDCG@20 20.02 %, with BM25 43.90 %, over all folds:
+its fold (K is fold K + 1 of ir-datasets); expected (Table 3) nDCG@20 20.02 %, with BM25 43.90 %, over all folds:
 
   cat runs/robust04_*/retrieval/fused.trec > fused.trec
   docjax evaluate fused.trec --task retrieval --data robust04

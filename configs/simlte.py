@@ -16,8 +16,8 @@ Departures from the paper: those of `docsplit.py`; among them, the attention wei
 encoder are not dropped (`encoder.segment.attention_dropout` is 0; the paper's backbones
 drop 0.1).
 
-Variants: `bert`, `longformer`, `five`, `small`, `demo`, `smoke` and, after another one and
-a comma, `analyses` (`bert,analyses`), as in `docsplit.py`.
+Variants: `bert`, `longformer`, `five`, `small`, `demo`, `smoke` and, with
+another one, `analyses` (`bert,analyses`), as in `docsplit.py`.
 """
 
 from ml_collections import ConfigDict

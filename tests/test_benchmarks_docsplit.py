@@ -21,7 +21,7 @@ def flags(tmp_path):
 
 def test_flags_name_rows_and_fields(flags):
     assert flags.set == [("batch", 8)] and flags.corpora == CORPORA
-    assert set(flags.methods) == set(docsplit.METHODS) - {"simlte"}
+    assert set(flags.methods) == set(docsplit.METHODS)
     with pytest.raises(SystemExit):
         docsplit.arguments(["--data", "d", "--workdir", "w", "--methods", "bert"])
 
@@ -39,7 +39,7 @@ def test_every_row_goes_on_from_the_start_for_as_long(name, flags, monkeypatch):
     assert config.limits.training_tokens == 128
     assert folder == flags.workdir / "r8" / f"{name}-2-1"
     masked = "masked_lm" in config.objective.fn
-    assert masked == (name in ("masked_words", "simcse_long", "docsplit", "simlte"))
+    assert masked == (name in ("masked_words", "simcse_long", "docsplit"))
 
 
 def rows(corpus: str) -> docsplit.Rows:

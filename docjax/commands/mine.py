@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
-WORDS = "bm25"
+BM25 = "bm25"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", help=f"a run, a Hugging Face folder or name, or the word {WORDS}"
+        "model", help=f"a run, a Hugging Face folder or name, or the word {BM25}"
     )
     parser.add_argument(
         "--data", help="a BEIR folder or a run; without --data, MODEL is the run"
@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out documents that score above 1 - MARGIN of the best answer: they "
         "may be answers that nobody judged",
     )
-    options.words(parser, f"with {WORDS}: ")
+    options.words(parser, f"with {BM25}: ")
     options.max_bad_fraction(parser)
 
 
@@ -63,8 +63,8 @@ def run(flags: argparse.Namespace) -> None:
     ranked = negatives.Digest()
     judged = judged._replace(documents=partial(_added, judged.documents, ranked))
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
-    if flags.model == WORDS:
-        made_by = f"{WORDS} {flags.words}"
+    if flags.model == BM25:
+        made_by = f"{BM25} {flags.words}"
         rank = judged_lib.by_words(judged, counts, settings)
     else:
         model = docjax.load(flags.model)
@@ -99,10 +99,10 @@ def _check(flags: argparse.Namespace) -> None:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
     if flags.margin is not None and not 0 <= flags.margin <= 1:
         raise UserError(f"--margin {flags.margin} is not between 0 and 1")
-    if flags.model != WORDS and flags.words != "docjax":
+    if flags.model != BM25 and flags.words != "docjax":
         raise UserError(
             f"--words {flags.words} does nothing to {flags.model}: leave it out, or give "
-            f"{WORDS} in place of the model"
+            f"{BM25} in place of the model"
         )
     check_output("--output", flags.output)
     if not Path(flags.output).parent.is_dir():

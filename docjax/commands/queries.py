@@ -2,9 +2,10 @@
 
 Reads articles with title and sections as JSON lines, such as an extraction of
 Wikipedia. The query of an article is its title or its first sentence. The article then
-lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to it answer its query with grade 1, and the
-article itself with grade 2; without links, only the article itself does. Writes BEIR's
-layout with the splits train, dev and test, and prints the counts as one line of JSON.
+lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to
+it answer its query with grade 1, and the article itself with grade 2; without links, only
+the article itself does. Writes BEIR's layout with the splits train, dev and test, and
+prints the counts as one line of JSON.
 """
 
 import argparse

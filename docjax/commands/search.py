@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from docjax.types import Document, Run
 
 HELP = "the documents nearest to each query"
+WEIGHT, SCALE = 0.5, "min-max"
 EXAMPLE = "docjax search runs/demo corpus.jsonl --queries queries.jsonl --run out.trec"
 
 
@@ -45,14 +46,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weight",
         type=float,
-        default=0.5,
-        help="index: share of the vectors in a fused system (%(default)s)",
+        help=f"index: share of the vectors in a fused system ({WEIGHT})",
     )
     parser.add_argument(
         "--scale",
-        default="min-max",
         help="index: of the fused scores: min-max or raw (BM25 without the factor "
-        "k1 + 1) (%(default)s)",
+        f"k1 + 1) ({SCALE})",
     )
     parser.add_argument(
         "--hits",
@@ -83,9 +82,12 @@ def run(flags: argparse.Namespace) -> None:
     if Path(flags.corpus).is_dir():
         _of_index(flags)
         return
-    if flags.system != "dense" or flags.hits:
-        option = "--hits" if flags.hits else f"--system {flags.system}"
-        raise UserError(f"{option} needs an index: make one with docjax index")
+    given = [
+        name for name in ("hits", "weight", "scale") if vars(flags)[name] is not None
+    ]
+    given += [f"system {flags.system}"] * (flags.system != "dense")
+    if given:
+        raise UserError(f"--{given[0]} needs an index: make one with docjax index")
     queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     counts: dict[str, Any] = {"queries": len(queries)}
@@ -108,12 +110,14 @@ def _of_index(flags: argparse.Namespace) -> None:
     )
     from docjax.retrieval import fusion, index_files, index_folder, trec
 
+    weight = WEIGHT if flags.weight is None else flags.weight
+    scale = SCALE if flags.scale is None else flags.scale
     check_system(flags.system)
-    fusion.check_scale(flags.scale)
+    fusion.check_scale(scale)
     if flags.truncate_dim is not None:
         raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
-    if not 0 <= flags.weight <= 1:
-        raise UserError(f"--weight {flags.weight} is not between 0 and 1")
+    if not 0 <= weight <= 1:
+        raise UserError(f"--weight {weight} is not between 0 and 1")
     facts = index_files.read_facts(Path(flags.corpus))
     model = docjax.load(flags.model, truncate_dim=facts["truncate_dim"])
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
@@ -121,7 +125,7 @@ def _of_index(flags: argparse.Namespace) -> None:
         index.passages  # noqa: B018, raises before the search if there are none
     queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
-    keywords = {"weight": flags.weight, "scale": flags.scale, "vectors": vectors}
+    keywords = {"weight": weight, "scale": scale, "vectors": vectors}
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)
     for name in itertools.chain.from_iterable(ranking.values()):
         trec.check_id(name)

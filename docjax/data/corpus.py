@@ -254,7 +254,8 @@ def _tokenized(
     if full and units.readable:
         logging.warning(
             "%d units have as many tokens as a segment has room for (%d): longer "
-            "sentences and texts without sentence ends are cut inside",
+            "sentences and texts without sentence ends are cut inside; shorter units or "
+            "more segment_tokens keep them whole",
             full,
             room,
         )

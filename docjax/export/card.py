@@ -80,10 +80,12 @@ def _header(name: str, run: Mapping[str, Any], base: str | None) -> str:
 
 def _about(facts: Mapping[str, Any]) -> str:
     segment, document = (facts["encoder"][part] for part in ("segment", "document"))
-    cut = ", the first ones of the trained model" * (facts["truncate_dim"] is not None)
+    cut = ""
+    if facts["truncate_dim"] is not None:
+        cut = ", the first ones of the trained model,"
     return (
-        f"Vectors of {facts['width']} numbers{cut and cut + ','} for long documents. `{_short(facts['units'])}` "
-        f"and `{_short(facts['segments'])}` cut a document into segments, "
+        f"Vectors of {facts['width']} numbers{cut} for long documents. "
+        f"`{_short(facts['units'])}` and `{_short(facts['segments'])}` cut a document into segments, "
         f"`{_short(segment)}` makes a vector of each segment, and "
         f"`{_short(document)}` makes one vector of all segments. docjax "
         f"{facts['docjax']} exported this model."

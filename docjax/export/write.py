@@ -50,8 +50,8 @@ def export(
     """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
 
     Args:
-      truncate_dim: the numbers of a vector that every library keeps; None: as many as
-        the model keeps.
+      truncate_dim: the numbers of a vector that docjax and sentence-transformers keep;
+        None: as many as the model keeps.
       documents: the libraries must give the same vectors for these; None: some
         documents of the run's corpus, or docstrings if there is no run.
 

@@ -136,7 +136,7 @@ class Reading:
                 stats["tokens_cut"],
             )
         if stats["segments_beyond_tables"]:
-            logging.warning(
+            logging.info(
                 "%d of %d segments have a section or a number that training had no "
                 "row for: each takes the last row",
                 *(stats["segments_beyond_tables"], stats["segments"]),

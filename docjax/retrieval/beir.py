@@ -22,7 +22,6 @@ from docjax.data.sources.topics import topics
 from docjax.data.sources.tsv import tsv
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
-from docjax.retrieval.judgements import Judgement, gathered
 from docjax.types import Document, Qrels, Reader
 
 COMPRESSED = ("", ".gz", ".xz", ".zst")
@@ -30,6 +29,7 @@ READERS = {".jsonl": jsonl, ".tsv": tsv, ".txt": topics}
 KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
 QRELS = (".qrels", ".tsv")
 FOLDS = "folds.json"
+Judgement = tuple[str, str, str, int]  # place, query, document, grade
 NO_SCORES = ("nan", "inf", "infinity", "none", "null")  # mistakes, and no header
 
 
@@ -62,9 +62,24 @@ class BeirFolder:
           queries: the ids that a query may have; None: any.
 
         Raises:
-          UserError: for a line that is not a judgement, and as `gathered`.
+          UserError: for a line that is not a judgement or comes twice, and for a judged
+            query that is not in `queries`.
         """
-        return gathered(_judgements(self._qrels[split]), queries)
+        qrels: Qrels = {}
+        for place, query, document, gain in _judgements(self._qrels[split]):
+            if queries is not None and query not in queries:
+                raise UserError(
+                    f"{place}: no query has the id {query!r}: add the query, or remove "
+                    "this line"
+                )
+            gains = qrels.setdefault(query, {})
+            if document in gains:
+                raise UserError(
+                    f"{place}: query {query!r} and document {document!r} were judged "
+                    "before: remove one line"
+                )
+            gains[document] = gain
+        return qrels
 
     def folds(self, queries: Iterable[str]) -> Sequence[Sequence[str]]:
         """The given folds, which hold all `queries`; none without a file of folds."""
@@ -119,7 +134,7 @@ def _is_header(text: str) -> bool:
 
 
 def _judgements(file: Path) -> Iterator[Judgement]:
-    """The lines of a file without the header and blank lines."""
+    """The judgements in a file, each with its place."""
     is_trec = _kind(file) == ".qrels"
     for number, line in enumerate(open_lines(file), start=1):
         place = f"{file}, line {number}"
@@ -134,7 +149,7 @@ def _judgement(text: str, place: str, is_trec: bool) -> Judgement:
         query, *between, document, score = fields
         if len(between) != is_trec:
             raise ValueError
-        return Judgement(place, query, document, int(score))
+        return place, query, document, int(score)
     except ValueError:
         form = "query-id, corpus-id and a whole score, with tabs between: mend the line"
         if not is_trec and len(text.split()) == 4:

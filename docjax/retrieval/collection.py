@@ -6,13 +6,14 @@ A collection is a folder (`docjax/retrieval/beir.py`), a name after "ir-datasets
 
 import functools
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from docjax.data.splits import TUNING
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
+from docjax.retrieval import once
 from docjax.retrieval.beir import BeirFolder
 from docjax.retrieval.folds import Folds
 from docjax.retrieval.ir_dataset import PREFIX, IrDataset
@@ -61,9 +62,10 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
     """
     store = opened(place)
     queries, documents = store.queries(), store.reader()
-    _warn_of_unjudged(store)
     split = _test_split(store)
     test = _some(store, split, queries)
+    if store.splits() == (split,):
+        _warn_of_unjudged(store, queries, store.judgements(split))
     folds = _folds(store, test)
     if fold is not None:
         test, tuning = _of_fold(folds, test, fold)
@@ -90,16 +92,17 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
     Raises:
       UserError: as `read`, but a single split of any name is enough.
     """
-    store, qrels = opened(place), {}
+    store, qrels, judged = opened(place), {}, set()
     queries = store.queries()
     for split in store.splits():
+        judged.update(store.judgements(split))
         for query, gains in _answered(store, split, queries).items():
             qrels[query] = qrels.get(query, {}) | gains
     if not qrels:
         raise UserError(
             f"{store}: no query has a document with score 1 or more: add judgements"
         )
-    _warn_of_unjudged(store)
+    _warn_of_unjudged(store, queries, judged)
     documents = functools.partial(store.reader(), max_bad_fraction)
     return Judged(documents, {name: queries[name] for name in qrels}, qrels)
 
@@ -250,25 +253,19 @@ def _answered(store: Store, split: str, queries: Container[str] | None) -> Qrels
     qrels = store.judgements(split, queries)
     answered = {q: gains for q, gains in qrels.items() if max(gains.values()) > 0}
     if answered and len(answered) < len(qrels):
-        _warn_once(str(store), split, len(qrels) - len(answered), len(qrels))
+        without = len(qrels) - len(answered)
+        text = "%s, judgements %s: %d of %d queries have no document with score 1 or"
+        once.warn(f"{text} more: left out", str(store), split, without, len(qrels))
     return answered
 
 
-@functools.cache
-def _warn_once(store: str, split: str, without: int, count: int) -> None:
-    """Warns of queries without an answer, which every evaluation reads again."""
-    text = "%s, judgements %s: %d of %d queries have no document with score 1 or more:"
-    logger.warning(f"{text} left out", store, split, without, count)
-
-
-@functools.cache
-def _warn_of_unjudged(store: Store) -> None:
-    """Warns of queries that no split judges; once, because it reads every split."""
-    queries = store.queries()
-    judged = set().union(*(store.judgements(split) for split in store.splits()))
-    if unjudged := len(queries.keys() - judged):
+def _warn_of_unjudged(
+    store: Store, queries: Mapping[str, str], judged: Container[str]
+) -> None:
+    """Warns of queries that no split judges."""
+    if unjudged := sum(query not in judged for query in queries):
         text = "%s: %d of %d queries have no judgement in any split: left out"
-        logger.warning(text, store, unjudged, len(queries))
+        once.warn(text, str(store), unjudged, len(queries))
 
 
 def _of_fold(folds: Folds, test: Qrels, fold: int) -> tuple[Qrels, Qrels]:

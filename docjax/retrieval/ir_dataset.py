@@ -10,7 +10,7 @@ from typing import Any
 from docjax.data.sources.ir_datasets import ir_datasets, load, names
 from docjax.data.splits import TUNING
 from docjax.retrieval import folds as folds_lib
-from docjax.retrieval.judgements import Judgement, gathered
+from docjax.retrieval import once
 from docjax.types import Qrels, Reader
 
 PREFIX = "ir-datasets:"
@@ -48,15 +48,22 @@ class IrDataset:
     def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
         """The judgements of all queries of a split.
 
-        Raises:
-          UserError: as `gathered`.
+        Judgements of unknown queries, and those after the first one of a query and a
+        document, are left out; a warning counts them, since nobody can mend a dataset.
         """
-        judged = (
-            Judgement(f"{self}, judgement {number}", each.query_id, each.doc_id, gain)
-            for number, each in enumerate(self._datasets[split].qrels_iter(), start=1)
-            for gain in [each.relevance]
-        )
-        return gathered(judged, queries)
+        qrels: Qrels = {}
+        unknown = again = 0
+        for each in self._datasets[split].qrels_iter():
+            if queries is not None and each.query_id not in queries:
+                unknown += 1
+                continue
+            gains = qrels.setdefault(each.query_id, {})
+            again += each.doc_id in gains
+            gains.setdefault(each.doc_id, each.relevance)
+        if unknown or again:
+            text = "%s, %s: %d judgements of unknown queries and %d repeated ones: left"
+            once.warn(f"{text} out", str(self), split, unknown, again)
+        return qrels
 
     def folds(self, queries: Iterable[str]) -> Sequence[Sequence[str]]:
         """The given folds, which hold all `queries`; none without datasets of folds."""

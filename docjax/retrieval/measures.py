@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from docjax.errors import UserError
-from docjax.retrieval import paired, trec
+from docjax.retrieval import once, paired, trec
 from docjax.types import Qrels, Run
 
 COMPARED = "compared"  # the name of a run that systems are compared with
@@ -50,11 +50,8 @@ def of_systems(
     return scores
 
 
-def read(file: Path, name: str, qrels: Qrels) -> Run:
-    """The run in a file; warns of queries and documents that have no judgement.
-
-    Args:
-      name: of the run in warnings.
+def read(file: Path, qrels: Qrels) -> Run:
+    """The run in a file; the log counts queries and documents without a judgement.
 
     Raises:
       UserError: as `trec.read`.
@@ -63,12 +60,12 @@ def read(file: Path, name: str, qrels: Qrels) -> Run:
     known = run.keys() & qrels.keys()
     if unknown := len(run) - len(known):
         text = "%s: %d of its %d queries are not test queries: left out"
-        logger.warning(text, name, unknown, len(run))
+        once.warn(text, str(file), unknown, len(run))
     ranked = sum(len(run[query]) for query in known)
     judged = sum(len(run[query].keys() & qrels[query].keys()) for query in known)
     if judged < ranked:
         text = "%s: %d of %d ranked documents have no judgement: they count as wrong"
-        logger.warning(text, name, ranked - judged, ranked)
+        once.inform(text, str(file), ranked - judged, ranked)
     return run
 
 

@@ -35,7 +35,12 @@ def of_vectors(tasks: Mapping[str, Task]) -> dict[str, Task]:
 
     Documents in another order are left out too: they would be read once more.
     """
-    apart = lambda task: isinstance(task, TEXTS) or getattr(task, "shuffled", None)
+
+    def apart(task: Task) -> bool:
+        if isinstance(task, Matching):
+            return task.shuffled is not None
+        return isinstance(task, TEXTS)
+
     return {name: task for name, task in tasks.items() if not apart(task)}
 
 

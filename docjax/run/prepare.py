@@ -334,7 +334,7 @@ def _check_segment(config: RunConfig) -> None:
             f"objective masked_lm trains the segment encoder, but encoder.frozen "
             f"{encoder.frozen!r} freezes it: leave out masked_lm or encoder.frozen"
         )
-    if not getattr(encoder.segment, "masked_lm", False):
+    if not encoder.segment.masked_lm:
         raise UserError(
             "objective masked_lm needs an encoder that predicts tokens: give "
             "docjax.encoders.transformer.Transformer, and set "

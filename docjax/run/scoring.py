@@ -78,13 +78,10 @@ class Scoring:
         Raises:
           UserError: as `checked`.
         """
-        ids: set[str] = set()
-        for task in self.checked(self.data(params), part).values():
-            model, documents = self.prepared.model(params), self.prepared.documents
-            data = Asked(model, documents, prepared=self.prepared)
-            task.check(data, part)
-            ids |= data.ids
-        return ids
+        model, documents = self.prepared.model(params), self.prepared.documents
+        data = Asked(model, documents, prepared=self.prepared)
+        self._with_data(data, part)
+        return data.ids
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         ready = {}

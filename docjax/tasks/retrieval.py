@@ -185,7 +185,7 @@ def scores(
     runs, base = ranked.runs, compare
     if file := _file(compare):
         base = measures.COMPARED
-        runs = runs | {base: measures.read(file, base, test)}
+        runs = runs | {base: measures.read(file, test)}
     values = measures.of_systems(runs, test, base)
     weights = {
         f"{name}/weight": sum(of.values()) / len(of)

@@ -32,9 +32,9 @@ def of_file(
             "TREC run, or a model in place of the run"
         )
     qrels = collection.read_test(folder, fold)
-    runs = {"run": measures.read(run, "run", qrels)}
+    runs = {"run": measures.read(run, qrels)}
     if compare:
-        runs[COMPARED] = measures.read(Path(compare), COMPARED, qrels)
+        runs[COMPARED] = measures.read(Path(compare), qrels)
     values = measures.of_systems(runs, qrels, compare and COMPARED)
     if keep is not None:
         keep(f"{FOLDER}/queries.jsonl", by_query(qrels, runs))

@@ -130,6 +130,7 @@ class _Loop:
     finite: _Finite = dataclasses.field(default_factory=_Finite)
     clock: float = dataclasses.field(default_factory=time.perf_counter)
     sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    told: bool = False  # that a step learnt nothing
 
     def after(
         self, step: int, state: State, metrics: dict, counts: dict[str, int]
@@ -163,12 +164,14 @@ class _Loop:
             )
 
     def _log(self, step: int, line: dict[str, float]) -> None:
-        """Writes the metrics of a step; warns if a contrastive loss had no positives."""
+        """Writes the metrics of a step; warns once of a batch without positives."""
         self.log.write(step, line)
-        if line.get("train/anchors") == 0:
+        if line.get("train/anchors") == 0 and not self.told:
+            self.told = True
             logging.warning(
-                "step %d learnt nothing: no view of its batch has a positive; give "
-                "documents with more relations or labels, or a larger batch",
+                "step %d, perhaps not alone, learnt nothing: no view of its batch has a "
+                "positive; give documents with more relations or labels, or a larger "
+                "batch",
                 step,
             )
 

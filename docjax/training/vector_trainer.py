@@ -125,11 +125,11 @@ def _check_positives(examples: Examples, views: int, objective: Any) -> None:
     labels, count = examples.labels, len(examples)
     known, sizes = np.unique(labels[labels >= 0], return_counts=True)
     if objective.keywords.get("by") == "label":
-        if len(known) == 1:
+        if len(known) == 1 and sizes[0] == count:
             raise UserError(
-                f"objective.by is 'label', but all {sizes[0]} training documents with "
-                "a label have the same one: give documents of several labels, or "
-                "--config.objective.by=document"
+                f"objective.by is 'label', but all {count} training documents have the "
+                "same label, so that no document is a negative: give documents of "
+                "several labels, or --config.objective.by=document"
             )
         if sizes.max(initial=0) > 1:
             return

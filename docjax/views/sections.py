@@ -48,8 +48,8 @@ class Sections(Ready):
         if few := int((sizes < self.count).sum()):
             logging.info(
                 "%d of %d documents have fewer than %d sections: their views are cut "
-                "between %s",
-                *(few, len(sizes), self.count, "units, such as sentences"),
+                "between units, such as sentences",
+                *(few, len(sizes), self.count),
             )
         return self
 

@@ -500,6 +500,14 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
         (("index", tiny, corpus, "--output", tmp_path / "file"), "is a file: give"),
         (("search", tiny, corpus, *queries, "--system", "bm25"), "--system bm25 needs"),
         (("search", tiny, corpus, *queries, "--hits", "a"), "--hits needs an index"),
+        (
+            ("search", tiny, corpus, *queries, "--scale", "raw"),
+            "--scale needs an index",
+        ),
+        (
+            ("search", tiny, corpus, *queries, "--weight", "0"),
+            "--weight needs an index",
+        ),
         (("search", tiny, tmp_path, *queries), "is no index, or docjax index was sto"),
         (("search", tiny, tmp_path, *queries, "--weight", 2), "--weight 2.0 is not"),
         (("search", tiny, tmp_path, *queries, "--scale", "x"), "none of min-max, raw"),

@@ -387,5 +387,6 @@ def test_segments_whose_place_has_no_row_of_its_own_are_counted(tiny, caplog):
     assert np.isfinite(vectors).all() and stats["segments_cut"] == 0
     assert (stats["segments"], stats[BEYOND]) == (500, 498)
     caplog.clear()
-    model.warn(stats)
+    with caplog.at_level("INFO"):
+        model.warn(stats)
     assert "498 of 500 segments have a section or a number that" in caplog.text

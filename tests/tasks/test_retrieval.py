@@ -247,9 +247,12 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     (tmp_path / "a.trec").write_text("x Q0 b 1 2 s\nx Q0 a 2 1 s\n")
     (tmp_path / "b.trec").write_text("x Q0 a 1 2 s\nx Q0 b 2 1 s\ny Q0 c 1 1 s\n")
     other = str(tmp_path / "b.trec")
-    found = of_file(folder, tmp_path / "a.trec", other)
+    with caplog.at_level("INFO"):
+        found = of_file(folder, tmp_path / "a.trec", other)
     assert "run has no documents for 1 of 2 test queries" in caplog.text
-    assert "run: 1 of 2 ranked documents have no judgement: they count" in caplog.text
+    assert (
+        "a.trec: 1 of 2 ranked documents have no judgement: they count" in caplog.text
+    )
     assert found["run/mrr@10"] == 0.5 and found["compared/mrr@10"] == 0.75
     assert found["run/mrr@10_gain"] == -0.25
     assert "compared/mrr@10_gain" not in found
@@ -263,8 +266,9 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
         of_file(folder, tmp_path / "a.trec", "bm25")
     (tmp_path / "b.trec").write_text("x Q0 b 1 2 s\nz Q0 b 1 2 s\nw Q0 b 1 2 s\n")
     caplog.clear()
-    of_file(folder, tmp_path / "b.trec")
-    assert "run: 2 of its 3 queries are not test queries: left out" in caplog.text
+    with caplog.at_level("INFO"):
+        of_file(folder, tmp_path / "b.trec")
+    assert "b.trec: 2 of its 3 queries are not test queries: left out" in caplog.text
     assert "no judgement" not in caplog.text
     (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
     with pytest.raises(UserError, match="none of its 1 queries is one of the 2 test q"):

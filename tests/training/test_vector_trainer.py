@@ -89,7 +89,7 @@ def test_a_tokenizer_without_mask_token_is_refused(masked, minilm, tmp_path):
 @pytest.mark.parametrize(
     ("by", "labels", "said"),
     [
-        ("label", "aaaaaaaa", "all 6 training documents with a label have the same"),
+        ("label", "aaaaaaaa", "all 6 training documents have the same label"),
         ("label", "abcdefgh", "no two of 8 training documents are related"),
         ("document", "aabbccdd", "no two of 8 training documents are related"),
     ],

@@ -1,0 +1,17 @@
+"""Lines of the log that stand there once, though every evaluation reads the data again."""
+
+import functools
+import logging
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def log(level: int, text: str, *values: Any) -> None:
+    """Logs the text with its values, unless the same was logged before."""
+    logger.log(level, text, *values)
+
+
+warn = functools.partial(log, logging.WARNING)
+inform = functools.partial(log, logging.INFO)
