@@ -78,23 +78,30 @@ class Scoring:
         Raises:
           UserError: as `checked`.
         """
-        model, documents = self.prepared.model(params), self.prepared.documents
-        data = Asked(model, documents, prepared=self.prepared)
-        self._with_data(data, part)
-        return data.ids
+        ids: set[str] = set()
+        for name in self.prepared.tasks:
+            model, documents = self.prepared.model(params), self.prepared.documents
+            data = Asked(model, documents, prepared=self.prepared)
+            if self._is_ready(name, data, part):
+                ids |= data.ids
+        return ids
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
-        ready = {}
-        for name, task in self.prepared.tasks.items():
-            try:
-                task.check(data, part)
-                ready[name] = task
-            except NoLabels as error:
-                logging.warning("task %s is left out: %s", name, error)
+        tasks = self.prepared.tasks
+        ready = {n: tasks[n] for n in tasks if self._is_ready(n, data, part)}
         unlabelled = len(self.prepared.rows(part)) - len(data.labels(part))
         if ready and unlabelled:
             logging.info("%d %s documents have no label", unlabelled, part)
         return ready
+
+    def _is_ready(self, name: str, data: "RunData", part: str) -> bool:
+        """Whether the data are enough for a task; warns if it lacks labels."""
+        try:
+            self.prepared.tasks[name].check(data, part)
+        except NoLabels as error:
+            logging.warning("task %s is left out: %s", name, error)
+            return False
+        return True
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

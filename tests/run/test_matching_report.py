@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from docjax.explain.run_page import Analyses, Report, write
@@ -41,11 +43,9 @@ def test_the_published_table_says_where_it_contradicts_itself():
 
 def test_the_page_shows_both_tables(tmp_path):
     ours = table({"after training": dict(f1=0.7321, accuracy=0.5, threshold=0.3)})
-    names = ("full", "few", "shots", "attention", "redundancy", "similarity")
-    empty = {name: {} for name in names}
-    analyses = Analyses(
-        **empty, curve=None, bars=None, pairs=ours, published_pairs=published()
-    )
+    empty = {field.name: {} for field in dataclasses.fields(Analyses)}
+    pairs = dict(pairs=ours, published_pairs=published())
+    analyses = Analyses(**empty | dict(curve=None, bars=None) | pairs)
     report = Report(name="colde", config={}, analyses=analyses)
     page = write(tmp_path, report).read_text("utf-8")
     for words in ("0.7321", "above 0.30 (chosen)", "WIKI: S-LONG", "0.8006", "0.6959"):
