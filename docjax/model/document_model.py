@@ -382,7 +382,8 @@ class DocumentModel(Reading):
                 "--config=graph_roberta_classify, or train a classifier on its vectors"
             )
         check_list(documents)
-        vectors = self.encode(
+        whole = dataclasses.replace(self, truncate_dim=None)  # as the head was trained
+        vectors = whole.encode(
             documents, batch_size=batch_size, show_progress_bar=show_progress_bar
         )
         numbers = self.inference().predictions(self.params, vectors)
