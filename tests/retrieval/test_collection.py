@@ -121,6 +121,15 @@ def test_queries_that_no_split_judges_are_counted_once(folder, caplog):
     assert caplog.text.count(f"{folder}: 1 of 4 queries have no judgement in any") == 1
 
 
+def test_a_split_that_is_not_needed_is_not_read(folder):
+    qrels(folder, "dev", "t\tc\t1\n")
+    found = read(folder)
+    qrels(folder, "train", "no judgement\n")
+    assert read(folder).tuning == found.tuning == {"t": {"c": 1}}
+    with pytest.raises(UserError, match="train.tsv, line 2: 'no judgement' is not"):
+        read_judged(folder, 0.0)
+
+
 def test_test_judgements_need_neither_corpus_nor_queries(folder):
     qrels(folder, "test", "".join(f"{query}\ta\t1\n" for query in "qrst"))
     expected = [read(folder).test, *(read(folder, fold).test for fold in range(4))]
