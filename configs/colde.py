@@ -20,8 +20,8 @@ would stay random. A later chunk takes the last row.
       --config.init=FOLDER
 
 Variants, by corpus: `aan`: papers with "links", of which a tenth each tests and chooses the
-threshold. `acl`: papers with a table of pairs. Both do not read "Abstract" and "References",
-as the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
+threshold. `acl`: papers with a table of pairs. Neither reads "Abstract" and "References", as
+in the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
 description, with a table, 200 epochs; "Abstract" is not read.
 `small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
 docstrings of the installed Python packages, linked by "See Also". `smoke`: everything in
@@ -59,6 +59,7 @@ VARIANTS = (
     *("acl,tokens4000", "acl,sections5", "acl,batch100"),
     *("acl,frozen", "acl,no_contrast,frozen"),
 )
+NOT_READ = "Abstract", "References"  # sections of papers
 
 
 def get_config(variant: str = "") -> ConfigDict:
@@ -120,13 +121,13 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def aan(config: ConfigDict) -> None:
     """Papers with "links"."""
-    config.source = config.source.to_dict() | {"without": ("Abstract", "References")}
+    config.source = config.source.to_dict() | {"without": NOT_READ}
     config.holdout = dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
 
 
 def acl(config: ConfigDict) -> None:
     """Papers whose similar pairs stand in a table."""
-    config.source = config.source.to_dict() | {"without": ("Abstract", "References")}
+    config.source = config.source.to_dict() | {"without": NOT_READ}
     config.examples.related = "pairs"
 
 

@@ -39,8 +39,8 @@ def write(folder: Path, similarities: Similarities) -> dict[str, Path]:
 
 def by_kind(similarities: Similarities) -> dict[str, Float[np.ndarray, "_ _"]]:
     """The cosines of each kind that the model has."""
-    found = {kind: getattr(similarities, kind) for kind in KINDS}
-    return {kind: cosines for kind, cosines in found.items() if cosines is not None}
+    cosines = {kind: getattr(similarities, kind) for kind in KINDS}
+    return {kind: cosines[kind] for kind in KINDS if cosines[kind] is not None}
 
 
 def facts(similarities: Similarities) -> dict[str, Any]:

@@ -24,22 +24,24 @@ METRICS = {
     "recall@1000": "R@1000",
 }
 
+BySystem = dict[str, dict[str, dict[str, float]]]  # system -> metric -> query
+
 logger = logging.getLogger(__name__)
 
 
-def of_systems(
-    systems: Mapping[str, Run], qrels: Qrels, base: str | None = None
-) -> dict[str, float]:
-    """`SYSTEM/METRIC` of each system, and the gains over the system `base`.
+def of_systems(systems: Mapping[str, Run], qrels: Qrels) -> BySystem:
+    """Each metric of each query, by system.
 
     Raises:
       UserError: for a system that ranks documents for none of the queries.
     """
     for system, run in systems.items():
         _check_queries(system, run, qrels)
-    by_query = {
-        system: by_metric(qrels, run, METRICS) for system, run in systems.items()
-    }
+    return {system: _by_metric(qrels, run, METRICS) for system, run in systems.items()}
+
+
+def means(by_query: BySystem, base: str | None = None) -> dict[str, float]:
+    """`SYSTEM/METRIC` of each system, and the gains over the system `base`."""
     scores = {}
     for system, values in by_query.items():
         for metric, of_query in values.items():
@@ -74,10 +76,10 @@ def of_queries(qrels: Qrels, run: Run, metric: str) -> Mapping[str, float]:
 
     As in trec_eval, scores are float32, and of equal ones the greater id comes first.
     """
-    return by_metric(qrels, run, [metric])[metric]
+    return _by_metric(qrels, run, [metric])[metric]
 
 
-def by_metric(
+def _by_metric(
     qrels: Qrels, run: Run, metrics: Iterable[str]
 ) -> dict[str, dict[str, float]]:
     """Each metric of each query of `qrels`, as `of_queries`."""

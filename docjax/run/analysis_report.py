@@ -171,7 +171,7 @@ def _improvement(full: ByTask, few: ByTask) -> dict[str, dict[str, float]]:
         for name, of_task in by_task.items():
             before, after = (of_task.get(row, {}) for row in (BEFORE, AFTER))
             if before.get("macro_f1") and after:
-                scores = ({MINE: one["macro_f1"]} for one in (after, before))
+                scores = ({MINE: row["macro_f1"]} for row in (after, before))
                 gain = published.average_improvement(*scores)
                 rows[f"{name}: {AFTER} over {BEFORE}"] = {column: gain}
         for ours, baseline, left_out in published.COMPARED:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from docjax.retrieval import fusion, measures, trec
+from docjax.retrieval.measures import BySystem
 from docjax.types import Qrels, Run, TaskData
 
 FOLDER = "retrieval"
@@ -19,10 +20,14 @@ def keep(
     qrels: Qrels,
     runs: Mapping[str, Run],
     curves: Mapping[str, Sequence[float]],
+    values: BySystem,
 ) -> None:
     """Keeps the runs of all systems, the curves of the weight, and scores by query.
 
     Only queries of `qrels` are kept, so that the runs of several folds can be joined.
+
+    Args:
+      values: `measures.of_systems` of the runs.
     """
     runs = {
         system: {query: run[query] for query in qrels if query in run}
@@ -33,27 +38,23 @@ def keep(
     table = [("weight", *curves), *rows]
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
     data.keep(f"{FOLDER}/curves.csv", text)
-    data.keep(f"{FOLDER}/queries.jsonl", by_query(qrels, runs, queries))
+    data.keep(f"{FOLDER}/queries.jsonl", by_query(qrels, values, queries))
 
 
 def by_query(
-    qrels: Qrels, runs: Mapping[str, Run], texts: Mapping[str, str] | None = None
+    qrels: Qrels, values: BySystem, texts: Mapping[str, str] | None = None
 ) -> str:
     """A line of JSON for each query: what is relevant, and all metrics of the systems.
 
     Args:
       texts: of the queries; None leaves them out.
     """
-    values = {
-        system: measures.by_metric(qrels, run, measures.METRICS)
-        for system, run in runs.items()
-    }
     lines = [
         {"query": query}
         | ({} if texts is None else {"text": texts[query]})
         | {"relevant": [name for name, gain in qrels[query].items() if gain > 0]}
         | {
-            metric: {system: values[system][metric][query] for system in runs}
+            metric: {system: of[metric][query] for system, of in values.items()}
             for metric in measures.METRICS
         }
         for query in qrels

@@ -22,6 +22,7 @@ from docjax.retrieval import (
     trec,
 )
 from docjax.retrieval.collection import Collection
+from docjax.retrieval.measures import BySystem
 from docjax.retrieval.systems import Systems
 from docjax.tasks.kept_rankings import keep
 from docjax.types import Document, Encoded, Qrels, Run, TaskData
@@ -89,9 +90,7 @@ class Retrieval:
             encoded = map(Encoded, ids, data.vectors(ids))
         runs = self._runs(data, part, queries, data.documents(part), encoded)
         ranked = systems.fused(runs, qrels, scale=self.scale)
-        if part == "test":
-            keep(data, queries, qrels, ranked.runs, ranked.curves)
-        return scores(ranked, qrels, self.compare)
+        return self._scored(data, part, queries, qrels, ranked)
 
     def _of_collection(self, data: TaskData, part: str) -> dict[str, float]:
         judged = collection.read(self.path, self.fold)
@@ -103,9 +102,20 @@ class Retrieval:
         runs = self._runs(data, part, queries, documents(), encoded)
         folds = judged.folds if part == "test" else ()
         ranked = systems.fused(runs, test, tuning, folds=folds, scale=self.scale)
+        return self._scored(data, part, queries, test, ranked)
+
+    def _scored(
+        self,
+        data: TaskData,
+        part: str,
+        queries: Mapping[str, str],
+        qrels: Qrels,
+        ranked: Systems,
+    ) -> dict[str, float]:
+        values = measures.of_systems(ranked.runs, qrels)
         if part == "test":
-            keep(data, queries, test, ranked.runs, ranked.curves)
-        return scores(ranked, test, self.compare)
+            keep(data, queries, qrels, ranked.runs, ranked.curves, values)
+        return scores(ranked, values, qrels, self.compare)
 
     @functools.cached_property
     def _by_words(self) -> dict[str, Run]:
@@ -168,7 +178,7 @@ def _check_judged(
 
 
 def scores(
-    ranked: Systems, test: Qrels, compare: str | None = None
+    ranked: Systems, values: BySystem, test: Qrels, compare: str | None = None
 ) -> dict[str, float]:
     """`SYSTEM/METRIC` of every system for each metric of `measures.METRICS`.
 
@@ -176,22 +186,23 @@ def scores(
     the queries.
 
     Args:
+      values: `measures.of_systems` of the ranked runs.
       compare: as in `Retrieval`: adds `SYSTEM/METRIC_gain` and its interval; a TREC run
         is the system "compared".
 
     Raises:
       UserError: for a run that cannot be read.
     """
-    runs, base = ranked.runs, compare
+    base = compare
     if file := _file(compare):
         base = measures.COMPARED
-        runs = runs | {base: measures.read(file, test)}
-    values = measures.of_systems(runs, test, base)
+        run = measures.read(file, test)
+        values = values | measures.of_systems({base: run}, test)
     weights = {
         f"{name}/weight": sum(of.values()) / len(of)
         for name, of in ranked.weights.items()
     }
-    return values | weights
+    return measures.means(values, base) | weights
 
 
 def _file(compare: str | None) -> Path | None:

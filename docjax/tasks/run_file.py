@@ -19,7 +19,7 @@ def of_file(
     """`run/METRIC` of a TREC run on the test queries of a collection, or on one fold.
 
     Args:
-      compare: another TREC run, see `measures.of_systems`.
+      compare: another TREC run, see `measures.means`.
       keep: writes a file, its name and its text; it gets the metrics of each query.
 
     Raises:
@@ -35,7 +35,7 @@ def of_file(
     runs = {"run": measures.read(run, qrels)}
     if compare:
         runs[COMPARED] = measures.read(Path(compare), qrels)
-    values = measures.of_systems(runs, qrels, compare and COMPARED)
+    values = measures.of_systems(runs, qrels)
     if keep is not None:
-        keep(f"{FOLDER}/queries.jsonl", by_query(qrels, runs))
-    return values
+        keep(f"{FOLDER}/queries.jsonl", by_query(qrels, values))
+    return measures.means(values, compare and COMPARED)

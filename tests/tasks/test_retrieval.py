@@ -11,7 +11,7 @@ import pytrec_eval
 
 from docjax.errors import UserError
 from docjax.retrieval import bm25_files, fusion, systems
-from docjax.retrieval.measures import METRICS, of_queries
+from docjax.retrieval.measures import METRICS, of_queries, of_systems
 from docjax.retrieval.systems import fused
 from docjax.tasks.retrieval import Retrieval, scores
 from docjax.tasks.run_file import of_file
@@ -29,12 +29,16 @@ def test_metrics_are_those_computed_by_hand():
         assert of_queries(QRELS, RUN, metric) == pytest.approx({"q": value, "r": 0.0})
 
 
+def scored(ranked, test):
+    return scores(ranked, of_systems(ranked.runs, test), test)
+
+
 def test_systems_are_means_over_all_queries_with_an_answer():
     queries = [str(i) for i in range(10)]
     qrels = {query: {f"d{query}": 1} for query in queries}
     right = {query: {f"d{query}": 1.0, "x": 0.0} for query in queries}
     wrong = {query: {"x": 1.0} for query in queries}
-    found = scores(fused({"dense": right, "bm25": wrong}, qrels), qrels)
+    found = scored(fused({"dense": right, "bm25": wrong}, qrels), qrels)
     assert found["dense/ndcg@10"] == found["dense/map"] == 1
     assert found["bm25/ndcg@10"] == found["bm25/recall@100"] == 0
     assert found["fused/mrr@10"] == 1 and 0.5 < found["fused/weight"] <= 1
@@ -50,7 +54,7 @@ def test_the_weight_is_chosen_on_the_tuning_queries_where_there_are_any(monkeypa
     monkeypatch.setattr(
         fusion, "table", lambda *given: asked.append(given[2]) or table(*given)
     )
-    found = scores(fused({"dense": dense, "bm25": bm25}, test, tuning), test)
+    found = scored(fused({"dense": dense, "bm25": bm25}, test, tuning), test)
     assert asked == [["r"]] and found["fused/weight"] < 0.5
     assert found["fused/mrr@10"] == 0.5  # it suits the other query
 
