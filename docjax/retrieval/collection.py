@@ -95,8 +95,9 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
     store, qrels, judged = opened(place), {}, set()
     queries = store.queries()
     for split in store.splits():
-        judged.update(store.judgements(split))
-        for query, gains in _answered(store, split, queries).items():
+        of_split = store.judgements(split, queries)
+        judged.update(of_split)
+        for query, gains in _with_answer(store, split, of_split).items():
             qrels[query] = qrels.get(query, {}) | gains
     if not qrels:
         raise UserError(
@@ -249,8 +250,12 @@ def _some(store: Store, split: str, queries: Container[str] | None) -> Qrels:
 
 
 def _answered(store: Store, split: str, queries: Container[str] | None) -> Qrels:
+    """The judgements of a split's queries that have an answer."""
+    return _with_answer(store, split, store.judgements(split, queries))
+
+
+def _with_answer(store: Store, split: str, qrels: Qrels) -> Qrels:
     """The judgements of the queries that have an answer; warns of the other queries."""
-    qrels = store.judgements(split, queries)
     answered = {q: gains for q, gains in qrels.items() if max(gains.values()) > 0}
     if answered and len(answered) < len(qrels):
         without = len(qrels) - len(answered)
