@@ -191,8 +191,9 @@ def test_a_view_keeps_the_first_segments():
 # Real text.
 
 
-@pytest.mark.parametrize("name", ["20news", "openstax"])
-@pytest.mark.parametrize("kind", ["passages", "joined sentences"])
+@pytest.mark.parametrize(
+    "name, kind", [("20news", "passages"), ("openstax", "joined sentences")]
+)
 def test_little_of_real_segments_is_padding_in_few_shapes(
     name, kind, shared, minilm, tmp_path
 ):

@@ -548,7 +548,7 @@ def test_vectors_are_read_block_by_block(monkeypatch, made):
 def test_killed_again_and_again_it_ends_like_an_uninterrupted_one(
     tiny, corpus, model, tmp_path
 ):
-    for stop in ("shard", "documents", "words", "facts"):
+    for stop in ("shard", "words", "facts"):
         assert start(stop, tiny, corpus, tmp_path / "killed") == -signal.SIGKILL
         with pytest.raises(UserError, match="docjax index was stopped"):
             index.load(tmp_path / "killed", model.fingerprint())
@@ -585,8 +585,6 @@ def main(stop: str, folder: str, corpus: str, output: str) -> None:
         encode_file.Shards.write = lambda self, number, *rest: (
             die() if number == 2 else write(self, number, *rest)
         )
-    elif stop == "documents":
-        building.line_starts.write = die
     elif stop == "words":
         building.bm25_files.write = die
     elif stop == "facts":
