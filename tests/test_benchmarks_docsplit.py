@@ -42,6 +42,17 @@ def test_every_row_goes_on_from_the_start_for_as_long(name, flags, monkeypatch):
     assert masked == (name in ("masked_words", "simcse_long", "docsplit"))
 
 
+def test_a_checkpoint_learns_masked_words_by_the_papers_rate(flags, monkeypatch):
+    asked = []
+    run = lambda config, *_: asked.append(config)
+    monkeypatch.setattr(docsplit.trainer, "run", run)
+    flags.checkpoint, flags.rate = "folder", 5e-5
+    docsplit.method("r8", "docsplit", 1, flags)
+    start, config = asked
+    assert start.init == "folder" and config.init.endswith("masked_lm")
+    assert start.optimizer.learning_rate == config.optimizer.learning_rate == 5e-5
+
+
 def rows(corpus: str) -> docsplit.Rows:
     """The rows in the papers' order, but SimCSE with whole documents the worst."""
     means = {"tfidf": 0.7, "masked_lm": 0.2, "contrastive_tension": 0.3}
