@@ -34,11 +34,12 @@ from docjax.types import Document, Section
 TOPICS, TOPIC_WORDS, WORDS = 12, 20, 150  # words of a late section
 LETTERS = "abdegiklmnorstuvz"
 SPLITS = {"train": 240, "dev": 72, "test": 96}  # documents
-COLDE = {"config": "colde:acl,small", "batch": 48, "microbatch": 16}
+COLDE = {"config": "colde:acl,small", "batch": 48, "microbatch": 16, "epochs": 50}
+COLDE |= {"evaluate_every": 250}  # before training and after it
 SHUFFLED = "CoLDE, shuffled"
 SYSTEMS: dict[str, dict[str, Any]] = {
-    "CoLDE": COLDE | {"epochs": 20},
-    SHUFFLED: COLDE | {"epochs": 50, "evaluate_every": 250},
+    "CoLDE": COLDE,
+    SHUFFLED: COLDE,
     "S-BERT at 512": {"config": "siamese:small", "epochs": 4},
 }
 SIZES = dict(vocabulary=2048, layers=1, width=64, heads=2, hidden=256)  # of both
