@@ -110,6 +110,9 @@ class Runs:
         known = sorted(self.flags.workdir.glob(f"{self.name}-*/*/corpus"))
         if known and not run.exists():
             link(known[0], run / "corpus")
+            kept = known[0].parent / "baselines.json"  # MiniLM alone, for the report
+            if kept.exists() and config == "retriever" and found.init == MINILM:
+                shutil.copy(kept, run)
         main.run(found, run, "train")
         return run
 
