@@ -53,7 +53,7 @@ COLDE = {  # what comes after `acl` in the variant
 }
 # Pairs are eight times as many as papers: as many steps as CoLDE has in 25 epochs.
 PAIRS = {"epochs": 3}
-SMALL = {"epochs": None, "steps": 400}
+SMALL = {"epochs": None, "steps": 150, "batch": 32}
 UNIFORM = ("f1", "accuracy")  # of the pairs with random papers
 Values = Mapping[str, float]
 
