@@ -11,9 +11,9 @@ kinds of encoder (--encoder):
     what comes after (`configs/colde.py:acl,frozen`, with word vectors of the papers).
     S-BERT reads the first 512 tokens, as two segments of MiniLM's length, without word
     vectors and with them; one layer over the vectors is trained.
-  small: 2 layers of 128 from random weights, all trained, on 1,000 tokens of a section.
-    S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no attention between
-    sections here (`configs/colde.py:small` says why).
+  small: 2 layers of 128 from random weights, all trained, on 256 tokens of a section.
+    S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no places and no
+    attention between sections here (`configs/colde.py:small` says why).
 
 CoLDE is scored, too, on papers with their sections and with their segments in random
 order. All systems of an encoder take about as many steps. Prints one Markdown table:
@@ -51,9 +51,10 @@ COLDE = {  # what comes after `acl` in the variant
     "CoLDE w/o LSTM": ",no_lstm",
     "CoLDE w/o CL": ",no_contrast",
 }
+WHOLE = "CoLDE w/o Aug", "CoLDE w/o CL"  # read documents without sections
 # Pairs are eight times as many as papers: as many steps as CoLDE has in 25 epochs.
 PAIRS = {"epochs": 3}
-SMALL = {"epochs": None, "steps": 150, "batch": 32}
+SMALL = {"epochs": None, "steps": 300, "batch": 32, "limits.training_tokens": 512}
 UNIFORM = ("f1", "accuracy")  # of the pairs with random papers
 Values = Mapping[str, float]
 
@@ -70,13 +71,20 @@ class System:
 def systems(encoder: str) -> dict[str, System]:
     """The trained systems by the name of their row."""
     if encoder == "small":
+        half = SMALL | {"limits.training_tokens": 256}  # each of two sections
         rows = {
-            name: System("colde", f"acl,small,tokens1000{variant}", SMALL)
+            name: System(
+                "colde",
+                f"acl,small{variant}",
+                SMALL if name in WHOLE else half,
+            )
             for name, variant in COLDE.items()
         }
         longformer = {
             "encoder.segment.fn": "docjax.encoders.longformer.Longformer",
             "encoder.segment.positions": 4098,  # `small` sets both for 512 tokens
+            "limits.training_tokens": 4096,
+            "batch": 8,  # pairs
         }
         return rows | {
             "S-BERT": System("siamese", "small", SMALL),

@@ -199,11 +199,14 @@ def frozen(config: ConfigDict) -> None:
 
 
 def _study(name: str, **fields) -> Callable[[ConfigDict], None]:
-    """Sets the fields; None leaves a number out."""
+    """Sets the fields; None leaves a number out. An encoder without places stays so."""
 
     def study(config: ConfigDict) -> None:
-        empty = {field: placeholder(int) for field in fields if fields[field] is None}
-        config.update_from_flattened_dict(fields | empty)
+        given = fields | {name: placeholder(int) for name in fields if not fields[name]}
+        if not config.encoder.segment.sections:
+            for place in ("sections", "chunks"):
+                given.pop(f"encoder.segment.{place}", None)
+        config.update_from_flattened_dict(given)
 
     study.__name__ = name
     return study
@@ -248,11 +251,13 @@ def small(config: ConfigDict) -> None:
     """A small encoder from scratch: from random weights, token means learn sooner.
 
     Without chunk attention: a section that attends to the other section recognises its
-    pair by what it has read, and learns little else from random weights.
+    pair by what it has read, and learns little else from random weights. Without places:
+    beside the mean of random token vectors they are all that a section's vector says.
     """
     graph_roberta = load("graph_roberta", variant="small")
     config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.encoder.segment.update(positions=514, position_offset=2, types=1)
+    sizes = dict(positions=514, position_offset=2, types=1, sections=0, chunks=0)
+    config.encoder.segment.update(sizes)
     config.encoder.document.update(width=128, hidden=128, attention="none")
     config.objective.temperature = 0.1
     for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
@@ -280,5 +285,6 @@ def smoke(config: ConfigDict) -> None:
         config[name] = graph_roberta[name]
     config.checkpoint_every = graph_roberta.checkpoint_every
     config.encoder.segment.update(graph_roberta.encoder.segment)
+    config.encoder.segment.update(sections=2, chunks=10)
     config.encoder.document.update(width=32, hidden=32, attention="literal")
     config.limits.segment_tokens = 64  # few widths to compile
