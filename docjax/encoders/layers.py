@@ -55,10 +55,12 @@ class Dense(Projection):
 class Table(nn.Module):
     rows: int
     width: int
+    spread: float = 0.02  # standard deviation of the numbers before training
 
     @nn.compact
     def __call__(self) -> Float[Array, "r d"]:
-        table = self.param("embedding", normal, (self.rows, self.width))
+        begin = nn.initializers.normal(self.spread)
+        table = self.param("embedding", begin, (self.rows, self.width))
         return jnp.asarray(table)  # parameters may come as NumPy arrays
 
 
@@ -77,7 +79,11 @@ class Norm(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """Token, position and type embeddings, summed and normalized."""
+    """Token, position and type embeddings, summed and normalized.
+
+    From random weights, positions and types begin at a tenth of the published spread: all
+    texts have them alike, and a mean of many random token vectors is short beside them.
+    """
 
     vocabulary: int
     width: int
@@ -92,10 +98,11 @@ class Embeddings(nn.Module):
     def __call__(
         self, tokens: Int[Array, "n t"], places: Int[Array, "n 2"] | None
     ) -> Float[Array, "n t d"]:
-        positions = Table(self.positions, self.width, name="positions")()
+        place = functools.partial(Table, width=self.width, spread=0.002)
+        positions = place(self.positions, name="positions")()
         # Padding lies at the end, so all rows have the same positions.
         at = slice(self.position_offset, self.position_offset + tokens.shape[1])
-        types = Table(self.types, self.width, name="types")()
+        types = place(self.types, name="types")()
         words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
         x = words + (positions[at] + types[0])
         # The place of a segment in its document (CoLDE, 3.2).
@@ -103,7 +110,7 @@ class Embeddings(nn.Module):
             (("sections", self.sections), ("chunks", self.chunks))
         ):
             if rows:
-                table = Table(rows, self.width, name=name)()
+                table = place(rows, name=name)()
                 x = x + table[jnp.minimum(places[:, axis], rows - 1)][:, None]
         return Norm(self.epsilon, name="norm")(x)
 
