@@ -103,8 +103,8 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
     )
     said = judgement(trained)
     assert said["keeps"] == "trained", said["reason"]
-    assert nmi[-1] > nmi[0] + 0.2
-    assert shots[-1] > shots[0]
+    assert nmi[-1] > nmi[0] + 0.05
+    assert shots[-1] > shots[0] + 0.1
     page = (trained / "report/index.html").read_text("utf-8")
     assert "Training helped" in page and "TF-IDF, all words" in page
     assert "init, cut at" in page
