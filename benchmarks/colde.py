@@ -16,7 +16,8 @@ kinds of encoder (--encoder):
     attention between sections here (`configs/colde.py:small` says why).
 
 CoLDE is scored, too, on papers with their sections and with their segments in random
-order. All systems of an encoder take about as many steps. Prints one Markdown table:
+order. All systems of an encoder take about as many steps; small ones read 32 papers or
+pairs in a step, and S-LONG 8 pairs. Prints one Markdown table:
 precision, recall, F1 and accuracy as means over seeds, F1 and accuracy with negatives that
 are random papers, and CoLDE's gain of F1 over each row, paired over seeds, with the 95 %
 interval of a t-test. Runs lie under --workdir; the same command resumes them.

@@ -29,7 +29,8 @@ docstrings of the installed Python packages. `smoke`: everything in seconds.
 
 Two more variants go with another one (`bert,analyses`). `analyses`: the papers' analyses
 as further tasks: accuracy against examples of a class, nearest neighbours, redundancy,
-similarity of sentences, and, for BERT and RoBERTa, attention by part of speech. Two of them read NLTK's data: `--config.tasks.redundancy.lexicons` and
+similarity of sentences, and, for BERT and RoBERTa, attention by part of speech. Two of
+them read NLTK's data: `--config.tasks.redundancy.lexicons` and
 `--config.tasks.word_attention.lexicons` name its folder, if NLTK does not find it.
 `links`: DocSplit's task of citation links; `--config.tasks.links.path` is a table of pairs,
 such as `docjax pair` makes.

@@ -361,6 +361,9 @@ def test_coldes_ablations_and_studies_go_together_in_any_order():
     one, other = (config(f"acl,{v}") for v in ("no_sections,tokens1000", "tokens1000"))
     assert one.limits.training_tokens == 2 * other.limits.training_tokens == 2000
     assert one.encoder.segment.chunks == 0 < other.encoder.segment.chunks
+    small = config("acl,small,tokens1000,sections3")
+    assert (small.views.count, small.limits.training_tokens) == (3, 1000)
+    assert small.encoder.segment.sections == small.encoder.segment.chunks == 0
     frozen = config("frozen,sections3,acl")
     assert (frozen.views.count, frozen.encoder.segment.sections) == (3, 0)
     with pytest.raises(UserError, match="sections3 makes 3 views: give one of the two"):

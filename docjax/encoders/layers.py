@@ -98,11 +98,11 @@ class Embeddings(nn.Module):
     def __call__(
         self, tokens: Int[Array, "n t"], places: Int[Array, "n 2"] | None
     ) -> Float[Array, "n t d"]:
-        place = functools.partial(Table, width=self.width, spread=0.002)
-        positions = place(self.positions, name="positions")()
+        same_in_all = functools.partial(Table, width=self.width, spread=0.002)
+        positions = same_in_all(self.positions, name="positions")()
         # Padding lies at the end, so all rows have the same positions.
         at = slice(self.position_offset, self.position_offset + tokens.shape[1])
-        types = place(self.types, name="types")()
+        types = same_in_all(self.types, name="types")()
         words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
         x = words + (positions[at] + types[0])
         # The place of a segment in its document (CoLDE, 3.2).
@@ -110,7 +110,7 @@ class Embeddings(nn.Module):
             (("sections", self.sections), ("chunks", self.chunks))
         ):
             if rows:
-                table = place(rows, name=name)()
+                table = Table(rows, self.width, name=name)()
                 x = x + table[jnp.minimum(places[:, axis], rows - 1)][:, None]
         return Norm(self.epsilon, name="norm")(x)
 

@@ -154,6 +154,20 @@ def masked_model(folder, kind: str):
     return model.eval(), transformer, {"params": checkpoint.params}
 
 
+def test_what_all_texts_share_begins_small():
+    encoder = Transformer(
+        vocabulary=500, layers=1, width=64, heads=2, hidden=8, chunks=99
+    )
+    tokens = jnp.ones((1, 4), jnp.int32)
+    args = tokens, jnp.array([4]), jnp.zeros((1, 2), jnp.int32)
+    params = encoder.init(jax.random.key(0), *args)["params"]["embeddings"]
+    spread = lambda name: np.std(params[name]["embedding"])
+    assert spread("tokens") == pytest.approx(0.02, rel=0.05)
+    assert spread("chunks") == pytest.approx(0.02, rel=0.05)
+    assert spread("positions") == pytest.approx(0.002, rel=0.05)
+    assert spread("types") == pytest.approx(0.002, rel=0.3)  # one row
+
+
 def questions(lengths=LENGTHS) -> tuple[np.ndarray, np.ndarray]:
     """Positions of up to 3 tokens of each row, and the answers; -1 behind the last."""
     generator = np.random.default_rng(4)

@@ -25,9 +25,11 @@ PROBLEMS = (
     *("several vectors", "momentum", "longformer", "modernbert", "bigbird"),
     *("labelled pairs", "pairs with a margin", "query and negative"),
 )
-# Several widths, one document at a time, and all at once. Devices take all PROBLEMS.
+# Several widths, one document at a time, and all at once. The test on many devices takes
+# the gradients of all PROBLEMS.
 SIZES = [
     *((name, 7) for name in ("masked tokens", "two towers", "queue", "momentum")),
+    ("relations", 7),
     *((name, 7) for name in ("chunks", "query and negative", "several vectors")),
     *(("masked tokens", 1), ("two towers", 64)),
 ]
