@@ -81,8 +81,8 @@ class Norm(nn.Module):
 class Embeddings(nn.Module):
     """Token, position and type embeddings, summed and normalized.
 
-    From random weights, positions and types begin at a tenth of the published spread: all
-    texts have them alike, and a mean of many random token vectors is short beside them.
+    From random weights, positions begin at a tenth of the published spread, and types at
+    zero: all texts have them alike, and a mean of random token vectors is short beside them.
     """
 
     vocabulary: int
@@ -98,11 +98,10 @@ class Embeddings(nn.Module):
     def __call__(
         self, tokens: Int[Array, "n t"], places: Int[Array, "n 2"] | None
     ) -> Float[Array, "n t d"]:
-        same_in_all = functools.partial(Table, width=self.width, spread=0.002)
-        positions = same_in_all(self.positions, name="positions")()
+        positions = Table(self.positions, self.width, spread=0.002, name="positions")()
         # Padding lies at the end, so all rows have the same positions.
         at = slice(self.position_offset, self.position_offset + tokens.shape[1])
-        types = same_in_all(self.types, name="types")()
+        types = Table(self.types, self.width, spread=0.0, name="types")()
         words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
         x = words + (positions[at] + types[0])
         # The place of a segment in its document (CoLDE, 3.2).

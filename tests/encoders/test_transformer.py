@@ -165,7 +165,7 @@ def test_what_all_texts_share_begins_small():
     assert spread("tokens") == pytest.approx(0.02, rel=0.05)
     assert spread("chunks") == pytest.approx(0.02, rel=0.05)
     assert spread("positions") == pytest.approx(0.002, rel=0.05)
-    assert spread("types") == pytest.approx(0.002, rel=0.3)  # one row
+    assert spread("types") == 0
 
 
 def questions(lengths=LENGTHS) -> tuple[np.ndarray, np.ndarray]:
