@@ -38,6 +38,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "config": "colde:acl,small",
         "batch": 48,
         "microbatch": 16,
+        "views.fn": "docjax.views.sections.RandomSections",
         "epochs": 50,
         "evaluate_every": 0,  # before training and after it
     },
