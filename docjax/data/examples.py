@@ -15,7 +15,14 @@ from absl import logging
 from jaxtyping import Bool, Int
 
 from docjax.data.corpus import Corpus
-from docjax.data.pairs import Pair, check_kinds, linked_pairs, read_pairs
+from docjax.data.pairs import (
+    HELD_OUT,
+    Pair,
+    check_kinds,
+    linked_pairs,
+    read_pairs,
+    with_held_out,
+)
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Document
 
@@ -146,7 +153,8 @@ class Pairs:
 
     Attributes:
       path: a table of split, source, target and label, whose pairs of the split "train"
-        are read. None: the pairs of `linked_pairs` among the documents of training.
+        are read, but for a tenth if no other pairs choose a threshold (`docjax.data.
+        pairs.with_held_out`). None: the pairs of `linked_pairs` among the documents of training.
       dissimilar: False: only similar pairs are examples, with the class of the source. A
         document of the batch is not a negative of a row if any pair calls the document
         similar to the row's document. True: all pairs are examples; the label of an
@@ -195,7 +203,7 @@ class Pairs:
 
     def _pairs(self, known: Known) -> tuple[str, list[Pair]]:
         """Where the pairs come from, and the pairs of the kinds that are needed."""
-        pairs = self._of_table() if self.path else _of_links(known)
+        pairs = self.of_table() if self.path else _of_links(known)
         kept = [pair for pair in pairs if pair.similar or self.dissimilar]
         if self.path and len(kept) < len(pairs):
             logging.warning(
@@ -204,10 +212,16 @@ class Pairs:
             )
         return self.path or "links", kept
 
-    def _of_table(self) -> list[Pair]:
+    def of_table(self) -> list[Pair]:
         """The pairs of the split "train", of which at least one is similar."""
         (file,) = self.files()
-        pairs = read_pairs(file)
+        pairs = with_held_out(read_pairs(file))
+        if held_out := pairs.get(HELD_OUT):
+            logging.info(
+                "%d of %d pairs of the split train are held out: they choose thresholds",
+                len(held_out),
+                len(held_out) + len(pairs["train"]),
+            )
         train = pairs.get("train", [])
         if not any(pair.similar for pair in train):
             raise UserError(

@@ -17,7 +17,7 @@ from docjax.tasks.probe import PROBE, Probe
 from docjax.types import Embeddings, TaskData
 
 FEATURES = ("concat", "concat_prod_diff")
-HELD_OUT = [name for name in TUNING if name != "train"]
+SCORED = [name for name in TUNING if name != "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def scored_split(pairs: Mapping[str, list[Pair]], part: str) -> str:
     Raises:
       UserError: if the table lacks either split.
     """
-    names = ["test", *HELD_OUT] if part == "test" else HELD_OUT
+    names = ["test", *SCORED] if part == "test" else SCORED
     scored = next(filter(pairs.__contains__, names), "")
     if not scored or "train" not in pairs:
         raise UserError(

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from docjax.data import pairs
-from docjax.data.pairs import Pair, linked_pairs, read_pairs
+from docjax.data.pairs import HELD_OUT, Pair, linked_pairs, read_pairs, with_held_out
 from docjax.errors import UserError
 from docjax.types import Document
 
@@ -44,6 +44,35 @@ def test_a_pair_may_stand_twice_with_one_label(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text(HEADER + "train\ta\tb\t1\ntrain\tb\ta\t1\n")
     assert len(read_pairs(path)["train"]) == 2
+
+
+def made_pairs(similar: int, others: int) -> list[Pair]:
+    kinds = [True] * similar + [False] * others
+    return [Pair(f"a{n}", f"b{n}", kind) for n, kind in enumerate(kinds)]
+
+
+def test_a_tenth_of_the_training_pairs_is_held_out_if_nothing_else_is_left():
+    train, dev = made_pairs(20, 35), [Pair("c", "d", True)]
+    again = [Pair("b9", "a9", True)]  # a pair that is held out, the other way round
+    found = with_held_out({"train": train + again, "dev": dev})
+    assert found["dev"] == dev
+    numbers = [int(pair.source[1:]) for pair in found[HELD_OUT]]
+    assert numbers == [9, 19, 29, 39, 49]
+    assert found["train"] == [pair for pair in train if pair not in found[HELD_OUT]]
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        {"train": made_pairs(20, 20), "dev": [], "test": []},
+        {"train": made_pairs(20, 9), "test": []},
+        {"dev": made_pairs(20, 20), "test": []},
+        {"train": made_pairs(20, 20)},
+    ],
+    ids=["three splits", "few pairs", "no training pairs", "one split"],
+)
+def test_other_tables_stay_as_they_are(splits):
+    assert with_held_out(splits) == splits
 
 
 def test_a_missing_table_is_named(tmp_path):

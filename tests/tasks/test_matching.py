@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
+from docjax.data.examples import Pairs
 from docjax.errors import UserError
 from docjax.tasks.matching import FIXED, Matching, matching, measures, splits_of
 
@@ -187,6 +188,17 @@ def test_a_table_names_documents_of_any_part(linked, tmp_path, caplog):
         task.check(linked("test"), "test")
 
 
+def test_training_does_not_read_the_pairs_that_choose_the_threshold(tmp_path, given):
+    rows = [f"train\ta{n}\tb{n}\t{int(n < 20)}" for n in range(40)]
+    rows += ["dev\tc\td\t1", "dev\tc\te\t0"]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(["split\tsource\ttarget\tlabel", *rows]) + "\n")
+    tuning, scored = Matching(str(path)).pairs(given([], np.zeros((0, 2))), "test")
+    trained = Pairs(str(path), dissimilar=True).of_table()
+    assert len(tuning) == 4 and len(scored) == 2 and len(trained) == 36
+    assert not set(tuning) & set(trained)
+
+
 @pytest.mark.parametrize(
     "splits, part, expected",
     [
@@ -194,6 +206,7 @@ def test_a_table_names_documents_of_any_part(linked, tmp_path, caplog):
         (("train", "test"), "test", ("train", "test")),
         (("train", "dev"), "test", ("train", "dev")),
         (("train", "val", "test"), "validation", ("train", "val")),
+        (("train", "dev", "held out"), "test", ("held out", "dev")),
     ],
 )
 def test_the_splits_of_a_table_have_their_parts(splits, part, expected):
