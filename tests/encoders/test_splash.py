@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh
+from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from docjax.encoders import attention as module
@@ -54,10 +54,15 @@ def test_values_and_gradients_are_those_of_our_own_blocks(options):
         assert (got[1, 7:] == 0).all() and (got[2] == 0).all()
 
 
+def abstract(kind):
+    """Eight devices of a kind, none of which exists."""
+    auto = (AxisType.Auto,)
+    return AbstractMesh((8,), ("data",), axis_types=auto, abstract_device=kind)
+
+
 def lowered(tokens, **options):
     """The gradient's program for TPUs; each reads one row of two heads."""
-    kind = AbstractDevice("TPU v5 lite", 1, "tpu")
-    mesh = AbstractMesh((8,), ("data",), abstract_device=kind)
+    mesh = abstract(AbstractDevice("TPU v5 lite", 1, "tpu"))
 
     def total(q, k, v, lengths):
         assert on_tpu()
@@ -94,8 +99,7 @@ def test_tpus_take_splash_for_windows_and_long_rows(tokens, options, kernels):
 
 def test_inference_reads_windows_with_splash_on_tpus():
     """So its passes over segments are mapped over the devices."""
-    kind = AbstractDevice("TPU v5 lite", 1, "tpu")
-    mesh = AbstractMesh((8,), ("data",), abstract_device=kind)
+    mesh = abstract(AbstractDevice("TPU v5 lite", 1, "tpu"))
     sizes = dict(vocabulary=50, width=128, heads=2, hidden=16, layers=2)
     encoder = DocumentEncoder(ModernBert(**sizes, window=32, pooling="mean"), Mean())
     params = jax.eval_shape(lambda: fresh_params(encoder, 0))["segment"]
@@ -110,8 +114,7 @@ def test_inference_reads_windows_with_splash_on_tpus():
 
 def test_a_program_that_the_compiler_divides_has_no_splash():
     assert not on_tpu()  # outside of shard_map
-    kind = AbstractDevice("cpu", None, "cpu")
-    mesh = AbstractMesh((8,), ("data",), abstract_device=kind)
+    mesh = abstract(AbstractDevice("cpu", None, "cpu"))
     seen = []
 
     def read(x):
