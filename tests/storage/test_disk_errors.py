@@ -1,9 +1,11 @@
 """A full or read-only disk is one line; every other error stays what it is."""
 
+import contextlib
 import errno
 import os
 import resource
 import signal
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -56,26 +58,35 @@ def test_the_cause_is_found_behind_other_errors():
     assert cause(None) is None
 
 
-@pytest.fixture
-def no_room():
-    """Files of more than 1,000 bytes cannot be written: the disk is as good as full."""
+@contextlib.contextmanager
+def no_room() -> Iterator[None]:
+    """Files of more than 1,000 bytes cannot be written: the disk is as good as full.
+
+    No fixture: pytest writes too, perhaps into a long file, before a fixture ends.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.usefixtures("no_room")
 def test_what_tokenizers_and_arrays_raise_of_a_real_limit_is_one_line(tmp_path):
     vocabulary = {f"word{number}": number for number in range(500)}
     model = tokenizers.models.WordLevel(vocabulary, unk_token="word0")
-    with pytest.raises(UserError, match="ulimit -f"), in_one_line(tmp_path):
+    with (
+        pytest.raises(UserError, match="ulimit -f"),
+        in_one_line(tmp_path),
+        no_room(),
+    ):
         tokenizers.Tokenizer(model).save(str(tmp_path / "tokenizer.json"))
     with (
         pytest.raises(UserError, match="ulimit -f"),
         in_one_line(tmp_path),
+        no_room(),
         growing_array(tmp_path / "a.npy", np.float32) as append,
     ):
         append(np.zeros(10_000))
