@@ -7,8 +7,8 @@ DATA/acl holds papers.jsonl.xz and two tables of pairs. In pairs.tsv both kinds 
 have the same targets; in pairs_uniform.tsv random documents are the targets of pairs
 that are not similar, so that often cited targets give similar pairs away. Prints one
 Markdown table for each: precision, recall, F1 and accuracy of all validation pairs
-together. Training pairs choose the threshold, by F1. --runs are folders that
-`docjax.load` reads.
+together. Training pairs choose the threshold, by F1: for a run trained on them it is too
+high. --runs are folders that `docjax.load` reads.
 
 Papers lose their sections headed "Abstract" and "References", as in CoLDE. The papers
 as they are read lie in WORKDIR/papers.jsonl: train on that file. WORKDIR/vectors keeps

@@ -15,14 +15,7 @@ from absl import logging
 from jaxtyping import Bool, Int
 
 from docjax.data.corpus import Corpus
-from docjax.data.pairs import (
-    HELD_OUT,
-    Pair,
-    check_kinds,
-    linked_pairs,
-    read_pairs,
-    with_held_out,
-)
+from docjax.data.pairs import Pair, check_kinds, held_out, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Document
 
@@ -90,8 +83,8 @@ class Documents:
     Attributes:
       related: "links" makes two documents related if one links to the other, "pairs" if
         a table calls them similar.
-      path: the table of split, source, target and label, for related "pairs"; its
-        split "train" is read.
+      path: the table of split, source, target and label, for related "pairs"; read as
+        by `Pairs`.
       together: related documents share a batch where they can. A random batch has few.
     """
 
@@ -153,11 +146,11 @@ class Pairs:
 
     Attributes:
       path: a table of split, source, target and label, whose pairs of the split "train"
-        are read, but for a tenth if no other pairs choose a threshold (`docjax.data.
-        pairs.with_held_out`). None: the pairs of `linked_pairs` among the documents of training.
+        are read, without those that are held out (`docjax.data.pairs.held_out`). None:
+        the pairs of `linked_pairs` among the documents of training.
       dissimilar: False: only similar pairs are examples, with the class of the source. A
-        document of the batch is not a negative of a row if any pair calls the document
-        similar to the row's document. True: all pairs are examples; the label of an
+        document of the batch is not a negative of a row if any pair that is read calls
+        the document similar to the row's document. True: all pairs are examples; the label of an
         example is 1 for a similar pair and 0 for any other pair.
     """
 
@@ -203,7 +196,7 @@ class Pairs:
 
     def _pairs(self, known: Known) -> tuple[str, list[Pair]]:
         """Where the pairs come from, and the pairs of the kinds that are needed."""
-        pairs = self.of_table() if self.path else _of_links(known)
+        pairs = self._of_table() if self.path else _of_links(known)
         kept = [pair for pair in pairs if pair.similar or self.dissimilar]
         if self.path and len(kept) < len(pairs):
             logging.warning(
@@ -212,17 +205,17 @@ class Pairs:
             )
         return self.path or "links", kept
 
-    def of_table(self) -> list[Pair]:
+    def _of_table(self) -> list[Pair]:
         """The pairs of the split "train", of which at least one is similar."""
         (file,) = self.files()
-        pairs = with_held_out(read_pairs(file))
-        if held_out := pairs.get(HELD_OUT):
+        pairs = read_pairs(file)
+        train, chosen = held_out(pairs)
+        if chosen:
             logging.info(
-                "%d of %d pairs of the split train are held out: they choose thresholds",
-                len(held_out),
-                len(held_out) + len(pairs["train"]),
+                "%d of %d pairs of the split train are held out, for thresholds",
+                len(chosen),
+                len(chosen) + len(train),
             )
-        train = pairs.get("train", [])
         if not any(pair.similar for pair in train):
             raise UserError(
                 f'{file}: no pair of the split "train" has the label 1; its splits are '

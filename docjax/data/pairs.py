@@ -4,6 +4,7 @@ The table is a tab-separated file whose first line is `split, source, target, la
 Each further line holds a split, two ids, and 1 for similar or 0 for not similar.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
+from docjax.data.splits import TUNING
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Document
 
 COLUMNS = ["split", "source", "target", "label"]
-HELD_OUT = "held out"  # the split of training pairs that choose a threshold
+LEAST_HELD_OUT = 10  # of similar and of other pairs
 DRAWS = 100  # of a random partner, before all partners are searched
 
 
@@ -105,21 +107,33 @@ def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
     atomic.write_text(file, "\n".join(lines) + "\n")
 
 
-def with_held_out(pairs: Mapping[str, list[Pair]]) -> Mapping[str, list[Pair]]:
-    """The splits of a table; if only "train" could choose a threshold, with "held out".
+def held_out(
+    pairs: Mapping[str, Sequence[Pair]],
+) -> tuple[list[Pair], list[Pair]]:
+    """The pairs of the split "train" to train on, and those that choose a threshold.
 
-    Each tenth similar and each tenth other pair of "train" is held out of training, which
-    moves the cosines of the pairs that it reads: a threshold from them is too high for
-    other pairs. Few pairs, and tables with three splits, stay as they are.
+    Training moves the cosines of the pairs that it reads, so a threshold from them is too
+    high for other pairs. If nothing else chooses it, because the table has "train" and
+    one other known split, training does not read about a tenth of its pairs. These are
+    the same in every table and order of lines; with fewer than LEAST_HELD_OUT of a kind
+    among them, and in all other tables, there are none.
     """
-    train = pairs.get("train", [])
-    of_kinds = [[p for p in train if p.similar == kind] for kind in (True, False)]
-    if len(pairs) != 2 or min(map(len, of_kinds)) < 10:
-        return pairs
-    held_out = [pair for kind in of_kinds for pair in kind[9::10]]
-    known = {frozenset(pair[:2]) for pair in held_out}
-    kept = [pair for pair in train if frozenset(pair[:2]) not in known]
-    return {**pairs, "train": kept, HELD_OUT: held_out}
+    train = list(pairs.get("train", ()))
+    others = (pairs.keys() & {"test", *TUNING}) - {"train"}
+    if len(others) != 1:
+        return train, []
+    chosen = [pair for pair in train if _in_tenth(pair)]
+    similar = len({frozenset(pair[:2]) for pair in chosen if pair.similar})
+    different = len({frozenset(pair[:2]) for pair in chosen if not pair.similar})
+    if min(similar, different) < LEAST_HELD_OUT:
+        return train, []
+    return [pair for pair in train if not _in_tenth(pair)], chosen
+
+
+def _in_tenth(pair: Pair) -> bool:
+    """Whether the pair, in either order, is in a random tenth of all pairs."""
+    both = "\0".join(sorted(pair[:2])).encode("utf-8", "replace")
+    return int.from_bytes(hashlib.sha256(both).digest()[:8], "big") < 2**64 // 10
 
 
 def linked_pairs(documents: Iterable[Document], seed: int) -> list[Pair]:

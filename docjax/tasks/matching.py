@@ -9,14 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.preprocessing import normalize
 
-from docjax.data.pairs import (
-    HELD_OUT,
-    Pair,
-    check_kinds,
-    linked_pairs,
-    read_pairs,
-    with_held_out,
-)
+from docjax.data.pairs import Pair, check_kinds, held_out, linked_pairs, read_pairs
 from docjax.data.shuffled import PIECES
 from docjax.data.splits import TUNING
 from docjax.errors import UserError
@@ -41,8 +34,9 @@ class Matching:
         the threshold comes from the first existing split of dev, validation, valid, val
         and train. For "validation", the first of these except train is scored, and the
         threshold comes from train; so also for "test" without a split "test". In a
-        table of two splits a tenth of the training pairs chooses the threshold, and
-        training does not read it (`docjax.data.pairs.with_held_out`). None:
+        table of two splits that is the part of train that training does not read
+        (`docjax.data.pairs.held_out`); in one of three, "validation" has a threshold
+        of trained pairs, which is too high. None:
         `linked_pairs` makes pairs from links within the scored part; the threshold comes
         from links within the validation part, or else within the training part.
       seed: the seed of the random pairs that `linked_pairs` adds, and of `shuffled`.
@@ -72,7 +66,7 @@ class Matching:
         needed = {name for pairs in parts for pair in pairs for name in pair[:2]}
         check_known(data, needed)
         if self.path is not None:
-            _warn(with_held_out(read_pairs(Path(self.path))), part)
+            _warn(read_pairs(Path(self.path)), part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         tuning, scored = self.pairs(data, part)
@@ -84,9 +78,10 @@ class Matching:
     def pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
         """The pairs for choosing the threshold, and the pairs to score."""
         if self.path is not None:
-            pairs = with_held_out(read_pairs(Path(self.path)))
+            pairs = read_pairs(Path(self.path))
             tuning, scored = splits_of(pairs, part)
-            return pairs[tuning], pairs[scored]
+            chosen = held_out(pairs)[1] if tuning == "train" else []
+            return chosen or pairs[tuning], pairs[scored]
         names = [name for name in ("validation", "train") if name != part]
         tuning = next(filter(None, (self._linked(data, name) for name in names)), [])
         scored = self._linked(data, part)
@@ -118,7 +113,7 @@ def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
     wanted = ["test", *wanted] if part == "test" else wanted
     scored = next(filter(pairs.__contains__, wanted), "")
     names = TUNING if scored == "test" else ("train",)
-    tuning = next(filter(pairs.__contains__, (HELD_OUT, *names)), "")
+    tuning = next(filter(pairs.__contains__, names), "")
     if not (scored and tuning):
         raise UserError(
             f'pairs of the splits "{scored or " or ".join(wanted)}" and '
@@ -143,8 +138,7 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
                 "%d of %d pairs of %r stand in the table before: each counts again",
                 *(again, len(pairs[name]), name),
             )
-    needed = {*used, "train"} if HELD_OUT in used else used
-    unused = {name: len(rows) for name, rows in pairs.items() if name not in needed}
+    unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)
 

@@ -2,12 +2,14 @@
 
 import itertools
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Documents, Known, Pairs, linked, relation
+from docjax.data.pairs import held_out, read_pairs
 from docjax.data.units import Whole
 from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
@@ -136,6 +138,21 @@ def test_pairs_of_documents_that_training_does_not_read_are_left_out(tmp_path, c
         found = Pairs(table(tmp_path, *lines)).among(known(tmp_path, [1, 2, 4]))
     assert found.rows.tolist() == [[1, 2], [4, 2]]
     assert "left out 1 of 3 pairs: training does not read" in caplog.text
+
+
+def test_training_does_not_read_pairs_that_choose_a_threshold(tmp_path):
+    pairs = list(itertools.combinations(range(40), 2))
+    lines = [f"train d{i} d{j} {int(i % 2 == j % 2)}" for i, j in pairs]
+    path = table(tmp_path, *lines, "dev d0 d1 0")
+    chosen = {frozenset(pair[:2]) for pair in held_out(read_pairs(Path(path)))[1]}
+    given = known(tmp_path, links=[()] * 40)
+    found = Pairs(path, dissimilar=True).among(given)
+    read = {frozenset(f"d{row}" for row in rows) for rows in found.rows.tolist()}
+    assert 40 < len(chosen) == len(pairs) - len(read) and not chosen & read
+    related = Documents(related="pairs", path=path).among(given).related
+    for i, j in pairs:
+        expected = i % 2 == j % 2 and {f"d{i}", f"d{j}"} not in chosen
+        assert related(np.array([[i], [j]]))[0, 1] == expected
 
 
 def test_pairs_with_unknown_documents_are_a_mistake_with_their_number(tmp_path):

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from docjax.data import pairs
-from docjax.data.pairs import HELD_OUT, Pair, linked_pairs, read_pairs, with_held_out
+from docjax.data.pairs import Pair, held_out, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.types import Document
 
@@ -52,27 +52,29 @@ def made_pairs(similar: int, others: int) -> list[Pair]:
 
 
 def test_a_tenth_of_the_training_pairs_is_held_out_if_nothing_else_is_left():
-    train, dev = made_pairs(20, 35), [Pair("c", "d", True)]
-    again = [Pair("b9", "a9", True)]  # a pair that is held out, the other way round
-    found = with_held_out({"train": train + again, "dev": dev})
-    assert found["dev"] == dev
-    numbers = [int(pair.source[1:]) for pair in found[HELD_OUT]]
-    assert numbers == [9, 19, 29, 39, 49]
-    assert found["train"] == [pair for pair in train if pair not in found[HELD_OUT]]
+    pairs = made_pairs(300, 300)
+    train, chosen = held_out({"train": pairs, "dev": [], "unknown": []})
+    assert sorted(train + chosen) == sorted(pairs)
+    for kind in (True, False):
+        assert 20 < sum(pair.similar == kind for pair in chosen) < 40
+    turned = [Pair(b, a, similar) for a, b, similar in pairs[::-1]]
+    _, again = held_out({"test": [], "train": pairs[50:] + turned})
+    assert {frozenset(pair) for pair in again} == {frozenset(pair) for pair in chosen}
 
 
 @pytest.mark.parametrize(
     "splits",
     [
-        {"train": made_pairs(20, 20), "dev": [], "test": []},
-        {"train": made_pairs(20, 9), "test": []},
-        {"dev": made_pairs(20, 20), "test": []},
-        {"train": made_pairs(20, 20)},
+        {"train": made_pairs(300, 300), "dev": [], "test": []},
+        {"train": made_pairs(300, 40), "test": []},
+        {"train": made_pairs(10, 10) * 30, "test": []},
+        {"train": made_pairs(300, 300), "unknown": []},
+        {"train": made_pairs(300, 300)},
     ],
-    ids=["three splits", "few pairs", "no training pairs", "one split"],
+    ids=["three splits", "few pairs", "repeated pairs", "not scored", "one split"],
 )
-def test_other_tables_stay_as_they_are(splits):
-    assert with_held_out(splits) == splits
+def test_other_tables_are_trained_on_whole(splits):
+    assert held_out(splits) == (splits["train"], [])
 
 
 def test_a_missing_table_is_named(tmp_path):

@@ -143,7 +143,8 @@ def test_dense_and_sparse_give_the_same_vectors_and_gradients(builder, merge):
     ]
     (gradients, out), (expected, same) = results
     np.testing.assert_allclose(out, same, atol=1e-5 * np.abs(same).max())
-    # A gradient of the scores is a difference of large numbers: it loses a digit.
+    # A gradient of the scores is a difference of large numbers: it loses a digit, and
+    # with jax 0.12 a little more.
     for a, b in zip(jax.tree.leaves(gradients), jax.tree.leaves(expected)):
         np.testing.assert_allclose(a, b, atol=2e-4 * np.abs(b).max())
 
