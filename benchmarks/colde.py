@@ -11,9 +11,10 @@ kinds of encoder (--encoder):
     what comes after (`configs/colde.py:acl,frozen`, with word vectors of the papers).
     S-BERT reads the first 512 tokens, as two segments of MiniLM's length, without word
     vectors and with them; one layer over the vectors is trained.
-  small: 1 layer of 128 from random weights, all trained, on 256 tokens of a section.
-    S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no places and no
-    attention between sections here (`configs/colde.py:small` says why).
+  small: 1 layer of 128 from random weights, all trained, on four chunks of 128 tokens of
+    a section. S-BERT reads 512 tokens, S-LONG (a Longformer) 4,096. CoLDE has no places
+    and no attention between sections here (`configs/colde.py:small` says why). A step
+    reads 32,768 tokens, of S-LONG twice as many.
 
 With MiniLM, CoLDE is scored, too, on papers with their sections and with their segments in
 random order. All systems of an encoder take about as many steps; small ones read 32 papers or
@@ -52,13 +53,13 @@ COLDE = {  # what comes after `acl` in the variant
     "CoLDE w/o LSTM": ",no_lstm",
     "CoLDE w/o CL": ",no_contrast",
 }
-WHOLE = "CoLDE w/o Aug", "CoLDE w/o CL"  # read documents without sections
 # Pairs are eight times as many as papers: as many steps as CoLDE has in 25 epochs.
 PAIRS = {"epochs": 3}
 SMALL = {
     "encoder.segment.layers": 1,
     "epochs": None,
     "steps": 300,
+    "evaluate_every": 0,  # before training and at the end
     "batch": 32,
     "limits.training_tokens": 512,
 }
@@ -78,15 +79,14 @@ class System:
 def systems(encoder: str) -> dict[str, System]:
     """The trained systems by the name of their row."""
     if encoder == "small":
-        half = SMALL | {"limits.training_tokens": 256}  # each of two sections
+        chunks = SMALL | {"limits.segment_tokens": 128}
         rows = {
-            name: System(
-                "colde",
-                f"acl,small{variant.removesuffix(SHUFFLED)}",
-                SMALL if name in WHOLE else half,
-            )
+            name: System("colde", f"acl,small{variant.removesuffix(SHUFFLED)}", chunks)
             for name, variant in COLDE.items()
         }
+        # A document is one view here, where others have two of 512 tokens.
+        whole = chunks | {"limits.training_tokens": 1024}
+        rows["CoLDE w/o Aug"] = System("colde", "acl,small,no_sections", whole)
         longformer = {
             "encoder.segment.fn": "docjax.encoders.longformer.Longformer",
             "encoder.segment.positions": 4098,  # `small` sets both for 512 tokens
