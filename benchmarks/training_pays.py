@@ -216,8 +216,8 @@ def begin(run: Path, others: Iterable[Path], baselines: bool) -> None:
     if run.exists() or not read:
         return
     ignore = shutil.ignore_patterns("*.partial", "vectors-*.*-*")
-    at = read[0] / "corpus", run / "corpus"
-    shutil.copytree(*at, copy_function=os.link, ignore=ignore)
+    corpus = read[0] / "corpus"
+    shutil.copytree(corpus, run / "corpus", copy_function=os.link, ignore=ignore)
     scores = read[0] / "baselines.json"
     if baselines and scores.exists():
         shutil.copy(scores, run)

@@ -150,8 +150,8 @@ class Pairs:
         the pairs of `linked_pairs` among the documents of training.
       dissimilar: False: only similar pairs are examples, with the class of the source. A
         document of the batch is not a negative of a row if any pair that is read calls
-        the document similar to the row's document. True: all pairs are examples; the label of an
-        example is 1 for a similar pair and 0 for any other pair.
+        the document similar to the row's document. True: all pairs are examples; the
+        label of an example is 1 for a similar pair and 0 for any other pair.
     """
 
     path: str | None = None
