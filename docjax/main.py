@@ -12,6 +12,7 @@ stopped by SIGTERM with everything saved.
 import contextlib
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -24,7 +25,7 @@ from typing import Any
 
 import jax
 from absl import flags, logging
-from ml_collections import ConfigDict, config_flags
+from ml_collections import ConfigDict, FieldReference, config_flags
 
 from docjax import config as config_lib
 from docjax.errors import UserError
@@ -41,13 +42,22 @@ from docjax.run.prepare import Prepared, prepare
 from docjax.storage import disk_errors
 from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait
-from docjax.training import loop, memory, plan, plan_table, sharding
-from docjax.training.vector_trainer import VectorTrainer
+from docjax.training import (
+    loop,
+    memory,
+    plan,
+    plan_table,
+    sharding,
+    vector_trainer,
+)
 from docjax.training.word_trainer import WordTrainer
 from docjax.types import Trainer
 
 MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
+# Keywords of parts can be set too; `fields.resolve` refuses unknown ones.
+ANY_FIELD = {"lock_config": False, "accept_new_attributes": True}
+NOT_A_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
 CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 
@@ -153,7 +163,7 @@ def run(
       UserError: for a mistake in the config or the data, for a full or read-only disk,
         and if another process works in `workdir`.
     """
-    fields.resolve(config)  # a wrong field raises before a workdir is made
+    fields.check(config)  # a wrong field raises before a workdir is made
     if mode == "plan":
         return _planned(config)
     if mode != "train" and not fields.is_run(str(workdir)):
@@ -171,6 +181,8 @@ def _run(
     prepared = prepare(config, workdir)
     if mode == "train":
         corpora.check_inputs(prepared.config, workdir)
+        if frozen.reads_once(prepared):  # hours can go by before the trainer checks it
+            vector_trainer.check_batch(prepared, sharding.mesh())
     prepared = frozen.with_vectors(prepared)
     # scikit-learn loads slowly: a mistake in a flag is reported before.
     from docjax.run.scoring import Scoring, plain_data
@@ -228,8 +240,9 @@ def _planned(config: ConfigDict) -> dict[str, Any]:
 def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
     """The trainer of words or of vectors, as the objective needs."""
     objective = prepared.config.objective.build()
-    kind = WordTrainer if isinstance(objective, NegativeSampling) else VectorTrainer
-    return kind(prepared, objective, mesh)
+    if isinstance(objective, NegativeSampling):
+        return WordTrainer(prepared, objective, mesh)
+    return vector_trainer.VectorTrainer(prepared, objective, mesh)
 
 
 def read_flags(argv: list[str]) -> None:
@@ -244,6 +257,12 @@ def read_flags(argv: list[str]) -> None:
         name = " ".join(str(error.args[0]).split())
         raise UserError(f"the config has no field {name}") from None
     except (flags.Error, TypeError, ValueError) as error:
+        if none := NOT_A_PART.match(str(error)):
+            raise UserError(
+                f"the config's {none[2]} is None, so --config.{none[1]} has no part to "
+                f"change: give the whole part, --config.{none[2]}="
+                """'{"fn": ..., ...}'"""
+            ) from None
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
     if FLAGS["config"].value is None:
@@ -254,7 +273,10 @@ def _define_flags() -> None:
     """Defines the flags; called by the command only, so an import defines no flags."""
     names = ", ".join(config_lib.shipped())
     config_flags.DEFINE_config_file(
-        "config", None, f"{names}, or the path of a config file; with :VARIANT."
+        "config",
+        None,
+        f"{names}, or the path of a config file; with :VARIANT.",
+        **ANY_FIELD,
     )
     FLAGS["config"].parser = _ConfigParser()
     flags.DEFINE_string(
@@ -271,7 +293,19 @@ class _ConfigParser(flags.ArgumentParser):
     """Reads --config, a shipped name or a path."""
 
     def parse(self, argument: str) -> ConfigDict:
-        return config_lib.load(argument).lock()
+        config = config_lib.load(argument)
+        _open(config)
+        return config
+
+
+def _open(config: ConfigDict) -> None:
+    """Lets a flag set a field that is None, and set a number to None where it may be."""
+    for name, value in list(config.items()):
+        if isinstance(value, ConfigDict):
+            _open(value)
+        elif config.get_type(name) is type(None) or name in fields.OPEN_NUMBERS:
+            del config[name]
+            config[name] = FieldReference(value, field_type=object)
 
 
 def _training_flags() -> list[str]:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from absl import flags
-from ml_collections import config_flags
+from ml_collections import ConfigDict, config_flags
 
 from docjax import main
 from docjax.data.masking import Masking
@@ -334,10 +334,62 @@ def test_a_flag_sets_what_papers_vary(name, field, value, monkeypatch):
     assert node == value
 
 
+@pytest.mark.parametrize(
+    "name", ["graph_roberta.py:frozen", "graph_roberta.py:words", "colde.py:acl,frozen"]
+)
+def test_a_flag_sets_any_field(name, monkeypatch):
+    given = load(name.partition(".")[0]).get_config(name.partition(":")[2])
+    seeds = [(f"tasks.{task}.seed", 3) for task in given.tasks]
+    for field, value in [*leaves(given), *seeds, *OPEN]:
+        found = by_flag(name, field, str(value), monkeypatch)
+        for key in field.split("."):
+            found = found[key]
+        assert (found.to_dict() if isinstance(found, ConfigDict) else found) == value
+
+
+OPEN = [
+    *(("steps", None), ("epochs", 3), ("limits.training_units", 5)),
+    *(("encoder.segment.pooling", "mean"), ("objective.widths", (64, 32))),
+    ("source.without", ("Notes", "References")),
+    ("encoder.document.branch", {"fn": "docjax.encoders.graph_attention.GraphAttention"}),
+]
+
+
+def leaves(node: ConfigDict, path: str = "") -> list[tuple[str, Any]]:
+    """The fields of a config that have a value and hold no other fields."""
+    found = []
+    for name, value in node.items():
+        name = f"{path}{name}"
+        nested = isinstance(value, ConfigDict)
+        found += leaves(value, name + ".") if nested else [(name, value)]
+    return [(name, value) for name, value in found if value is not None]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "reason"),
+    [
+        ("bacth", "3", "unknown fields bacth"),
+        ("objective.tempreature", "3", "no keyword 'tempreature'; it has temperature"),
+        ("steps", "many", "steps 'many' is not a whole number"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(field, text, reason, monkeypatch):
+    found = by_flag("graph_roberta.py:frozen", field, text, monkeypatch)
+    with pytest.raises(UserError, match=reason):
+        fields.resolve(found)
+
+
+def test_a_second_end_of_training_is_said(caplog):
+    found = load("graph_roberta").get_config("frozen")
+    found.epochs = 3
+    fields.check(found)
+    assert "steps=100, so epochs=3 has no effect" in caplog.text
+
+
 def by_flag(path: str, field: str, text: str, monkeypatch) -> Any:
     """The config of a path as the command reads it, with a field set by a flag."""
     values = flags.FlagValues()
-    config_flags.DEFINE_config_file("config", flag_values=values)
+    config_flags.DEFINE_config_file("config", flag_values=values, **main.ANY_FIELD)
     values["config"].parser = main._ConfigParser()
     argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections

@@ -23,6 +23,7 @@ from docjax.run import judgement as judging
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring, plain_data
+from docjax.training import memory
 from docjax.types import Section
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -266,11 +267,12 @@ def test_a_run_that_cannot_help_keeps_its_start(
     np.testing.assert_allclose(cosines(vectors), cosines(expected), atol=1e-5)
 
 
-def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, no_report):
+def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path):
     path = corpus(tmp_path / "corpus.jsonl", 120, "no labels")
     found = recipe(path, tiny)
     docjax.train(found, tmp_path / "run")
     assert judgement(tmp_path / "run")["keeps"] == "trained"
+    assert "Training helped" in (tmp_path / "run/report/index.html").read_text("utf-8")
 
 
 def test_init_is_asked_for(tmp_path):
@@ -318,6 +320,36 @@ def test_fewer_documents_than_devices_are_one_line(tiny, tmp_path, monkeypatch):
     path = written(tmp_path / "corpus.jsonl", THREE)
     with pytest.raises(UserError, match="3 training examples are too few for 8 dev"):
         docjax.train(recipe(path, tiny), tmp_path / "run")
+
+
+def test_too_large_a_batch_is_refused_before_anything_is_read(
+    tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(frozen, "with_vectors", None)
+    found = recipe(written(tmp_path / "corpus.jsonl", THREE * 4), tiny)
+    found.batch = 4096
+    with pytest.raises(UserError, match="batch 4096 is larger than the 12 training"):
+        docjax.train(found, tmp_path / "run")
+
+
+def test_a_book_too_long_for_a_batch_is_one_line(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda mesh: 2**18)
+    texts = ["word soup " * 5_000, *THREE * 10]
+    path = written(tmp_path / "corpus.jsonl", texts)
+    with pytest.raises(UserError, match=r"longest document has \d+ segments, and a b"):
+        docjax.train(recipe(path, tiny), tmp_path / "run")
+
+
+def test_prompts_and_another_pooling_of_init_are_said(tiny, tmp_path, caplog):
+    folder = shutil.copytree(tiny, tmp_path / "init")
+    known = {"prompts": {"query": "query: ", "document": ""}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(known))
+    found = recipe(written(tmp_path / "corpus.jsonl", THREE), folder)
+    found.encoder.segment.pooling = "first"
+    with caplog.at_level("INFO", "absl"):
+        prepare(found, tmp_path / "run")
+    assert "puts prompts before its texts (query); the run reads" in caplog.text
+    assert "--config.encoder.segment.pooling=mean trains from that" in caplog.text
 
 
 def test_an_init_of_another_pooling_is_one_line(tiny, tmp_path):

@@ -154,11 +154,7 @@ class TrainingBatches:
     teacher: Float[np.ndarray, "c f"] | None = None  # a vector of each document
 
     def __post_init__(self) -> None:
-        if self.batch > len(self.examples):
-            raise UserError(
-                f"batch {self.batch} is larger than the {len(self.examples)} training "
-                "examples that can be used: lower --config.batch or give more documents"
-            )
+        check_fills(self.batch, len(self.examples))
 
     @property
     def epoch_steps(self) -> int:
@@ -198,6 +194,15 @@ class TrainingBatches:
             return together.order(documents, neighbours, generator)
 
         return order
+
+
+def check_fills(batch: int, examples: int) -> None:
+    """Raises UserError if there are fewer examples than a batch has."""
+    if batch > examples:
+        raise UserError(
+            f"batch {batch} is larger than the {examples} training examples that can be "
+            "used: lower --config.batch or give more documents"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

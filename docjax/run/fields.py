@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+from absl import logging
+
 from docjax.errors import UserError
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
@@ -132,6 +134,12 @@ class RunConfig:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(RunConfig))[:-1]
+OPEN_NUMBERS = tuple(
+    name
+    for kind in (RunConfig, Limits)
+    for name, hint in get_type_hints(kind, include_extras=True).items()
+    if hint in (int | None, Count | None)
+)
 
 
 def resolve(config: Any) -> RunConfig:
@@ -151,6 +159,17 @@ def resolve(config: Any) -> RunConfig:
             f"TASK/accuracy; the tasks are {', '.join(resolved.tasks) or 'missing'}"
         )
     return resolved
+
+
+def check(config: Any) -> None:
+    """Raises UserError for a config that `resolve` refuses; warns of a second end."""
+    resolved = resolve(config)
+    if resolved.steps and resolved.epochs:
+        logging.warning(
+            "training ends after steps=%d, so epochs=%d has no effect: set steps to None",
+            resolved.steps,
+            resolved.epochs,
+        )
 
 
 def read(run: Path) -> RunConfig:

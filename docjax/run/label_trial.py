@@ -18,13 +18,18 @@ def by_labels(
 ) -> tuple[str, dict[str, float]]:
     """Why the labels speak against the vectors `name`, or "", and metrics.
 
+    Labels of up to NEAREST documents have no say: even in perfect clusters most of the
+    nearest neighbours have another label. Without two labels of more documents, the
+    labels say nothing.
+
     Args:
       labels: -1 without a label.
       vectors: the documents' unit vectors, of "start" and of `name`.
       when: how the reason calls the vectors `name`.
     """
-    has_label = labels >= 0
-    if len(set(labels[has_label].tolist())) < 2 or has_label.sum() < 5 * NEAREST:
+    counts = np.bincount(labels[labels >= 0])
+    has_label = np.isin(labels, np.flatnonzero(counts > NEAREST))
+    if (counts > NEAREST).sum() < 2 or has_label.sum() < 5 * NEAREST:
         return "", {}
     right = {
         key: _neighbours_agree(each[has_label], labels[has_label])
@@ -33,7 +38,7 @@ def by_labels(
     count = len(right["start"])
     accuracy = {key: float(each.mean()) for key, each in right.items()}
     metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
-    most = np.bincount(labels[has_label]).max() / count
+    most = counts.max() / count
     error = (most * (1 - most) / count) ** 0.5
     shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} {when}"
     if max(accuracy.values()) < most + CERTAIN * error:

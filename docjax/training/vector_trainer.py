@@ -13,7 +13,12 @@ from absl import logging
 from docjax.data.examples import Examples
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, padding
-from docjax.data.segment_batches import Reader, TrainingBatches, log_cut
+from docjax.data.segment_batches import (
+    Reader,
+    TrainingBatches,
+    check_fills,
+    log_cut,
+)
 from docjax.encoders import freezing, from_mean
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
@@ -43,7 +48,7 @@ class VectorTrainer:
 
     def __init__(self, prepared: Prepared, objective: Any, mesh: jax.sharding.Mesh):
         config = prepared.config
-        sharding.check_divides(mesh, config.batch, config.microbatch)
+        check_batch(prepared, mesh)
         masked = objective if isinstance(objective, MaskedLM) else None
         self.prepared, self.mesh = prepared, mesh
         self.batches = training_batches(prepared, masked)
@@ -106,7 +111,7 @@ class VectorTrainer:
         return [corpora[kind].ids[row] for kind, column in slots for row in column]
 
     def _check_memory(self) -> None:
-        """Raises UserError if a micro-batch does not fit or `frozen` is invalid."""
+        """Raises UserError if a batch does not fit or `frozen` is invalid."""
         shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
         freezing.check(shapes, self.prepared.encoder.frozen)
         trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
@@ -116,6 +121,14 @@ class VectorTrainer:
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
             memory.check(self.cache, state, *size, answers)
+        elif vectors := self.prepared.corpus.vectors:
+            reader, examples = self.batches.reader, self.batches.examples
+            rows = examples.rows[:, [kind == DOCUMENT for kind in examples.kinds]]
+            longest = int(self.prepared.corpus.counts[rows].max(initial=0))
+            longest = min(filter(None, (longest, reader.units, reader.most)))
+            width = sum(part.shape[-1] for part in vectors)
+            size = self.prepared.config.batch, longest, width
+            memory.check_vectors(self.mesh, len(self.cache.kinds), *size)
 
 
 def _check_positives(examples: Examples, views: int, objective: Any) -> None:
@@ -168,6 +181,13 @@ def _teacher(
     made = begun(prepared.run) and path.exists()
     wait("teacher begins")  # every process has looked before one of them writes
     return teacher_vectors(path, objective, rows, count, encode, made)
+
+
+def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
+    """Raises UserError for a batch that the devices cannot share or no step can fill."""
+    config = prepared.config
+    sharding.check_divides(mesh, config.batch, config.microbatch)
+    check_fills(config.batch, len(prepared.examples))
 
 
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:

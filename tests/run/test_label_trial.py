@@ -1,0 +1,53 @@
+"""Labels of training documents against vectors: when they speak, and when they cannot."""
+
+import numpy as np
+import pytest
+
+from docjax.run.label_trial import by_labels
+
+
+def clusters(labels):
+    """Unit vectors, one direction for each label, and little noise."""
+    noise = np.random.default_rng(0).normal(size=(len(labels), 64))
+    vectors = np.eye(64)[np.asarray(labels) % 64] + 0.01 * noise
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def said(labels, vectors):
+    both = {"start": vectors, "trained": vectors}
+    return by_labels(np.asarray(labels), both, "trained", "after training")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [i % 60 for i in range(240)],  # four documents each
+        list(range(150)),
+        [0] * 100 + list(range(1, 40)),  # one large class among different labels
+        [-1] * 200,
+    ],
+    ids=["of four", "all different", "one large", "none"],
+)
+def test_labels_of_few_documents_have_no_say(labels):
+    assert said(labels, clusters(labels)) == ("", {})
+
+
+def test_small_classes_do_not_hide_that_large_ones_are_found():
+    labels = [0] * 60 + [1] * 60 + [2 + i // 3 for i in range(120)]
+    reason, metrics = said(labels, clusters(labels))
+    assert reason == "" and metrics["judgement/start_knn"] == 1
+
+
+def test_random_labels_speak_against_training():
+    labels = np.random.default_rng(1).integers(0, 4, 240)
+    reason, _ = said(labels, clusters(np.zeros(240, int)))
+    assert "cannot be read off the texts" in reason
+
+
+def test_worse_neighbours_speak_against_training():
+    labels = np.arange(240) % 4
+    noise = clusters(np.zeros(240, int))
+    both = {"start": clusters(labels), "trained": clusters(labels) + 30 * noise}
+    both["trained"][::2] = noise[::2]
+    reason, _ = by_labels(labels, both, "trained", "after training")
+    assert "nearest neighbours' labels are right" in reason
