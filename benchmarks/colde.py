@@ -88,8 +88,6 @@ def systems(encoder: str) -> dict[str, System]:
         whole = chunks | {"limits.training_tokens": 1024}
         rows["CoLDE w/o Aug"] = System("colde", "acl,small,no_sections", whole)
         longformer = {
-            "encoder.segment.fn": "docjax.encoders.longformer.Longformer",
-            "encoder.segment.positions": 4098,  # `small` sets both for 512 tokens
             "limits.training_tokens": 4096,
             "batch": 8,  # pairs
         }

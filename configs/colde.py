@@ -59,6 +59,7 @@ VARIANTS = (
     *("acl,tokens4000", "acl,sections5", "acl,batch100"),
     *("acl,frozen", "acl,no_contrast,frozen"),
 )
+WHOLE = "docjax.views.whole.Whole"
 NOT_READ = "Abstract", "References"  # sections of papers
 
 
@@ -123,6 +124,7 @@ def aan(config: ConfigDict) -> None:
     """Papers with "links"."""
     config.source = config.source.to_dict() | {"without": NOT_READ}
     config.holdout = dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
+    config.splits.validation = "validation"
 
 
 def acl(config: ConfigDict) -> None:
@@ -149,6 +151,8 @@ def patents(config: ConfigDict) -> None:
 
 def no_sections(config: ConfigDict) -> None:
     """w/o Aug: one view, which knows no places, with as much text as two sections."""
+    if config.views.fn == WHOLE:
+        return
     if config.views.get("count", 2) != 2:
         raise UserError(
             f"no_sections reads documents whole, sections{config.views.count} makes "
@@ -157,7 +161,7 @@ def no_sections(config: ConfigDict) -> None:
     for name in ("training_segments", "training_tokens"):
         if most := config.limits.get(name):
             config.limits[name] = 2 * most
-    config.views = dict(fn="docjax.views.whole.Whole")
+    config.views = dict(fn=WHOLE)
     config.encoder.segment.update(sections=0, chunks=0)
     config.encoder.document.attention = "none"
 

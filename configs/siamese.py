@@ -21,8 +21,8 @@ The task `matching` scores other splits of the same table. Without a table the p
 documents with a link between them ("links" of the source), and as many without.
 
 Variants: `sbert` (the same), `slong`: Longformer and its first token. `acl`, as in
-`acl,slong`: "Abstract" and "References" are not read, as in CoLDE. `small`: a small encoder
-and its own tokenizer from scratch. `smoke`: `small` on the docstrings of numpy, linked by
+`acl,slong`: "Abstract" and "References" are not read, as in CoLDE. `small`, as
+in `slong,small`: a small encoder and its own tokenizer from scratch, the mean of tokens. `smoke`: `small` on the docstrings of numpy, linked by
 "See Also", in seconds.
 """
 
@@ -31,7 +31,7 @@ from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
-VARIANTS = ("", "sbert", "slong", "acl", "acl,slong", "small", "smoke")
+VARIANTS = ("", "sbert", "slong", "acl", "acl,slong", "small", "slong,small", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
@@ -96,8 +96,9 @@ def acl(config: ConfigDict) -> None:
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch."""
     graph_roberta = load("graph_roberta", variant="small")
-    config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.encoder.segment.update(positions=514, position_offset=2, types=1)
+    kind = dict(fn=config.encoder.segment.fn)
+    kind |= dict(positions=config.limits.segment_tokens + 2, position_offset=2, types=1)
+    config.encoder.segment.update(graph_roberta.encoder.segment.to_dict() | kind)
     for name in ("tokenizer", "init", "log_every"):
         config[name] = graph_roberta[name]
     config.optimizer.learning_rate = 1e-3

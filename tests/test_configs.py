@@ -405,6 +405,7 @@ def test_coldes_papers_are_read_as_in_the_paper():
         assert set(config(variant).source.without) == sections
     holdout = config("aan").holdout
     assert (holdout["test"], holdout["validation"]) == (0.1, 0.1)
+    assert config("aan").splits.validation == "validation"  # chooses the threshold
     assert load("siamese").get_config("acl").source == config("acl").source
 
 
@@ -418,6 +419,9 @@ def test_coldes_ablations_and_studies_go_together_in_any_order():
     assert small.encoder.segment.sections == small.encoder.segment.chunks == 0
     frozen = config("frozen,sections3,acl")
     assert (frozen.views.count, frozen.encoder.segment.sections) == (3, 0)
+    both = config("acl,no_sections,no_contrast,tokens1000")
+    assert both == config("acl,no_contrast,tokens1000")
+    assert both.limits.training_tokens == 2000
     with pytest.raises(UserError, match="sections3 makes 3 views: give one of the two"):
         config("acl,no_sections,sections3")
 

@@ -113,8 +113,6 @@ def heat_map(
     bar.set_label("cosine", fontsize=9, color=style.INK)
     bar.outline.set_edgecolor(style.EDGE)
     short = [f"{i} {name[:LETTERS]}" for i, (_, name) in enumerate(named)]
-    values = (
-        (short[i], short[j], round(float(cosine), DIGITS))
-        for (i, j), cosine in np.ndenumerate(cosines)
-    )
-    return style.save(figure, path, ("row", "column", "cosine"), values)
+    rounded = cosines.astype(float).round(DIGITS)
+    values = ((name, *row) for name, row in zip(short, rounded.tolist(), strict=True))
+    return style.save(figure, path, ("", *short), values)

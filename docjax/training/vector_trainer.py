@@ -144,8 +144,12 @@ def _check_positives(examples: Examples, views: int, objective: Any) -> None:
                 "same label, so that no document is a negative: give documents of "
                 "several labels, or --config.objective.by=document"
             )
-        if sizes.max(initial=0) > 1:
-            return
+        if sizes.max(initial=0) < 2:
+            raise UserError(
+                f"objective.by is 'label', but no two of {count} training documents have "
+                "the same label: give labels, or --config.objective.by=document"
+            )
+        return
     if views == 1 and examples.related is None:
         raise UserError(
             f"no two of {count} training documents are related and each is one view, "

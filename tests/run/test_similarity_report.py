@@ -30,6 +30,6 @@ def test_both_documents_of_a_similar_pair_stand_side_by_side(tiny, tmp_path):
     found = drawn(tiny, tmp_path, **tasks)
     assert set(found) == {"documents", "sections", "segments"}
     with found["documents"].with_suffix(".csv").open() as stream:
-        names = [row["column"] for row in csv.DictReader(stream)]
-    assert names[:3] == ["0 e", "1 c", "2 b"]
+        names = next(csv.reader(stream))
+    assert names[1:4] == ["0 e", "1 c", "2 b"]
     assert drawn(tiny, tmp_path, clusters=Clustering()) == {}

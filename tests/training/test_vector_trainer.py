@@ -1,5 +1,6 @@
 """What training by vectors and tokens refuses before its first step."""
 
+import functools
 import itertools
 import json
 import logging
@@ -13,15 +14,18 @@ from ml_collections import ConfigDict
 import docjax
 from configs import graph_roberta
 from docjax import main
+from docjax.data.examples import Examples
 from docjax.data.pairs import Pair, write_pairs
 from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.export import write
+from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import Prepared, prepare
 from docjax.storage.checkpoint import restore_params
 from docjax.training import sharding
-from docjax.training.vector_trainer import VectorTrainer
+from docjax.training.vector_trainer import VectorTrainer, _check_positives
+from docjax.types import DOCUMENT
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -90,7 +94,7 @@ def test_a_tokenizer_without_mask_token_is_refused(masked, minilm, tmp_path):
     ("by", "labels", "said"),
     [
         ("label", "aaaaaaaa", "all 6 training documents have the same label"),
-        ("label", "abcdefgh", "no two of 8 training documents are related"),
+        ("label", "abcdefgh", "no two of 8 training documents have the same label"),
         ("document", "aabbccdd", "no two of 8 training documents are related"),
     ],
 )
@@ -109,6 +113,13 @@ def test_a_loss_that_would_compare_nothing_is_refused(by, labels, said, tmp_path
     config.objective.by, config.tasks = by, {}
     with pytest.raises(UserError, match=said):
         trainer(prepare(config, tmp_path / "run"))
+
+
+def test_different_labels_are_refused_with_several_views_too():
+    examples = Examples((DOCUMENT,), np.zeros((4, 1), int), np.array([-1, 0, 1, 2]))
+    objective = functools.partial(supervised_contrastive, by="label")
+    with pytest.raises(UserError, match="no two of 4 .* --config.objective.by=document"):
+        _check_positives(examples, 2, objective)
 
 
 def linked_documents(path, count=24):
