@@ -4,7 +4,7 @@ Reads articles with title and sections as JSON lines, such as an extraction of
 Wikipedia. The query of an article is its title or its first sentence. The article then
 lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to
 it answer its query with grade 1, and the article itself with grade 2; without links, only
-the article itself does. Writes BEIR's layout with the splits train, dev and test, and
+the article itself does. Links name the ids of articles. Writes BEIR's layout with the splits train, dev and test, and
 prints the counts as one line of JSON.
 """
 
@@ -20,7 +20,7 @@ HELP = "a retrieval collection made of articles"
 EXAMPLE = "docjax queries articles.jsonl --output wikir --query sentence"
 
 LEAST = {"query_words": 1, "least_words": 0, "document_words": 1}
-LEAST |= {"validation": 0, "test": 0, "seed": 0}
+LEAST |= {"validation": 0, "test": 0, "least_links": 1, "seed": 0}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +45,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--validation", type=int, default=1000, help="queries (%(default)s)"
     )
     parser.add_argument("--test", type=int, default=1000, help="queries (%(default)s)")
+    parser.add_argument(
+        "--least-links",
+        type=int,
+        default=5,
+        help="articles that link to that of a query, if any has links (%(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
     options.max_bad_fraction(parser)
 
@@ -73,6 +79,7 @@ def run(flags: argparse.Namespace) -> None:
         Path(flags.output),
         validation=flags.validation,
         test=flags.test,
+        least_links=flags.least_links,
         seed=flags.seed,
     )
     del report["documents"]

@@ -30,7 +30,7 @@ KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
 QRELS = (".qrels", ".tsv")
 FOLDS = "folds.json"
 Judgement = tuple[str, str, str, int]  # place, query, document, grade
-NO_SCORES = ("nan", "inf", "infinity", "none", "null")  # mistakes, and no header
+SCORES = ("score", "relevance", "rel", "grade", "gain", "label")  # in a header
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +129,7 @@ class BeirFolder:
 
 def _is_header(text: str) -> bool:
     """Whether the first line names columns, such as query-id, corpus-id, score."""
-    last = (text.split() or [""])[-1]
-    return last.isalpha() and last.lower() not in NO_SCORES
+    return (text.split() or [""])[-1].lower() in SCORES
 
 
 def _judgements(file: Path) -> Iterator[Judgement]:
@@ -139,7 +138,7 @@ def _judgements(file: Path) -> Iterator[Judgement]:
     for number, line in enumerate(open_lines(file), start=1):
         place = f"{file}, line {number}"
         text = decode(line, place).rstrip("\r\n")
-        if text.strip() and not (number == 1 and _is_header(text)):
+        if text.strip() and (is_trec or number > 1 or not _is_header(text)):
             yield _judgement(text, place, is_trec)
 
 

@@ -98,7 +98,9 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
         of_split = store.judgements(split, queries)
         judged.update(of_split)
         for query, gains in _with_answer(store, split, of_split).items():
-            qrels[query] = qrels.get(query, {}) | gains
+            known = qrels.setdefault(query, {})
+            for document, gain in gains.items():  # no split makes an answer a negative
+                known[document] = max(gain, known.get(document, gain))
     if not qrels:
         raise UserError(
             f"{store}: no query has a document with score 1 or more: add judgements"
@@ -277,6 +279,10 @@ def _of_fold(folds: Folds, test: Qrels, fold: int) -> tuple[Qrels, Qrels]:
     """The judgements of a fold, and of the fold that chooses for it."""
     _, to_choose, to_test = _rotation(folds, test, fold)
     part = lambda names: {q: test[q] for q in test if q in names}
+    if not part(to_test):
+        raise UserError(
+            f"fold {fold} has no judged query: give another fold, or mend the folds"
+        )
     return part(to_test), part(to_choose)
 
 

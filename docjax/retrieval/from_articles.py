@@ -13,7 +13,6 @@ from docjax.storage import atomic
 from docjax.types import Document, Qrels
 
 OWN, LINKED = 2, 1  # grades
-LEAST_LINKS = 5  # documents that link to the article of a query
 
 
 def write(
@@ -22,12 +21,13 @@ def write(
     *,
     validation: int,
     test: int,
+    least_links: int = 5,
     seed: int = 27355,
 ) -> dict[str, Any]:
     """Writes a collection in BEIR's layout; returns what was written.
 
     A document answers its own query with grade 2, and the queries of the documents that
-    it links to with grade 1; queries with fewer than LEAST_LINKS such answers are left
+    it links to with grade 1; queries with fewer than `least_links` such answers are left
     out. If no document has a link to another, each query has its own document alone.
 
     Args:
@@ -44,13 +44,20 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
         queries, links = _write_corpus(documents, partial)
-        qrels, by_links = _judgements(links)
+        known = {name: set(linked) & links.keys() for name, linked in links.items()}
+        unknown = sum(len({*linked} - links.keys()) for linked in links.values())
+        qrels, by_links = _judgements(known, least_links)
+        if by_links and not qrels:
+            raise UserError(
+                f"no article has {least_links} others that link to it: lower --least-links"
+            )
         parts = _parts(list(qrels), validation, test, seed)
         _write_queries(folder, queries, parts, qrels)
     return {
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
         "queries_left_out": len(queries) - len(qrels),
+        "links_to_unknown_articles": unknown,
         "relevance": "links and own document" if by_links else "own document alone",
     }
 
@@ -70,18 +77,19 @@ def _write_corpus(
 def _parts(
     names: list[str], validation: int, test: int, seed: int
 ) -> dict[str, list[str]]:
-    """The queries of each split, dealt at random."""
+    """The queries of each split that has any, dealt at random."""
     if len(names) <= validation + test:
         raise UserError(
             f"{len(names)} queries: too few for {validation} to validate, {test} to "
             "test and some to train; ask for fewer"
         )
     order = [names[i] for i in np.random.default_rng(seed).permutation(len(names))]
-    return {
+    parts = {
         "dev": order[:validation],
         "test": order[validation : validation + test],
         "train": order[validation + test :],
     }
+    return {part: chosen for part, chosen in parts.items() if chosen}
 
 
 def _write_queries(
@@ -95,19 +103,18 @@ def _write_queries(
         atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
 
 
-def _judgements(links: dict[str, tuple[str, ...]]) -> tuple[Qrels, bool]:
-    """The judgements, and whether links made them."""
+def _judgements(links: dict[str, set[str]], least: int) -> tuple[Qrels, bool]:
+    """The judgements of queries with `least` links, and whether links made them."""
     answers: dict[str, set[str]] = {name: set() for name in links}
     for name, linked in links.items():
-        for other in linked:
-            if other in answers and other != name:
-                answers[other].add(name)
+        for other in linked - {name}:
+            answers[other].add(name)
     if not any(answers.values()):
         return {name: {name: OWN} for name in links}, False
     return {
         name: dict.fromkeys(sorted(linked), LINKED) | {name: OWN}
         for name, linked in answers.items()
-        if len(linked) >= LEAST_LINKS
+        if len(linked) >= least
     }, True
 
 

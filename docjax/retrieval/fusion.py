@@ -23,7 +23,7 @@ Scores = Mapping[str, float]  # a document's id -> its score
 
 
 class _Joined(NamedTuple):
-    """The documents of a query in either of two runs; a score is 0 in a run without."""
+    """The documents of a query in either of two runs, and their scores in both."""
 
     names: list[str]
     dense: Float[np.ndarray, " c"]
@@ -39,7 +39,8 @@ def fuse(
 ) -> Run:
     """The `top` documents of the queries in `weights`, the weights of `dense`.
 
-    A document that is missing from a run has the score 0 in that run.
+    A document that is missing from a run has the score 0 in that run, or the run's
+    lowest score if that is below 0, as inner products can be.
 
     Args:
       scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,
@@ -142,7 +143,11 @@ def _joined(
     for query in queries:
         runs = [scaled(run.get(query, {})) for run in (dense, bm25)]
         names = list(runs[0] | runs[1])
-        scores = [[run.get(name, 0.0) for name in names] for run in runs]
+        lowest = [min(run.values(), default=0.0) for run in runs]
+        scores = [
+            [run.get(name, min(low, 0.0)) for name in names]
+            for run, low in zip(runs, lowest, strict=True)
+        ]
         joined[query] = _Joined(names, *np.array(scores))
     return joined
 

@@ -110,6 +110,12 @@ class JudgedQueries:
                 "no query has an answer among the training documents: give them a "
                 '"query", or name a BEIR folder with --config.examples.path'
             )
+        if lost := len(answers.keys() - {query for query, _ in pairs}):
+            logging.warning(
+                "%d of %d queries have no answer among the training documents: they do "
+                "not train",
+                *(lost, len(answers)),
+            )
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
         examples = np.array(
             [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
@@ -138,11 +144,15 @@ class JudgedQueries:
         """The rows of each example's negatives: mined ones, or else any document."""
         if not self.each:
             return np.zeros((len(pairs), 0), int)
-        mined = self._mined(known, texts, qrels)
+        mined = {
+            query: [rows[name] for name in names if rows[name] in trained]
+            for query, names in self._mined(known, texts, qrels).items()
+        }
         missing = sum(not mined.get(query) for query, _ in pairs)
         if missing and self.negatives != UNIFORM:
             logging.warning(
-                "%d of %d examples have no mined negative: any document is taken",
+                "%d of %d examples have no mined negative that trains: any document is "
+                "taken",
                 missing,
                 len(pairs),
             )
@@ -150,8 +160,7 @@ class JudgedQueries:
         pool = np.array(sorted(trained))
         drawn = np.empty((len(pairs), self.each), int)
         for i, (query, row) in enumerate(pairs):
-            ranked = [rows[name] for name in mined.get(query, ())]
-            ranked = [number for number in ranked if number in trained] or pool
+            ranked = mined.get(query) or pool
             drawn[i] = generator.choice(
                 ranked, self.each, replace=len(ranked) < self.each
             )

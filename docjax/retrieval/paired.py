@@ -7,6 +7,7 @@ import numpy as np
 from docjax.errors import UserError
 
 RESAMPLES = 10_000
+DRAWN = 10_000_000  # the most numbers in memory
 
 
 def gain(
@@ -31,6 +32,7 @@ def gain(
         (differences,),
         np.mean,
         n_resamples=RESAMPLES,
+        batch=max(1, DRAWN // len(queries)),
         method="percentile",
         rng=np.random.default_rng(seed),
     )

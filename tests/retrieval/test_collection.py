@@ -97,11 +97,30 @@ def test_judgements_need_no_header(folder):
         read(folder)
 
 
-@pytest.mark.parametrize("score", ["nan", "NaN", "inf", "null"])
+@pytest.mark.parametrize("score", ["nan", "NaN", "inf", "null", "high"])
 def test_a_first_judgement_without_a_number_is_no_header(folder, score):
     (folder / "qrels" / "test.tsv").write_text(f"q\ta\t{score}\nr\tb\t1\n")
     with pytest.raises(UserError, match=f"line 1: 'q.*{score}' is not"):
         read(folder)
+
+
+def test_judgements_of_trec_have_no_header(folder):
+    (folder / "qrels/test.tsv").unlink()
+    (folder / "qrels/test.qrels").write_text("q 0 a score\nr 0 b 1\n")
+    with pytest.raises(UserError, match="line 1: 'q 0 a score' is not"):
+        read(folder)
+
+
+def test_a_document_that_answers_in_one_split_answers_in_all(folder):
+    """Else `docjax mine` would take an answer for a negative."""
+    qrels(folder, "train", "q\ta\t0\nq\tc\t1\n")
+    assert read_judged(folder, 0.0).qrels["q"] == {"a": 2, "b": 0, "c": 1}
+
+
+def test_a_fold_without_a_judged_query_is_one_line(folder):
+    (folder / "folds.json").write_text('[["q"], ["r"], ["s"]]')
+    with pytest.raises(UserError, match="fold 2 has no judged query: give another"):
+        read(folder, 2)
 
 
 def test_queries_without_an_answer_are_counted_once(folder, caplog):

@@ -95,8 +95,9 @@ def test_documents_that_link_to_the_article_of_a_query_answer_it(tmp_path):
     links |= {f"z{i}": ("0", "x") for i in range(4)}
     found = write(documents(links), tmp_path / "w", validation=0, test=1)
     assert found["relevance"] == "links and own document"
-    assert found["queries"] == {"dev": 0, "test": 1, "train": 1}
+    assert found["queries"] == {"test": 1, "train": 1}
     assert found["queries_left_out"] == len(links) - 2
+    assert found["links_to_unknown_articles"] == 1
     qrels = collection.read_judged(tmp_path / "w", 0.0).qrels
     assert qrels["x"] == {
         **{str(i): 1 for i in range(6)},
@@ -104,6 +105,21 @@ def test_documents_that_link_to_the_article_of_a_query_answer_it(tmp_path):
         "x": 2,
     }
     assert qrels["0"] == {"y": 1, "5": 1, **{f"z{i}": 1 for i in range(4)}, "0": 2}
+
+
+def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
+    links = {str(i): (str((i + 1) % 20),) for i in range(20)}
+    with pytest.raises(UserError, match="no article has 5 others .*lower --least-links"):
+        write(documents(links), tmp_path / "w", validation=2, test=3)
+    sizes = dict(validation=2, test=3, least_links=1)
+    assert write(documents(links), tmp_path / "w", **sizes)["queries_left_out"] == 0
+
+
+def test_without_a_part_that_chooses_each_tenth_training_query_does(tmp_path):
+    links = {str(i): () for i in range(23)}
+    write(documents(links), tmp_path / "w", validation=0, test=3)
+    assert len(collection.read(tmp_path / "w").tuning) == 2
+    assert len(collection.to_train(tmp_path / "w", None)[1]) == 18
 
 
 def test_without_links_a_query_has_its_own_document(tmp_path):

@@ -22,6 +22,11 @@ def test_raw_scores_are_weighed_as_they_are():
         fusion.fuse(dense, bm25, {"q": 0.5}, "minmax")
 
 
+def test_inner_products_below_zero_do_not_lose_to_documents_that_are_missing():
+    dense, bm25 = {"q": {"a": -1.0, "b": -2.0}}, {"q": {"c": 0.1}}
+    assert list(fusion.fuse(dense, bm25, {"q": 1.0}, "raw")["q"]) == ["a", "b", "c"]
+
+
 def test_ranks_are_fused_without_a_weight():
     dense, bm25 = {"q": {"a": 9.0, "b": 8.0}}, {"q": {"b": 1.0, "c": 0.5}}
     found = fusion.by_ranks(dense, bm25, ["q"])

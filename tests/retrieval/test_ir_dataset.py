@@ -48,6 +48,18 @@ def test_splits_are_the_datasets_below_a_name(datasets, caplog):
     assert judged.qrels == {"q": {"a": 2}, "r": {"b": 1}}
 
 
+def test_files_that_cannot_be_had_are_one_line(datasets, monkeypatch):
+    def missing():
+        raise FileNotFoundError("put the disks\n  into this folder")
+
+    for method in ("docs_iter", "queries_iter", "qrels_iter"):
+        with monkeypatch.context() as patched:
+            patched.setattr(datasets["made/test"], method, missing)
+            with pytest.raises(UserError, match="made/test.*: put the disks into this"):
+                found = collection.read("ir-datasets:made/test")
+                list(found.documents(0.0))
+
+
 def test_a_judged_dataset_is_its_own_test(datasets):
     found = collection.read("ir-datasets:made/train")
     assert found.test == {"r": {"b": 1}} and found.tuning == {}

@@ -168,6 +168,13 @@ def test_judged_documents_that_are_not_there_are_counted(known, beir, caplog):
     assert "1 judged documents are not in the corpus: left out" in caplog.text
 
 
+def test_queries_that_no_training_document_answers_are_counted(known, beir, caplog):
+    asked = JudgedQueries(path=str(beir), each=0)
+    given = known(asked, documents({}), trained=[0, 1, 3])
+    assert {query for query, _ in named(asked.among(given), given)} == {"q"}
+    assert "1 of 2 queries have no answer among the training documents" in caplog.text
+
+
 def test_negatives_of_a_sealed_file_are_drawn_from_training_documents(
     known, beir, mined
 ):
@@ -196,7 +203,7 @@ def test_a_query_without_mined_negatives_takes_any_document(
     known, beir, tmp_path, caplog
 ):
     file = tmp_path / "few.jsonl"
-    save({"q": ["d"]}, file)
+    save({"q": ["d"], "r": ["e"]}, file)  # e is a test document
     asked = JudgedQueries(path=str(beir), negatives=str(file), each=2)
     given = known(asked, documents({}))
     rows = named(asked.among(given), given)

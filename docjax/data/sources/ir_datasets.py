@@ -8,7 +8,7 @@ where to put the files.
 
 import importlib.metadata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -25,12 +25,12 @@ def ir_datasets(
     """The documents of the dataset `name`.
 
     Raises:
-      UserError: if the library is missing or does not know the name, and what
-        `documents.read` raises.
+      UserError: if the library is missing, does not know the name or cannot have the
+        files, and what `documents.read` raises.
     """
     numbered = (
         (f"{name}, document {number}", each)
-        for number, each in enumerate(load(name).docs_iter(), start=1)
+        for number, each in enumerate(rows(load(name).docs_iter, name), start=1)
     )
     return documents.read(numbered, _parsed, max_bad_fraction, report)
 
@@ -38,7 +38,8 @@ def ir_datasets(
 def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:
     """The number of documents and the version of the library."""
     version = importlib.metadata.version("ir-datasets")
-    return [(name, load(name).docs_count(), version)]
+    counted = rows(lambda: [load(name).docs_count()], name)
+    return [(name, next(counted), version)]
 
 
 def load(name: str) -> Any:
@@ -51,6 +52,19 @@ def load(name: str) -> Any:
         return _library().load(name)
     except KeyError:
         raise UserError(f"ir-datasets has no dataset {name!r}") from None
+
+
+def rows(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
+    """What `read` gives of the dataset `name`.
+
+    Raises:
+      UserError: with the library's words, if a file cannot be had.
+    """
+    try:
+        yield from read()
+    except (OSError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise UserError(f"ir-datasets, {name}: {said}") from error
 
 
 def names() -> list[str]:
