@@ -22,7 +22,7 @@ Variants for your own corpus, without a setting to choose:
 sentence encoder, in pieces of at most its length and 512 tokens, without prompts. The
 vector begins as the mean of the pieces' vectors; training adds word vectors of the corpus
 and keeps similar documents together. A judgement without labels decides whether the run
-keeps what it trained, the words alone, or the start (docs/does-it-pay.md).
+keeps what it trained, the words without the steps, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
 document (not measured yet).
 `words`: the same without FOLDER, in a minute: word vectors of the corpus replace a

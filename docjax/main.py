@@ -57,7 +57,9 @@ MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
 # Keywords of parts can be set too; `fields.resolve` refuses unknown ones.
 ANY_FIELD = {"lock_config": False, "accept_new_attributes": True}
-NOT_A_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
+NOT_A_PART = re.compile(
+    r'Override (\S+) can not be applied because field "(\w+)" is None'
+)
 CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 

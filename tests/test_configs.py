@@ -351,7 +351,10 @@ OPEN = [
     *(("steps", None), ("epochs", 3), ("limits.training_units", 5)),
     *(("encoder.segment.pooling", "mean"), ("objective.widths", (64, 32))),
     ("source.without", ("Notes", "References")),
-    ("encoder.document.branch", {"fn": "docjax.encoders.graph_attention.GraphAttention"}),
+    (
+        "encoder.document.branch",
+        {"fn": "docjax.encoders.graph_attention.GraphAttention"},
+    ),
 ]
 
 

@@ -3,12 +3,12 @@
 clustering, classification, probe, k_nearest, few_shot and shots read JSON lines with
 "label" and "split" (train, test). redundancy, sentence_similarity and word_attention
 read the texts of JSON lines; redundancy is a property of the texts alone, so any MODEL
-gives the same numbers. retrieval reads a folder in BEIR's layout (corpus.jsonl,
-queries.jsonl, qrels/*.tsv) or "ir-datasets:NAME", and ranks by words, vectors and both,
-with --passages also by the best passages. For retrieval MODEL may also be a TREC run
-(FILE.trec), for which only the judgements of --data are read, and --compare adds how
-much better or worse each system is than one of them or than a TREC run, with a 95 %
-interval over the queries. matching and links read a table of split, source, target and
+gives the same numbers. retrieval reads a folder with the files of BEIR, MS MARCO or
+TREC (`docjax.retrieval.beir` names them) or "ir-datasets:NAME", and ranks by words,
+vectors and both, with --passages also by the best passages. For retrieval MODEL may
+also be a TREC run (FILE.trec), for which only the judgements of --data are read, and
+--compare adds how much better or worse each system is than one of them or than a TREC
+run, with a 95 % interval over the queries. matching and links read a table of split, source, target and
 label, and the documents as JSON lines. --prompt and --prompt-name change the words
 before documents; queries keep the model's prompt "query". The command prints the
 metrics as one line of JSON.

@@ -1,12 +1,13 @@
 """`docjax mine`: hard negatives for training, ranked by a model or by BM25.
 
---data is a BEIR folder or a run. From a folder in BEIR's layout (corpus.jsonl,
-queries.jsonl, qrels/*.tsv) the command reads the judged queries of all splits. From a
-run it reads the training documents: their "query" fields are the queries, and a
-document answers its own query and the queries of documents that link to it. Documents
-that answer a query are never its negatives. The output is JSON lines, {"query": ID,
-"text": TEXT, "negatives": [document ids, best first]}, sealed by the last line. The
-command prints the counts as one line of JSON.
+--data is a collection or a run. Of a collection, which is a folder with the files of
+BEIR, MS MARCO or TREC (`docjax.retrieval.beir` names them) or "ir-datasets:NAME", the
+command reads the judged queries of all splits. From a run it reads the training
+documents: their "query" fields are the queries, and a document answers its own query
+and the queries of documents that link to it. Documents that answer a query are never
+its negatives. The output is JSON lines, {"query": ID, "text": TEXT, "negatives":
+[document ids, best first]}, sealed by the last line. The command prints the counts as
+one line of JSON.
 """
 
 import argparse
@@ -34,7 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "model", help=f"a run, a Hugging Face folder or name, or the word {BM25}"
     )
     parser.add_argument(
-        "--data", help="a BEIR folder or a run; without --data, MODEL is the run"
+        "--data",
+        help="a folder of a collection, ir-datasets:NAME, or a run; without --data, "
+        "MODEL is the run",
     )
     parser.add_argument("--output", required=True, metavar="NEGATIVES.jsonl")
     parser.add_argument("--top", type=int, default=100, help="negatives per query")

@@ -109,7 +109,9 @@ def test_documents_that_link_to_the_article_of_a_query_answer_it(tmp_path):
 
 def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
     links = {str(i): (str((i + 1) % 20),) for i in range(20)}
-    with pytest.raises(UserError, match="no article has 5 others .*lower --least-links"):
+    with pytest.raises(
+        UserError, match="no article has 5 others .*lower --least-links"
+    ):
         write(documents(links), tmp_path / "w", validation=2, test=3)
     sizes = dict(validation=2, test=3, least_links=1)
     assert write(documents(links), tmp_path / "w", **sizes)["queries_left_out"] == 0

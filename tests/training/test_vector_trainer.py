@@ -118,7 +118,9 @@ def test_a_loss_that_would_compare_nothing_is_refused(by, labels, said, tmp_path
 def test_different_labels_are_refused_with_several_views_too():
     examples = Examples((DOCUMENT,), np.zeros((4, 1), int), np.array([-1, 0, 1, 2]))
     objective = functools.partial(supervised_contrastive, by="label")
-    with pytest.raises(UserError, match="no two of 4 .* --config.objective.by=document"):
+    with pytest.raises(
+        UserError, match="no two of 4 .* --config.objective.by=document"
+    ):
         _check_positives(examples, 2, objective)
 
 
