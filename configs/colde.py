@@ -9,11 +9,12 @@ Expected (Table 1, F1 and accuracy of matching): AAN .7344 and .7420, Wikipedia 
 and .8006, patents .8393 and .8333.
 
 Departures from the paper, and choices that it leaves open: two documents are related if
-one links to the other ("links" of the source) or a table of pairs calls them similar, so
-that papers need no labels; a batch has related documents together, since 75 random papers
-have few. The first token is the vector of a chunk, without BERT's pooler. The table of
-chunk numbers has 10 rows, not 128: training reads 10 chunks of a section, and other rows
-would stay random. A later chunk takes the last row.
+one links to the other ("links" of the source) or a table of pairs calls them similar,
+so that papers need no labels; a batch has related documents together, since 75 random
+papers have few. The first token is the vector of a chunk, without BERT's pooler and its
+dropout, and `encoder.segment.attention_dropout` is 0 (BERT drops 0.1). The table of
+chunk numbers has 10 rows, not 128: training reads 10 chunks of a section, and other
+rows would stay random. A later chunk takes the last row.
 
   python -m docjax.main --config=configs/colde.py:acl --workdir=runs/colde \
       --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \
@@ -22,10 +23,10 @@ would stay random. A later chunk takes the last row.
 Variants, by corpus: `aan`: papers with "links", of which a tenth each tests and chooses the
 threshold. `acl`: papers with a table of pairs. Neither reads "Abstract" and "References", as
 in the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
-description, with a table, 200 epochs; "Abstract" is not read.
-`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
-docstrings of the installed Python packages, linked by "See Also". `smoke`: everything in
-seconds.
+description, with a table, 200 epochs; scored vectors read every section but "Abstract".
+`small`: a small encoder and its own tokenizer from scratch, without places and chunk
+attention, temperature 0.1. `demo`: `small` on the docstrings of the installed Python
+packages, linked by "See Also". `smoke`: everything in seconds.
 
 The paper's ablations: `acl,no_sections` (w/o Aug: a document is one view), `acl,no_lstm`
 (the mean of the chunks, no chunk attention) and `acl,no_contrast` (w/o CL: the cosine of
@@ -38,11 +39,12 @@ with a corpus, as in `acl,sections5`. `encoder.frozen`
 which begin at random; "segment/(?!layer_11/|embeddings/(sections|chunks))" leaves out its
 last layer too.
 
-`acl,frozen`, also with further names, as in `acl,no_contrast,frozen`: the encoder in
-FOLDER reads all texts once and is not trained. It reads passages of at most 350 words, in
-pieces of at most its length. The vector of a document begins as the mean of their
-vectors. Word vectors of the corpus stand beside it, with a share that the texts choose,
-as in `graph_roberta:frozen`. CoLDE's layers begin at zero. Passages know no places.
+`acl,frozen`, also with further names but `tokens...`, as in `acl,no_contrast,frozen`:
+the encoder in FOLDER reads all texts once and is not trained. It reads passages of at
+most 350 words, in pieces of at most its length. The vector of a document begins as the
+mean of their vectors. Word vectors of the corpus stand beside it, with a share that the
+texts choose, as in `graph_roberta:frozen`. CoLDE's layers begin at zero. Passages know
+no places.
 """
 
 from collections.abc import Callable
@@ -105,7 +107,7 @@ def get_config(variant: str = "") -> ConfigDict:
         learning_rate=5e-5, warmup=0.0, weight_decay=0.01, decay=False
     )
     config.batch = 75
-    config.microbatch = 75
+    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
     config.epochs = 25
     config.evaluate_every = config.checkpoint_every = None
     config.tasks = dict(matching=dict(fn="docjax.tasks.matching.Matching"))
@@ -233,7 +235,7 @@ def _sections(count: int) -> Callable[[ConfigDict], None]:
 STUDIES = (
     *map(_tokens, (1000, 4000, 8000)),
     *map(_sections, (3, 4, 5)),
-    *(_study(f"batch{size}", batch=size, microbatch=None) for size in (50, 100, 200)),
+    *(_study(f"batch{size}", batch=size) for size in (50, 100, 200)),
 )
 
 

@@ -48,7 +48,6 @@ def get_config(variant: str = "") -> ConfigDict:
         rate=0.15,
     )
     config.batch = 16
-    config.microbatch = 16
     config.epochs = 3
     config.tasks = dict(
         tokens=dict(fn="docjax.tasks.masked_tokens.MaskedTokens", rate=0.15),

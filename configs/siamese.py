@@ -65,7 +65,7 @@ def get_config(variant: str = "") -> ConfigDict:
     )
     config.optimizer.learning_rate = 2e-5
     config.batch = 16
-    config.microbatch = 32  # both documents of all pairs
+    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
     config.epochs = 4
     config.evaluate_every = config.checkpoint_every = None
     config.tasks = dict(matching=dict(fn="docjax.tasks.matching.Matching"))
@@ -84,7 +84,6 @@ def slong(config: ConfigDict) -> None:
         fn="docjax.encoders.longformer.Longformer", pooling="first"
     )
     config.limits.update(segment_tokens=4096, query_tokens=4096)
-    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
     config.init = "allenai/longformer-base-4096"
 
 
