@@ -182,9 +182,7 @@ def _run(
     memory.keep_freed()
     prepared = prepare(config, workdir)
     if mode == "train":
-        corpora.check_inputs(prepared.config, workdir)
-        if frozen.reads_once(prepared):  # hours can go by before the trainer checks it
-            vector_trainer.check_batch(prepared, sharding.mesh())
+        _check(prepared)
     prepared = frozen.with_vectors(prepared)
     # scikit-learn loads slowly: a mistake in a flag is reported before.
     from docjax.run.scoring import Scoring, plain_data
@@ -218,6 +216,13 @@ def _run(
         logging.info("report: %s", page)
     wait("report")
     return metrics
+
+
+def _check(prepared: Prepared) -> None:
+    """Raises UserError for what can be wrong before the documents are read for hours."""
+    corpora.check_inputs(prepared.config, prepared.run)
+    if frozen.reads_once(prepared):
+        vector_trainer.check_batch(prepared, sharding.mesh())
 
 
 def _planned(config: ConfigDict) -> dict[str, Any]:

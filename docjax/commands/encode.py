@@ -24,7 +24,10 @@ EXAMPLE = "docjax encode runs/demo corpus.jsonl --output vectors.npy"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
-    parser.add_argument("input", help="JSON lines, also .gz, .xz, .zst, or -")
+    parser.add_argument(
+        "input",
+        help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst, or -",
+    )
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
     options.prompt(parser)
     options.truncate_dim(parser)
@@ -67,12 +70,12 @@ def run(flags: argparse.Namespace) -> None:
 
 
 def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
-    from docjax.data.sources.jsonl import jsonl
     from docjax.model import encode_file
+    from docjax.retrieval.beir import read_file
 
     counts: dict[str, Any] = {}
     report: Counter = Counter()
-    documents = jsonl(flags.input, flags.max_bad_fraction, report)
+    documents = read_file(flags.input, flags.max_bad_fraction, report)
     encoded = model.encode_once(documents, counts)
     if flags.output == "-":
         sys.stdout.writelines(encode_file.lines(encoded))

@@ -20,7 +20,10 @@ EXAMPLE = "docjax index runs/demo corpus.jsonl --output index --passages"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
-    parser.add_argument("corpus", help="JSON lines, also .gz, .xz, .zst")
+    parser.add_argument(
+        "corpus",
+        help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst",
+    )
     parser.add_argument("--output", required=True, metavar="DIR")
     parser.add_argument(
         "--passages", action="store_true", help="also keep the vectors of passages"

@@ -35,9 +35,14 @@ EXAMPLE = "docjax search runs/demo corpus.jsonl --queries queries.jsonl --run ou
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument(
-        "corpus", help="JSON lines, also .gz, .xz, .zst, or -; or an index"
+        "corpus",
+        help="JSON lines or a .tsv table, also .gz, .xz, .zst, or -; or an index",
     )
-    parser.add_argument("--queries", required=True, help="JSON lines")
+    parser.add_argument(
+        "--queries",
+        required=True,
+        help="JSON lines, a .tsv table, or TREC topics (.txt)",
+    )
     parser.add_argument("--run", required=True, metavar="OUT.trec", help="or -")
     parser.add_argument(
         "--top", type=int, default=1000, help="documents per query (%(default)s)"
@@ -65,9 +70,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.data.documents import full_text
-    from docjax.data.sources.jsonl import jsonl
     from docjax.model.encode_file import check_output
     from docjax.model.search import search
+    from docjax.retrieval.beir import read_file
 
     if flags.top < 1:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
@@ -88,11 +93,11 @@ def run(flags: argparse.Namespace) -> None:
     given += [f"system {flags.system}"] * (flags.system != "dense")
     if given:
         raise UserError(f"--{given[0]} needs an index: make one with docjax index")
-    queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
+    queries = {query.id: full_text(query) for query in _named(read_file(flags.queries))}
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
-    documents = _named(jsonl(flags.corpus, flags.max_bad_fraction, report))
+    documents = _named(read_file(flags.corpus, flags.max_bad_fraction, report))
     ranking = search(model, documents, queries, counts, flags.top)
     del report["documents"]
     _write(flags, ranking, counts | {"left_out": report})
@@ -101,7 +106,6 @@ def run(flags: argparse.Namespace) -> None:
 def _of_index(flags: argparse.Namespace) -> None:
     """Searches an index: of the documents nothing is encoded."""
     from docjax.data.documents import full_text
-    from docjax.data.sources.jsonl import jsonl
     from docjax.model.search_index import (
         check_system,
         hits,
@@ -109,6 +113,7 @@ def _of_index(flags: argparse.Namespace) -> None:
         search_index,
     )
     from docjax.retrieval import fusion, index_files, index_folder, trec
+    from docjax.retrieval.beir import read_file
 
     weight = WEIGHT if flags.weight is None else flags.weight
     scale = SCALE if flags.scale is None else flags.scale
@@ -123,7 +128,7 @@ def _of_index(flags: argparse.Namespace) -> None:
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         index.passages  # noqa: B018, raises before the search if there are none
-    queries = {query.id: full_text(query) for query in _named(jsonl(flags.queries))}
+    queries = {query.id: full_text(query) for query in _named(read_file(flags.queries))}
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
     keywords = {"weight": weight, "scale": scale, "vectors": vectors}
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)

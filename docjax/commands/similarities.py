@@ -26,11 +26,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.data.sources.jsonl import jsonl
     from docjax.errors import UserError
     from docjax.explain import similarity_maps
+    from docjax.retrieval.beir import read_file
 
-    documents = list(jsonl(flags.documents, flags.max_bad_fraction))
+    documents = list(read_file(flags.documents, flags.max_bad_fraction))
     similarities = docjax.load(flags.model).similarities(documents)
     try:
         maps = similarity_maps.write(Path(flags.output), similarities)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from docjax.data.documents import to_line
-from docjax.data.sources.jsonl import check_again, jsonl, stamp
+from docjax.data.sources.jsonl import check_again, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
 from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
 from docjax.retrieval import index_files as index
+from docjax.retrieval.beir import read_file
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside
@@ -66,12 +67,12 @@ def build_index(
 
 
 class _Corpus:
-    """The documents of JSON lines, which can be read again."""
+    """The documents of files, which can be read again."""
 
     def __init__(self, path: str, max_bad_fraction: float):
         check_again(path)
         self._path, self._before = path, stamp(path)
-        self.documents = functools.partial(jsonl, path, max_bad_fraction)
+        self.documents = functools.partial(read_file, path, max_bad_fraction)
 
     def check(self, expected: int, *counts: int) -> None:
         """Raises UserError if the files have changed, or a reading found more or less."""

@@ -14,10 +14,11 @@ import numpy as np
 from tqdm import tqdm
 
 from docjax.data.documents import parts
-from docjax.data.sources.jsonl import check_again, jsonl, stamp
+from docjax.data.sources.jsonl import check_again, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import finite
+from docjax.retrieval.beir import read_file
 from docjax.storage.shards import (
     PASSAGES,
     SIZES,
@@ -42,7 +43,7 @@ def encode_file(
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
-    """Writes the vectors of JSON lines to files of `Shards`; returns the counts.
+    """Writes the vectors of a file's documents to `Shards`; returns the counts.
 
     `passages` writes the vectors of the segments too; `check_id` raises for a bad id.
     After a kill the same call continues. Process k of n writes shards k, k + n, ...
@@ -66,7 +67,7 @@ def encode_file(
             if counts is not None:
                 return counts
             plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
-        documents, count = jsonl(path, max_bad_fraction), plan["documents"]
+        documents, count = read_file(path, max_bad_fraction), plan["documents"]
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, count, processes, process)
         with files.locked():
@@ -89,7 +90,7 @@ def survey(
     The survey finds every mistake in the input before hours of encoding.
     """
     report: Counter = Counter()
-    documents = jsonl(path, max_bad_fraction, report)
+    documents = read_file(path, max_bad_fraction, report)
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
     sizes = []
     for shard in shards(iter(bar)):

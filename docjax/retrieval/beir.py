@@ -12,6 +12,7 @@ All but the last also as .gz, .xz or .zst.
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from docjax.retrieval import folds as folds_lib
 from docjax.types import Document, Qrels, Reader
 
 COMPRESSED = ("", ".gz", ".xz", ".zst")
-READERS = {".jsonl": jsonl, ".tsv": tsv, ".txt": topics}
+READERS = {".tsv": tsv, ".txt": topics}  # all others are JSON lines
 KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
 QRELS = (".qrels", ".tsv")
 FOLDS = "folds.json"
@@ -44,11 +45,11 @@ class BeirFolder:
 
     def reader(self) -> Reader:
         """A function of max_bad_fraction that yields the documents."""
-        return functools.partial(_read, self._file("corpus"))
+        return functools.partial(read_file, str(self._file("corpus")))
 
     def queries(self) -> dict[str, str]:
         """The text of each query by its id."""
-        queries = _read(self._file("queries"))
+        queries = read_file(str(self._file("queries")))
         return {query.id: full_text(query) for query in queries}
 
     def splits(self) -> tuple[str, ...]:
@@ -127,6 +128,19 @@ class BeirFolder:
         return existing[0]
 
 
+def read_file(
+    path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
+) -> Iterator[Document]:
+    """The documents or queries of the files that `path` matches, by its suffix.
+
+    .tsv: tables like MS MARCO's; .txt: TREC topics; all others, and "-": JSON lines.
+
+    Raises:
+      UserError: as `jsonl`, `tsv` or `topics`.
+    """
+    return READERS.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
+
+
 def _is_header(text: str) -> bool:
     """Whether the first line names columns, such as query-id, corpus-id, score."""
     return (text.split() or [""])[-1].lower() in SCORES
@@ -158,10 +172,6 @@ def _judgement(text: str, place: str, is_trec: bool) -> Judgement:
         if is_trec:
             form = "query-id, 0, corpus-id and a whole score: mend the line"
         raise UserError(f"{place}: {text!r} is not {form}") from None
-
-
-def _read(file: Path, max_bad_fraction: float = 0.0) -> Iterator[Document]:
-    return READERS[_kind(file)](str(file), max_bad_fraction)
 
 
 def _kind(file: Path) -> str:

@@ -44,20 +44,14 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
         queries, links = _write_corpus(documents, partial)
-        known = {name: set(linked) & links.keys() for name, linked in links.items()}
-        unknown = sum(len({*linked} - links.keys()) for linked in links.values())
-        qrels, by_links = _judgements(known, least_links)
-        if by_links and not qrels:
-            raise UserError(
-                f"no article has {least_links} others that link to it: lower --least-links"
-            )
+        qrels, by_links = _judgements(links, least_links)
         parts = _parts(list(qrels), validation, test, seed)
         _write_queries(folder, queries, parts, qrels)
     return {
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
         "queries_left_out": len(queries) - len(qrels),
-        "links_to_unknown_articles": unknown,
+        "links_to_unknown_articles": _unknown(links),
         "relevance": "links and own document" if by_links else "own document alone",
     }
 
@@ -103,19 +97,30 @@ def _write_queries(
         atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
 
 
-def _judgements(links: dict[str, set[str]], least: int) -> tuple[Qrels, bool]:
+def _unknown(links: dict[str, tuple[str, ...]]) -> int:
+    """The number of links to ids that no document has."""
+    return sum(len({*linked} - links.keys()) for linked in links.values())
+
+
+def _judgements(links: dict[str, tuple[str, ...]], least: int) -> tuple[Qrels, bool]:
     """The judgements of queries with `least` links, and whether links made them."""
     answers: dict[str, set[str]] = {name: set() for name in links}
     for name, linked in links.items():
-        for other in linked - {name}:
-            answers[other].add(name)
+        for other in linked:
+            if other in answers and other != name:
+                answers[other].add(name)
     if not any(answers.values()):
         return {name: {name: OWN} for name in links}, False
-    return {
+    qrels = {
         name: dict.fromkeys(sorted(linked), LINKED) | {name: OWN}
         for name, linked in answers.items()
         if len(linked) >= least
-    }, True
+    }
+    if not qrels:
+        raise UserError(
+            f"no article has {least} others that link to it: lower --least-links"
+        )
+    return qrels, True
 
 
 def _table(queries: list[str], qrels: Qrels) -> str:

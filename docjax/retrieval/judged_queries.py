@@ -100,22 +100,7 @@ class JudgedQueries:
             query: {rows[name] for name, gain in gains.items() if gain > 0}
             for query, gains in _inside(qrels, rows).items()
         }
-        pairs = [
-            (query, row)
-            for query, relevant in answers.items()
-            for row in sorted(relevant & trained)
-        ]
-        if not pairs:
-            raise UserError(
-                "no query has an answer among the training documents: give them a "
-                '"query", or name a BEIR folder with --config.examples.path'
-            )
-        if lost := len(answers.keys() - {query for query, _ in pairs}):
-            logging.warning(
-                "%d of %d queries have no answer among the training documents: they do "
-                "not train",
-                *(lost, len(answers)),
-            )
+        pairs = _pairs(answers, trained)
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
         examples = np.array(
             [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
@@ -193,6 +178,27 @@ def _mine(
             *(mined, path), queries=texts, documents=documents, made_by=made_by
         )
     wait("negatives")
+
+
+def _pairs(answers: Mapping[str, set[int]], trained: set[int]) -> list[tuple[str, int]]:
+    """Each query with each of its answers that trains; logs queries without one."""
+    pairs = [
+        (query, row)
+        for query, relevant in answers.items()
+        for row in sorted(relevant & trained)
+    ]
+    if not pairs:
+        raise UserError(
+            "no query has an answer among the training documents: give them a "
+            '"query", or name a BEIR folder with --config.examples.path'
+        )
+    if lost := len(answers.keys() - {query for query, _ in pairs}):
+        logging.warning(
+            "%d of %d queries have no answer among the training documents: they do not "
+            "train",
+            *(lost, len(answers)),
+        )
+    return pairs
 
 
 def _inside(qrels: Qrels, rows: Mapping[str, int]) -> Qrels:

@@ -83,6 +83,21 @@ def test_a_corpus_comes_from_standard_input_and_a_run_goes_to_standard_output(
     assert json.loads(err.splitlines()[-1])["documents"] == 30
 
 
+def test_a_table_and_topics_give_the_run_of_the_same_json_lines(
+    capsys, tiny, corpus, queries, tmp_path
+):
+    """The files of MS MARCO and TREC."""
+    table, topics = tmp_path / "corpus.tsv", tmp_path / "topics.txt"
+    rows = records(corpus)
+    table.write_text("".join(f"{one['_id']}\t{one['text']}\n" for one in rows))
+    asked = "<top>\n<num> Number: {_id}\n<title> {text}\n\n<desc>\n</top>\n"
+    topics.write_text("".join(asked.format(**one) for one in records(queries)))
+    runs = tmp_path / "jsonl.trec", tmp_path / "tsv.trec"
+    run(capsys, tiny, corpus, "--queries", queries, "--run", runs[0])
+    run(capsys, tiny, table, "--queries", topics, "--run", runs[1])
+    assert runs[0].read_text() == runs[1].read_text() != ""
+
+
 def test_vectors_are_compared_as_the_model_was_trained(model, corpus):
     documents = [parse(one, "here") for one in records(corpus)]
     vectors = model.encode(documents)
