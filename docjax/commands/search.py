@@ -61,7 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hits",
         metavar="OUT.jsonl",
-        help="index: the first documents of each query, each with the passage that is "
+        help="index: the first 10 documents of each query, each with the passage that is "
         "nearest to the query",
     )
     options.truncate_dim(parser)
