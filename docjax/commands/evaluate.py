@@ -39,6 +39,8 @@ OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
         ("few_shot", "shots"),
         dict(type=int, nargs="+", help="documents per class; shots: several numbers"),
     ),
+    "repeats": (("few_shot", "shots"), dict(type=int, help="draws of documents (10)")),
+    "neighbours": (("k_nearest",), dict(type=int, help="documents that vote (10)")),
     "classifier": (
         ("few_shot",),
         dict(choices=("linear", "probe"), help="what reads the labels (linear)"),
@@ -145,7 +147,7 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
     from docjax.tasks.probe import FEW, Probe
 
     names = "compare passages words scale fold features shuffled lexicons"
-    names += " hidden_layers shots"
+    names += " hidden_layers shots repeats neighbours"
     given = {name: getattr(flags, name) for name in names.split()}
     given["most"] = flags.sample
     if flags.shots and flags.task == "few_shot":

@@ -240,10 +240,11 @@ def test_labels_are_looked_at_before_anything_is_encoded(
 def test_the_last_line_of_the_command_is_the_metrics(capsys, minilm, folder):
     path = folder / "labelled" / "all.jsonl"
     options = "--task", "few_shot", "--shots", "2", "--data", str(path)
-    options += "--classifier", "probe"
+    options += "--classifier", "probe", "--repeats", "1"
     assert cli.main(["evaluate", str(minilm), *options]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert 0 <= found["eval/few_shot/accuracy"] <= 1
+    assert found["eval/few_shot/accuracy_std"] == 0  # of one draw
 
 
 def test_a_missing_document_or_split_of_pairs_is_named(model, folder, tmp_path):
@@ -279,6 +280,10 @@ def test_sections_that_a_model_does_not_know_are_not_shuffled(capsys, tiny, fold
         (
             ("--task", "clustering", "--data", "a", "--shots", "3"),
             "is an option of few_shot",
+        ),
+        (
+            ("--task", "clustering", "--data", "a", "--neighbours", "3"),
+            "--neighbours is an option of k_nearest; leave it out for clustering",
         ),
         (
             ("--task", "few_shot", "--data", "a", "--shots", "3", "5"),
