@@ -110,8 +110,9 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
     """Trains a config and returns the model; `workdir` gets all files of the run.
 
     `python -m docjax.main` with this config and workdir gives the same parameters (bit
-    for bit), metrics and report. A stopped run continues. The metrics of the steps go
-    to standard error. In the main thread SIGTERM saves and stops the run.
+    for bit), metrics and report. A stopped run continues. Standard error has the
+    metrics of the steps, and what the run chose and kept. In the main thread SIGTERM
+    saves and stops the run.
 
     Args:
       config: a config, such as `docjax.config.load("graph_roberta", variant="small")`
@@ -127,7 +128,7 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
         config = config_lib.load(config)
     run_directory = Path(workdir)
     _use_cores(config)
-    with _process_unchanged():
+    with _process_unchanged(), _told():
         run(config, run_directory, "train", "docjax.train(config, workdir)")
         return load(run_directory)
 
@@ -142,6 +143,19 @@ def _process_unchanged() -> Iterator[None]:
         root.handlers[:] = handlers  # absl adds a handler when it first logs
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, stop)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Lets docjax say what it chose and how long it takes, as the command does."""
+    logger, before = logging.get_absl_logger(), logging.get_verbosity()
+    logging.set_verbosity(logging.INFO)
+    logger.addFilter(_ours)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_ours)
+        logging.set_verbosity(before)
 
 
 def _use_cores(config: ConfigDict) -> None:
