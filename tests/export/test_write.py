@@ -33,6 +33,7 @@ from docjax.encoders.bigbird import BigBird
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.first_segments import FirstSegments
+from docjax.encoders.from_mean import FromMean
 from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
@@ -369,6 +370,18 @@ OTHERS = {
     ),
     "the mean of chunks": lambda: small(
         DocumentEncoder(AVERAGE, ChunkEncoder(width=6, hidden=0, attention="none")),
+        units=Sentences(),
+        segments=Chunks(),
+    ),
+    "a graph beside the mean": lambda: small(
+        DocumentEncoder(BERT, FromMean(GraphAttention(width=6), normalize=True)),
+        graph=graphs.full,
+    ),
+    "a BiLSTM beside the turned mean": lambda: small(
+        DocumentEncoder(
+            AVERAGE,
+            FromMean(ChunkEncoder(width=6, heads=2, hidden=8), turn=True),
+        ),
         units=Sentences(),
         segments=Chunks(),
     ),
