@@ -32,6 +32,7 @@ from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Classifier, Mean, TrainingHead
 from docjax.encoders.towers import Towers
 from docjax.encoders.transformer import Transformer
+from docjax.objectives.contrastive_tension import contrastive_tension
 from docjax.objectives.cross_entropy import cross_entropy
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.infonce import infonce
@@ -303,7 +304,9 @@ def problem(name: str) -> Problem:
             graphs.section,
         ),
         "two copies": lambda: Problem(
-            DocumentEncoder(Towers(transformer, by="view"), Mean()), rows, Halves()
+            DocumentEncoder(Towers(transformer, by="view"), Mean()),
+            functools.partial(contrastive_tension, negatives=3),
+            Halves(),
         ),
         "longformer": lambda: Problem(
             DocumentEncoder(Longformer(**SMALL, positions=18, window=4), attention),
@@ -331,7 +334,8 @@ def problem(name: str) -> Problem:
 def make_chunks(transformer: Transformer) -> DocumentEncoder:
     """Chunk attention over a transformer that knows the place of each segment."""
     placed = transformer.clone(sections=2, chunks=3)
-    return DocumentEncoder(placed, ChunkEncoder(width=16, heads=2, hidden=16))
+    chunks = ChunkEncoder(width=16, heads=2, hidden=16, attention="full")
+    return DocumentEncoder(placed, chunks)
 
 
 def make_masked(transformer: Transformer) -> DocumentEncoder:
