@@ -44,9 +44,10 @@ Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
 
 
 class Attention(NamedTuple):
-    """Graph attention over one document; node 0 is the document."""
+    """Graph or chunk attention over one document; node 0 is the document."""
 
-    weights: Float[np.ndarray, "layers h i i"]  # row = receiver, column = sender
+    # row = receiver, column = sender; of chunk attention one mean of all heads
+    weights: Float[np.ndarray, "layers h i i"]
     segments: list[Passage]  # of the nodes 1, 2, ...
     headings: list[str]  # of the segments' sections
     segments_cut: int  # the number of segments that the model's cap leaves out
@@ -432,6 +433,9 @@ class DocumentModel(Reading):
 
     def explain(self, document: Item) -> Attention:
         """The graph attention over a document's segments, with their texts.
+
+        A model with chunk attention, which CoLDE has in training between the sections
+        of a document, gives the weights of each segment for all segments.
 
         Raises:
           UserError: if the model's document encoder has no attention.

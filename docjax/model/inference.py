@@ -137,14 +137,20 @@ class Inference:
     def attention(
         self, params: Any, document: Segments
     ) -> Float[np.ndarray, "l h i i"]:
-        """The graph attention of each layer over one document."""
-        if not self.encoder.attends:
+        """The graph attention of each layer over one document.
+
+        Of a model with chunk attention, the weights with which each segment attends to
+        all segments; the document, node 0, takes no part.
+        """
+        if not (self.encoder.attends or self.attends_to_other):
             raise UserError(
-                f"{type(self.encoder.document).__name__} has no attention inside a "
-                "document to explain: use a model with graph attention; docjax compare "
-                "shows chunk attention between two documents"
+                f"{type(self.encoder.document).__name__} has no attention to explain: "
+                "use a model with graph attention or chunk attention"
             )
         [vectors] = self.segments(params, [document])
+        if self.attends_to_other:
+            _, weights = self.cross_attention(params, vectors, vectors)
+            return np.pad(weights, [(1, 0), (1, 0)])[None, None]
         matrix, _ = device_graphs([document], self.graph, len(document), sparse=False)
         graphs = Graphs(matrix[0])
         return np.stack(self._attention(params, vectors, document.lengths, graphs))

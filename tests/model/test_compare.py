@@ -265,6 +265,17 @@ def test_a_section_has_the_vector_of_a_document_with_this_section(case, tiny):
     assert found.min() < 0.995
 
 
+def test_chunk_attention_inside_a_document_is_explained(tiny):
+    model = of_chunks(docjax.load(tiny))
+    found = model.explain("one two three. " * 60)
+    count = len(found.segments)
+    assert count > 1 and found.weights.shape == (1, 1, count + 1, count + 1)
+    np.testing.assert_allclose(found.weights[0, 0, 1:].sum(-1), 1, atol=1e-6)
+    assert not found.weights[0, 0, 0].any() and not found.weights[..., 0].any()
+    twice = model.compare(*["one two three. " * 60] * 2).chunks.weights
+    np.testing.assert_allclose(found.weights[0, 0, 1:, 1:], twice, atol=1e-6)
+
+
 def test_chunk_attention_is_that_of_the_encoder(tiny):
     plain = docjax.load(tiny)
     model = of_chunks(plain)
