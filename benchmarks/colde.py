@@ -86,6 +86,8 @@ def systems(encoder: str) -> dict[str, System]:
         }
         # A document is one view here, where others have two of 512 tokens.
         whole = chunks | {"limits.training_tokens": 1024}
+        beside = "CoLDE beside the mean of the chunks"
+        rows[beside] = System("colde", "acl,small,beside_mean", chunks)
         rows["CoLDE w/o Aug"] = System("colde", "acl,small,no_sections", whole)
         longformer = {
             "limits.training_tokens": 4096,

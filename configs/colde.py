@@ -25,7 +25,8 @@ threshold. `acl`: papers with a table of pairs. Neither reads "Abstract" and "Re
 in the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
 description, with a table, 200 epochs; scored vectors read every section but "Abstract".
 `small`: a small encoder and its own tokenizer from scratch, without places and chunk
-attention, temperature 0.1. `demo`: `small` on the docstrings of the installed Python
+attention, temperature 0.1. `acl,small,beside_mean`: the vector begins as the mean of the
+chunks, and CoLDE's layers begin at zero beside it (docs/results.md). `demo`: `small` on the docstrings of the installed Python
 packages, linked by "See Also". `smoke`: everything in seconds.
 
 The paper's ablations: `acl,no_sections` (w/o Aug: a document is one view), `acl,no_lstm`
@@ -59,7 +60,7 @@ VARIANTS = (
     *("", "aan", "acl", "wiki", "patents", "small", "demo", "smoke"),
     *("acl,no_sections", "acl,no_lstm", "acl,no_contrast", "acl,shuffled"),
     *("acl,tokens4000", "acl,sections5", "acl,batch100"),
-    *("acl,frozen", "acl,no_contrast,frozen"),
+    *("acl,frozen", "acl,no_contrast,frozen", "acl,small,beside_mean"),
 )
 WHOLE = "docjax.views.whole.Whole"
 NOT_READ = "Abstract", "References"  # sections of papers
@@ -118,7 +119,7 @@ def get_config(variant: str = "") -> ConfigDict:
         config,
         variant,
         *(aan, acl, wiki, patents, small, demo, smoke, *STUDIES),
-        *(no_sections, no_lstm, no_contrast, shuffled, frozen),
+        *(no_sections, no_lstm, no_contrast, beside_mean, shuffled, frozen),
     )
 
 
@@ -183,6 +184,17 @@ def no_contrast(config: ConfigDict) -> None:
         task.path = config.examples.get_oneway_ref("path")
     config.objective = dict(
         fn="docjax.objectives.pair_similarity.pair_similarity", margin=0.0
+    )
+
+
+def beside_mean(config: ConfigDict) -> None:
+    """The mean of the chunks, turned, and CoLDE's layers beside it, from zero."""
+    branch = config.encoder.document.to_dict()
+    config.encoder.document = dict(
+        fn="docjax.encoders.from_mean.FromMean",
+        branch=branch,
+        normalize=True,
+        turn=True,
     )
 
 

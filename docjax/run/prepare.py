@@ -280,7 +280,8 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
-    if isinstance(document, FromMean) and not (config.init or document.words_alone):
+    is_random = not config.init and segment_is_frozen(config.encoder.build())
+    if isinstance(document, FromMean) and is_random and not document.words_alone:
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
             "give a BERT or RoBERTa with --config.init=FOLDER, or set "
