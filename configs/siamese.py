@@ -21,9 +21,9 @@ The task `matching` scores other splits of the same table. Without a table the p
 documents with a link between them ("links" of the source), and as many without.
 
 Variants: `sbert` (the same), `slong`: Longformer and its first token. `acl`, as in
-`acl,slong`: "Abstract" and "References" are not read, as in CoLDE. `small`, as
-in `slong,small`: a small encoder and its own tokenizer from scratch, the mean of tokens. `smoke`: `small` on the docstrings of numpy, linked by
-"See Also", in seconds.
+`acl,slong`: "Abstract" and "References" are not read, as in CoLDE. `small`, as in
+`slong,small`: a small encoder and its own tokenizer from scratch, the mean of tokens.
+`smoke`: `small` on the docstrings of numpy, linked by "See Also", in seconds.
 """
 
 from ml_collections import ConfigDict

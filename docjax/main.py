@@ -57,9 +57,7 @@ MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
 # Keywords of parts can be set too; `fields.resolve` refuses unknown ones.
 ANY_FIELD = {"lock_config": False, "accept_new_attributes": True}
-NOT_A_PART = re.compile(
-    r'Override (\S+) can not be applied because field "(\w+)" is None'
-)
+NO_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
 CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 
@@ -128,7 +126,7 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
         config = config_lib.load(config)
     run_directory = Path(workdir)
     _use_cores(config)
-    with _process_unchanged(), _told():
+    with _process_unchanged(), _choices_logged():
         run(config, run_directory, "train", "docjax.train(config, workdir)")
         return load(run_directory)
 
@@ -146,10 +144,12 @@ def _process_unchanged() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Lets docjax say what it chose and how long it takes, as the command does."""
+def _choices_logged() -> Iterator[None]:
+    """Logs what docjax chose and how long it takes, unless the caller has set another
+    verbosity than absl's own."""
     logger, before = logging.get_absl_logger(), logging.get_verbosity()
-    logging.set_verbosity(logging.INFO)
+    if before == logging.WARNING:
+        logging.set_verbosity(logging.INFO)
     logger.addFilter(_ours)
     try:
         yield
@@ -179,7 +179,9 @@ def run(
       UserError: for a mistake in the config or the data, for a full or read-only disk,
         and if another process works in `workdir`.
     """
-    fields.check(config)  # a wrong field raises before a workdir is made
+    resolved = fields.resolve(config)  # a wrong field raises before a workdir is made
+    if mode in ("train", "plan"):
+        fields.warn_of_epochs(resolved)
     if mode == "plan":
         return _planned(config)
     if mode != "train" and not fields.is_run(str(workdir)):
@@ -233,10 +235,12 @@ def _run(
 
 
 def _check(prepared: Prepared) -> None:
-    """Raises UserError for what can be wrong before the documents are read for hours."""
+    """Raises UserError for mistakes that would otherwise show after hours of reading."""
     corpora.check_inputs(prepared.config, prepared.run)
     if frozen.reads_once(prepared):
-        vector_trainer.check_batch(prepared, sharding.mesh())
+        mesh, width = sharding.mesh(), frozen.vector_width(prepared.encoder)
+        vector_trainer.check_batch(prepared, mesh)
+        vector_trainer.check_vectors(prepared, mesh, width)
 
 
 def _planned(config: ConfigDict) -> dict[str, Any]:
@@ -273,19 +277,22 @@ def read_flags(argv: list[str]) -> None:
     logging.get_absl_handler().addFilter(_ours)
     _define_flags()
     try:
-        FLAGS(argv)
+        rest = FLAGS(argv)[1:]
     except (KeyError, AttributeError) as error:
         name = " ".join(str(error.args[0]).split())
         raise UserError(f"the config has no field {name}") from None
     except (flags.Error, TypeError, ValueError) as error:
-        if none := NOT_A_PART.match(str(error)):
+        if none := NO_PART.match(str(error)):
+            names = none[1].split(".")
+            part = ".".join(names[: names.index(none[2]) + 1])
             raise UserError(
-                f"the config's {none[2]} is None, so --config.{none[1]} has no part to "
-                f"change: give the whole part, --config.{none[2]}="
-                """'{"fn": ..., ...}'"""
+                f"config.{part} is None, so there is no {none[1]} to set: give the whole "
+                f"""part, --config.{part}='{{"fn": ..., ...}}'"""
             ) from None
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
+    if rest:
+        raise UserError(f"{rest[0]!r} belongs to no flag: write --config.NAME=VALUE")
     if FLAGS["config"].value is None:
         raise UserError("--config is missing; see python -m docjax.main --help")
 
@@ -320,13 +327,14 @@ class _ConfigParser(flags.ArgumentParser):
 
 
 def _open(config: ConfigDict) -> None:
-    """Lets a flag set a field that is None, and set a number to None where it may be."""
-    for name, value in list(config.items()):
+    """Lets a flag set the fields that are None."""
+    for name, value in config.items():
         if isinstance(value, ConfigDict):
             _open(value)
-        elif config.get_type(name) is type(None) or name in fields.OPEN_NUMBERS:
-            del config[name]
-            config[name] = FieldReference(value, field_type=object)
+        elif config.get_type(name) is type(None):
+            kind = int if name in fields.NUMBERS else object
+            with config.unlocked(), config.ignore_type():
+                config[name] = FieldReference(None, field_type=kind)
 
 
 def _training_flags() -> list[str]:

@@ -348,7 +348,7 @@ def test_a_flag_sets_any_field(name, monkeypatch):
 
 
 OPEN = [
-    *(("steps", None), ("epochs", 3), ("limits.training_units", 5)),
+    *(("epochs", 3), ("limits.training_units", 5)),
     *(("encoder.segment.pooling", "mean"), ("objective.widths", (64, 32))),
     ("source.without", ("Notes", "References")),
     (
@@ -373,31 +373,60 @@ def leaves(node: ConfigDict, path: str = "") -> list[tuple[str, Any]]:
     [
         ("bacth", "3", "unknown fields bacth"),
         ("objective.tempreature", "3", "no keyword 'tempreature'; it has temperature"),
-        ("steps", "many", "steps 'many' is not a whole number"),
     ],
 )
-def test_a_wrong_flag_is_one_line(field, text, reason, monkeypatch):
+def test_an_unknown_name_in_a_flag_is_one_line(field, text, reason, monkeypatch):
     found = by_flag("graph_roberta.py:frozen", field, text, monkeypatch)
     with pytest.raises(UserError, match=reason):
         fields.resolve(found)
 
 
-def test_a_second_end_of_training_is_said(caplog):
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        (
+            "holdout.test=.2",
+            "config.holdout is None, so there is no holdout.test to se",
+        ),
+        (
+            "encoder.document.branch.width=3",
+            "give the whole part, --config.encoder.docum",
+        ),
+        ("steps=many", "invalid literal for int"),
+        ("tensorboard False", "'False' belongs to no flag: write --config.NAME=VALUE"),
+        ("nothing.here=1", "the config has no field 'nothing'"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(flag, reason, monkeypatch):
+    argv = ["", "--config=graph_roberta:frozen", *f"--config.{flag}".split()]
+    monkeypatch.setattr(main, "FLAGS", defined(argv, monkeypatch))
+    monkeypatch.setattr(main, "_define_flags", lambda: None)
+    with pytest.raises(UserError, match=reason):
+        main.read_flags(argv)
+
+
+def test_epochs_without_effect_are_a_warning(caplog):
     found = load("graph_roberta").get_config("frozen")
     found.epochs = 3
-    fields.check(found)
+    fields.warn_of_epochs(fields.resolve(found))
     assert "steps=100, so epochs=3 has no effect" in caplog.text
 
 
 def by_flag(path: str, field: str, text: str, monkeypatch) -> Any:
     """The config of a path as the command reads it, with a field set by a flag."""
+    argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
+    values = defined(argv, monkeypatch)
+    values(argv)
+    return values.config
+
+
+def defined(argv: list[str], monkeypatch) -> flags.FlagValues:
+    """The command's flag of the config, which is not parsed yet."""
     values = flags.FlagValues()
     config_flags.DEFINE_config_file("config", flag_values=values, **main.ANY_FIELD)
     values["config"].parser = main._ConfigParser()
-    argv = ["", f"--config={ROOT}/configs/{path}", f"--config.{field}={text}"]
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
-    values(argv)
-    return values.config
+    return values
 
 
 def test_coldes_papers_are_read_as_in_the_paper():

@@ -335,39 +335,42 @@ def test_too_large_a_batch_is_refused_before_anything_is_read(
 
 def test_a_book_too_long_for_a_batch_is_one_line(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda mesh: 2**18)
+    monkeypatch.setattr(frozen, "with_vectors", None)
     texts = ["word soup " * 5_000, *THREE * 10]
     path = written(tmp_path / "corpus.jsonl", texts)
-    with pytest.raises(UserError, match=r"longest document has \d+ segments, and a b"):
+    with pytest.raises(UserError, match=r"longest document has \d+ segments in a v"):
         docjax.train(recipe(path, tiny), tmp_path / "run")
+
+
+MODULES = [
+    {
+        "idx": i,
+        "name": str(i),
+        "path": path,
+        "type": f"sentence_transformers.models.{kind}",
+    }
+    for i, (kind, path) in enumerate((("Transformer", ""), ("Pooling", "1_Pooling")))
+]
 
 
 def test_prompts_and_another_pooling_of_init_are_said(tiny, tmp_path, caplog):
     folder = shutil.copytree(tiny, tmp_path / "init")
     known = {"prompts": {"query": "query: ", "document": ""}}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(known))
+    (folder / "modules.json").write_text(json.dumps(MODULES[:1]))
     found = recipe(written(tmp_path / "corpus.jsonl", THREE), folder)
     found.encoder.segment.pooling = "first"
     with caplog.at_level("INFO", "absl"):
         prepare(found, tmp_path / "run")
-    assert "puts prompts before its texts (query); the run reads" in caplog.text
-    assert "--config.encoder.segment.pooling=mean trains from that" in caplog.text
+    assert "has prompts, query ('query: '), but training and its" in caplog.text
+    assert "--config.encoder.segment.pooling=mean does so too" in caplog.text
 
 
 def test_an_init_of_another_pooling_is_one_line(tiny, tmp_path):
     folder = tmp_path / "init"
     shutil.copytree(tiny, folder)
     (folder / "1_Pooling").mkdir()
-    kinds = ("Transformer", ""), ("Pooling", "1_Pooling")
-    modules = [
-        {
-            "idx": i,
-            "name": str(i),
-            "path": p,
-            "type": f"sentence_transformers.models.{k}",
-        }
-        for i, (k, p) in enumerate(kinds)
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "modules.json").write_text(json.dumps(MODULES))
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode_max_tokens": true}')
     path = written(tmp_path / "corpus.jsonl", THREE)
     with pytest.raises(UserError, match="pooling max is not supported"):

@@ -8,10 +8,10 @@ TREC (`docjax.retrieval.beir` names them) or "ir-datasets:NAME", and ranks by wo
 vectors and both, with --passages also by the best passages. For retrieval MODEL may
 also be a TREC run (FILE.trec), for which only the judgements of --data are read, and
 --compare adds how much better or worse each system is than one of them or than a TREC
-run, with a 95 % interval over the queries. matching and links read a table of split, source, target and
-label, and the documents as JSON lines. --prompt and --prompt-name change the words
-before documents; queries keep the model's prompt "query". The command prints the
-metrics as one line of JSON.
+run, with a 95 % interval over the queries. matching and links read a table of split,
+source, target and label, and the documents as JSON lines. --prompt and --prompt-name
+change the words before documents; queries keep the model's prompt "query". The command
+prints the metrics as one line of JSON.
 """
 
 import argparse

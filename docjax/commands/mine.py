@@ -113,7 +113,7 @@ def _check(flags: argparse.Namespace) -> None:
     if not flags.data and not _is_run(Path(flags.model)):
         raise UserError(
             f"--data is missing: {flags.model} is not a run, so it has no documents; "
-            "give a BEIR folder or a run"
+            "give a collection or a run"
         )
 
 

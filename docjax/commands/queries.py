@@ -3,9 +3,9 @@
 Reads articles with title and sections as JSON lines, such as an extraction of
 Wikipedia. The query of an article is its title or its first sentence. The article then
 lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to
-it answer its query with grade 1, and the article itself with grade 2; without links, only
-the article itself does. Links name the ids of articles. Writes BEIR's layout with the splits train, dev and test, and
-prints the counts as one line of JSON.
+it answer its query with grade 1, and the article itself with grade 2; without links,
+only the article itself does. Links name the ids of articles. Writes BEIR's layout with
+the splits train, dev and test, and prints the counts as one line of JSON.
 """
 
 import argparse
@@ -49,7 +49,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--least-links",
         type=int,
         default=5,
-        help="articles that link to that of a query, if any has links (%(default)s)",
+        help="articles that must link to the article of a query, where articles have "
+        "links (%(default)s)",
     )
     parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
     options.max_bad_fraction(parser)

@@ -72,7 +72,7 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.data.documents import full_text
     from docjax.model.encode_file import check_output
     from docjax.model.search import search
-    from docjax.retrieval.beir import read_file
+    from docjax.retrieval.beir import read_documents, read_queries
 
     if flags.top < 1:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
@@ -93,11 +93,13 @@ def run(flags: argparse.Namespace) -> None:
     given += [f"system {flags.system}"] * (flags.system != "dense")
     if given:
         raise UserError(f"--{given[0]} needs an index: make one with docjax index")
-    queries = {query.id: full_text(query) for query in _named(read_file(flags.queries))}
+    queries = {
+        query.id: full_text(query) for query in _named(read_queries(flags.queries))
+    }
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
-    documents = _named(read_file(flags.corpus, flags.max_bad_fraction, report))
+    documents = _named(read_documents(flags.corpus, flags.max_bad_fraction, report))
     ranking = search(model, documents, queries, counts, flags.top)
     del report["documents"]
     _write(flags, ranking, counts | {"left_out": report})
@@ -113,7 +115,7 @@ def _of_index(flags: argparse.Namespace) -> None:
         search_index,
     )
     from docjax.retrieval import fusion, index_files, index_folder, trec
-    from docjax.retrieval.beir import read_file
+    from docjax.retrieval.beir import read_queries
 
     weight = WEIGHT if flags.weight is None else flags.weight
     scale = SCALE if flags.scale is None else flags.scale
@@ -128,7 +130,9 @@ def _of_index(flags: argparse.Namespace) -> None:
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         index.passages  # noqa: B018, raises before the search if there are none
-    queries = {query.id: full_text(query) for query in _named(read_file(flags.queries))}
+    queries = {
+        query.id: full_text(query) for query in _named(read_queries(flags.queries))
+    }
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
     keywords = {"weight": weight, "scale": scale, "vectors": vectors}
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)

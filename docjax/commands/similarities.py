@@ -1,6 +1,6 @@
 """`docjax similarities`: how similar several documents, their sections and segments are.
 
-Reads documents as JSON lines, and writes into --output `similarities.json` (the cosines
+Reads documents as JSON lines or a .tsv table, and writes into --output `similarities.json` (the cosines
 of all documents, of all sections and of all segments, with their texts) and a heat map
 of each as PNG, with its numbers as CSV. Where a model's own segments are too long for a
 reader, segments are shorter passages, and "chunks" are the model's own. `docjax compare`
@@ -20,7 +20,9 @@ EXAMPLE = "docjax similarities runs/demo papers.jsonl --output maps"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, an exported folder or a hub name")
-    parser.add_argument("documents", help="JSON lines, also .gz, .xz, .zst, or -")
+    parser.add_argument(
+        "documents", help="JSON lines or a .tsv table, also .gz, .xz, .zst, or -"
+    )
     parser.add_argument("--output", required=True, metavar="DIR")
     options.max_bad_fraction(parser)
 
@@ -28,9 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(flags: argparse.Namespace) -> None:
     from docjax.errors import UserError
     from docjax.explain import similarity_maps
-    from docjax.retrieval.beir import read_file
+    from docjax.retrieval.beir import read_documents
 
-    documents = list(read_file(flags.documents, flags.max_bad_fraction))
+    documents = list(read_documents(flags.documents, flags.max_bad_fraction))
     similarities = docjax.load(flags.model).similarities(documents)
     try:
         maps = similarity_maps.write(Path(flags.output), similarities)

@@ -16,7 +16,7 @@ from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
 from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
 from docjax.retrieval import index_files as index
-from docjax.retrieval.beir import read_file
+from docjax.retrieval.beir import read_documents
 from docjax.storage import atomic, json_file, line_starts
 from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside
@@ -72,7 +72,7 @@ class _Corpus:
     def __init__(self, path: str, max_bad_fraction: float):
         check_again(path)
         self._path, self._before = path, stamp(path)
-        self.documents = functools.partial(read_file, path, max_bad_fraction)
+        self.documents = functools.partial(read_documents, path, max_bad_fraction)
 
     def check(self, expected: int, *counts: int) -> None:
         """Raises UserError if the files have changed, or a reading found more or less."""

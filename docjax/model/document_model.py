@@ -432,10 +432,12 @@ class DocumentModel(Reading):
         return comparison.similarities(self.inference(), self.params, sides)
 
     def explain(self, document: Item) -> Attention:
-        """The graph attention over a document's segments, with their texts.
+        """The attention over a document's segments, with their texts.
 
-        A model with chunk attention, which CoLDE has in training between the sections
-        of a document, gives the weights of each segment for all segments.
+        Graph attention makes the document's vector. Chunk attention does not: CoLDE has
+        it in training only, from a section to the next. Here every segment attends to
+        all segments, in one layer and one mean of the heads, and row and column 0, of
+        the document, are 0.
 
         Raises:
           UserError: if the model's document encoder has no attention.

@@ -18,7 +18,7 @@ from docjax.data.sources.jsonl import check_again, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import finite
-from docjax.retrieval.beir import read_file
+from docjax.retrieval.beir import read_documents
 from docjax.storage.shards import (
     PASSAGES,
     SIZES,
@@ -67,7 +67,7 @@ def encode_file(
             if counts is not None:
                 return counts
             plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
-        documents, count = read_file(path, max_bad_fraction), plan["documents"]
+        documents, count = read_documents(path, max_bad_fraction), plan["documents"]
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, count, processes, process)
         with files.locked():
@@ -90,7 +90,7 @@ def survey(
     The survey finds every mistake in the input before hours of encoding.
     """
     report: Counter = Counter()
-    documents = read_file(path, max_bad_fraction, report)
+    documents = read_documents(path, max_bad_fraction, report)
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
     sizes = []
     for shard in shards(iter(bar)):

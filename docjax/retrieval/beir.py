@@ -3,7 +3,7 @@
 corpus.jsonl, queries.jsonl   documents
 corpus.tsv, queries.tsv       documents like MS MARCO's (`docjax/data/sources/tsv.py`)
 queries.txt                   TREC topics (`docjax/data/sources/topics.py`)
-qrels/SPLIT.tsv               query-id, corpus-id, score, a header is allowed
+qrels/SPLIT.tsv               query-id, corpus-id, score; may begin with a header
 qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 folds.json                    optional: groups of queries (`docjax/retrieval/folds.py`)
 
@@ -26,12 +26,16 @@ from docjax.retrieval import folds as folds_lib
 from docjax.types import Document, Qrels, Reader
 
 COMPRESSED = ("", ".gz", ".xz", ".zst")
-READERS = {".tsv": tsv, ".txt": topics}  # all others are JSON lines
+TABLES = {".tsv": tsv}  # readers by suffix; all other files are JSON lines
+OF_QUERIES = TABLES | {".txt": topics}
 KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
 QRELS = (".qrels", ".tsv")
 FOLDS = "folds.json"
 Judgement = tuple[str, str, str, int]  # place, query, document, grade
-SCORES = ("score", "relevance", "rel", "grade", "gain", "label")  # in a header
+SCORES = (  # names of the last column in a header
+    *("score", "relevance", "rel", "grade", "gain", "label"),
+    *("judgment", "judgement", "rating", "value"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +49,11 @@ class BeirFolder:
 
     def reader(self) -> Reader:
         """A function of max_bad_fraction that yields the documents."""
-        return functools.partial(read_file, str(self._file("corpus")))
+        return functools.partial(read_documents, str(self._file("corpus")))
 
     def queries(self) -> dict[str, str]:
         """The text of each query by its id."""
-        queries = read_file(str(self._file("queries")))
+        queries = read_queries(str(self._file("queries")))
         return {query.id: full_text(query) for query in queries}
 
     def splits(self) -> tuple[str, ...]:
@@ -128,17 +132,24 @@ class BeirFolder:
         return existing[0]
 
 
-def read_file(
+def read_documents(
     path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
 ) -> Iterator[Document]:
-    """The documents or queries of the files that `path` matches, by its suffix.
+    """The documents of the files that `path` matches: JSON lines, or tables (.tsv).
 
-    .tsv: tables like MS MARCO's; .txt: TREC topics; all others, and "-": JSON lines.
+    Raises:
+      UserError: as `jsonl` or `tsv`.
+    """
+    return TABLES.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
+
+
+def read_queries(path: str) -> Iterator[Document]:
+    """The queries of the files that `path` matches: also TREC topics (.txt).
 
     Raises:
       UserError: as `jsonl`, `tsv` or `topics`.
     """
-    return READERS.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
+    return OF_QUERIES.get(_kind(Path(path)), jsonl)(path)
 
 
 def _is_header(text: str) -> bool:
@@ -165,7 +176,9 @@ def _judgement(text: str, place: str, is_trec: bool) -> Judgement:
         return place, query, document, int(score)
     except ValueError:
         form = "query-id, corpus-id and a whole score, with tabs between: mend the line"
-        if not is_trec and len(text.split()) == 4:
+        if not is_trec and fields[-1].isalpha():
+            form += ", or call its last column score if it is a header"
+        elif not is_trec and len(text.split()) == 4:
             form += (
                 ", or rename the file from .tsv to .qrels if it has the form of TREC"
             )

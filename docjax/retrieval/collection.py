@@ -281,7 +281,7 @@ def _of_fold(folds: Folds, test: Qrels, fold: int) -> tuple[Qrels, Qrels]:
     part = lambda names: {q: test[q] for q in test if q in names}
     if not part(to_test):
         raise UserError(
-            f"fold {fold} has no judged query: give another fold, or mend the folds"
+            f"fold {fold} has no judged query: give another fold, or change folds.json"
         )
     return part(to_test), part(to_choose)
 

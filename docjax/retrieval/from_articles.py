@@ -51,7 +51,7 @@ def write(
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
         "queries_left_out": len(queries) - len(qrels),
-        "links_to_unknown_articles": _unknown(links),
+        "links_to_other_articles": _to_others(links),
         "relevance": "links and own document" if by_links else "own document alone",
     }
 
@@ -97,8 +97,8 @@ def _write_queries(
         atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
 
 
-def _unknown(links: dict[str, tuple[str, ...]]) -> int:
-    """The number of links to ids that no document has."""
+def _to_others(links: dict[str, tuple[str, ...]]) -> int:
+    """The number of links to articles that are unknown or were left out."""
     return sum(len({*linked} - links.keys()) for linked in links.values())
 
 

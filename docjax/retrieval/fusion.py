@@ -39,8 +39,8 @@ def fuse(
 ) -> Run:
     """The `top` documents of the queries in `weights`, the weights of `dense`.
 
-    A document that is missing from a run has the score 0 in that run, or the run's
-    lowest score if that is below 0, as inner products can be.
+    A document that a run lacks has the score 0 there, or the query's lowest score in
+    that run if it is below 0, as inner products can be.
 
     Args:
       scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,

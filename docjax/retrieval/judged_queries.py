@@ -120,7 +120,7 @@ class JudgedQueries:
             if not texts:
                 raise UserError(
                     'no document has a "query": give the documents one, or name a '
-                    "BEIR folder with --config.examples.path"
+                    "collection with --config.examples.path"
                 )
             return texts, qrels
         return collection.to_train(self.path, self.fold)
@@ -136,8 +136,8 @@ class JudgedQueries:
         missing = sum(not mined.get(query) for query, _ in pairs)
         if missing and self.negatives != UNIFORM:
             logging.warning(
-                "%d of %d examples have no mined negative that trains: any document is "
-                "taken",
+                "%d of %d examples have no mined negative among the training documents: "
+                "any document is taken",
                 missing,
                 len(pairs),
             )
@@ -181,7 +181,8 @@ def _mine(
 
 
 def _pairs(answers: Mapping[str, set[int]], trained: set[int]) -> list[tuple[str, int]]:
-    """Each query with each of its answers that trains; logs queries without one."""
+    """Each query with each of its answers among the training documents; logs queries
+    without such an answer."""
     pairs = [
         (query, row)
         for query, relevant in answers.items()
@@ -190,12 +191,11 @@ def _pairs(answers: Mapping[str, set[int]], trained: set[int]) -> list[tuple[str
     if not pairs:
         raise UserError(
             "no query has an answer among the training documents: give them a "
-            '"query", or name a BEIR folder with --config.examples.path'
+            '"query", or name a collection with --config.examples.path'
         )
     if lost := len(answers.keys() - {query for query, _ in pairs}):
         logging.warning(
-            "%d of %d queries have no answer among the training documents: they do not "
-            "train",
+            "%d of %d queries have no answer among the training documents: left out",
             *(lost, len(answers)),
         )
     return pairs

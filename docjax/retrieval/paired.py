@@ -7,7 +7,7 @@ import numpy as np
 from docjax.errors import UserError
 
 RESAMPLES = 10_000
-DRAWN = 10_000_000  # the most numbers in memory
+DRAWN = 10_000_000  # resampled differences that are held at once
 
 
 def gain(

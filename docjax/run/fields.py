@@ -134,7 +134,7 @@ class RunConfig:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(RunConfig))[:-1]
-OPEN_NUMBERS = tuple(
+NUMBERS = tuple(  # fields that hold a whole number or None
     name
     for kind in (RunConfig, Limits)
     for name, hint in get_type_hints(kind, include_extras=True).items()
@@ -161,14 +161,14 @@ def resolve(config: Any) -> RunConfig:
     return resolved
 
 
-def check(config: Any) -> None:
-    """Raises UserError for a config that `resolve` refuses; warns of a second end."""
-    resolved = resolve(config)
-    if resolved.steps and resolved.epochs:
+def warn_of_epochs(config: RunConfig) -> None:
+    """Warns if `steps` makes `epochs` useless."""
+    if config.steps and config.epochs:
         logging.warning(
-            "training ends after steps=%d, so epochs=%d has no effect: set steps to None",
-            resolved.steps,
-            resolved.epochs,
+            "training ends after steps=%d, so epochs=%d has no effect: set "
+            "--config.steps in its place",
+            config.steps,
+            config.epochs,
         )
 
 

@@ -54,27 +54,29 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
     if "pooling" in segment and segment["pooling"] is None:
         sizes["pooling"] = facts.pooling
-    _log_differences(config.init, segment, facts)
+    _log_differences(config, segment, facts)
     encoder = _with_segment(config.encoder, segment | sizes)
     encoder = _normalized(encoder, facts)
     return dataclasses.replace(config, encoder=encoder, limits=_limits(config, facts))
 
 
-def _log_differences(init: str, segment: Mapping[str, Any], facts: Any) -> None:
+def _log_differences(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
     """Says where training reads texts in another way than `init` alone does."""
     pooling = segment.get("pooling")
-    if pooling not in (None, facts.pooling):
+    modules = [each / "modules.json" for each in (facts.folder, facts.folder.parent)]
+    if pooling not in (None, facts.pooling) and any(map(Path.exists, modules)):
+        outer = config.encoder.keywords["segment"]
+        field = f"encoder.segment{'.encoder' * ('encoder' in outer)}.pooling"
         logging.info(
-            "encoder.segment.pooling is %r; init %s alone has %r: "
-            "--config.encoder.segment.pooling=%s trains from that",
-            *(pooling, init, facts.pooling, facts.pooling),
+            "%s is %r, but init %s pools by %r: --config.%s=%s does so too",
+            *(field, pooling, config.init, facts.pooling, field, facts.pooling),
         )
-    given = [name for name, words in facts.prompts.items() if words]
+    given = [f"{name} ({words!r})" for name, words in facts.prompts.items() if words]
     if given:
         logging.warning(
-            "init %s puts prompts before its texts (%s); the run reads texts without "
-            "them, so it may begin below init alone, which the report shows",
-            *(init, ", ".join(given)),
+            "init %s has prompts, %s, but training and its result read texts without "
+            "prompts, so the vectors can be worse than those of init alone",
+            *(config.init, ", ".join(given)),
         )
 
 

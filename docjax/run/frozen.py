@@ -80,7 +80,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
         corpora[kind] and _read_corpus(corpora[kind], reader)
         for kind, reader in readers.items()
     )
-    return dataclasses.replace(prepared, corpus=corpus, queries=queries)
+    return prepared.changed(corpus=corpus, queries=queries)
 
 
 def reads_once(prepared: Prepared) -> bool:
@@ -106,7 +106,18 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
     """
     if not reads_once(prepared):
         return prepared
-    encoder, one = prepared.encoder, jnp.ones(1, jnp.int32)
+    width = vector_width(prepared.encoder)
+    row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
+    corpus, queries = (
+        known and known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
+        for known in (prepared.corpus, prepared.queries)
+    )
+    return prepared.changed(corpus=corpus, queries=queries)
+
+
+def vector_width(encoder: DocumentEncoder) -> int:
+    """The numbers of a segment's vector; nothing is computed."""
+    one = jnp.ones(1, jnp.int32)
 
     def vector() -> jax.Array:
         params = {"params": fresh_params(encoder, 0)}
@@ -114,13 +125,7 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
         tower = encoder.tower(DOCUMENT)
         return encoder.apply(params, *inputs, tower, method="segments")
 
-    width = jax.eval_shape(vector).shape[-1]
-    row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
-    corpus, queries = (
-        known and known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
-        for known in (prepared.corpus, prepared.queries)
-    )
-    return dataclasses.replace(prepared, corpus=corpus, queries=queries)
+    return jax.eval_shape(vector).shape[-1]
 
 
 def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None:

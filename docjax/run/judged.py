@@ -25,7 +25,7 @@ def of_run(run: Path) -> Judged:
     _, queries, qrels = collection.of_documents(documents())
     if not queries:
         raise UserError(
-            f'{run}: no training document has a "query"; give --data a BEIR folder, '
+            f'{run}: no training document has a "query"; give --data a collection, '
             "or a run whose documents have queries"
         )
     return Judged(documents, queries, qrels)

@@ -100,7 +100,7 @@ def with_this_share(prepared: Prepared, share: float = SHARE) -> Prepared:
     if not isinstance(document, FromMean) or not document.chooses_share:
         return prepared
     encoder = prepared.encoder.clone(document=document.clone(share=share))
-    return dataclasses.replace(prepared, encoder=encoder)
+    return prepared.changed(encoder=encoder)
 
 
 def _choose_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:

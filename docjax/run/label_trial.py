@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from docjax.run.half_scores import NEAREST, is_worse
 
+FEW = NEAREST // 2 + 1  # documents whose label is right for half of NEAREST at most
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
 
 
@@ -18,9 +19,8 @@ def by_labels(
 ) -> tuple[str, dict[str, float]]:
     """Why the labels speak against the vectors `name`, or "", and metrics.
 
-    Labels of up to NEAREST documents have no say: even in perfect clusters most of the
-    nearest neighbours have another label. Without two labels of more documents, the
-    labels say nothing.
+    Labels of FEW documents are left out: even in perfect clusters most of the nearest
+    neighbours can have another label. Without two other labels, the labels say nothing.
 
     Args:
       labels: -1 without a label.
@@ -28,8 +28,8 @@ def by_labels(
       when: how the reason calls the vectors `name`.
     """
     counts = np.bincount(labels[labels >= 0])
-    has_label = np.isin(labels, np.flatnonzero(counts > NEAREST))
-    if (counts > NEAREST).sum() < 2 or has_label.sum() < 5 * NEAREST:
+    has_label = np.isin(labels, np.flatnonzero(counts > FEW))
+    if (counts > FEW).sum() < 2 or has_label.sum() < 5 * NEAREST:
         return "", {}
     right = {
         key: _neighbours_agree(each[has_label], labels[has_label])

@@ -99,6 +99,13 @@ class Prepared:
         """The tasks by name."""
         return {name: part.build() for name, part in self.config.tasks.items()}
 
+    def changed(self, **fields: Any) -> "Prepared":
+        """A copy with other fields, none of which the views or the examples read."""
+        copy = dataclasses.replace(self, **fields)
+        known = {k: v for k, v in vars(self).items() if k in ("views", "examples")}
+        vars(copy).update(known)
+        return copy
+
     def model(
         self, params: Any, mesh: jax.sharding.Mesh | None = None
     ) -> DocumentModel:
@@ -215,8 +222,8 @@ def prepare(config: Any, run: Path) -> Prepared:
         graph=config.graph and config.graph.build(),
         cutter=config.segments.build(),
     )
-    prepared = dataclasses.replace(prepared, config=_with_batch(prepared))
-    prepared = dataclasses.replace(prepared, config=_with_microbatch(prepared))
+    prepared = prepared.changed(config=_with_batch(prepared))
+    prepared = prepared.changed(config=_with_microbatch(prepared))
     _fit_words(prepared)
     _log_splits(prepared)
     wait("config")
@@ -280,8 +287,11 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
-    is_random = not config.init and segment_is_frozen(config.encoder.build())
-    if isinstance(document, FromMean) and is_random and not document.words_alone:
+    if (
+        isinstance(document, FromMean)
+        and not (config.init or document.words_alone)
+        and segment_is_frozen(config.encoder.build())
+    ):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
             "give a BERT or RoBERTa with --config.init=FOLDER, or set "

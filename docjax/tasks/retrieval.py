@@ -77,7 +77,7 @@ class Retrieval:
         if count < 2:
             raise UserError(
                 f'{count} {part} documents have a "query", retrieval needs 2 or more: '
-                "give source documents a query, or the task a BEIR folder (path)"
+                "give source documents a query, or the task a collection (path)"
             )
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:

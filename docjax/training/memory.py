@@ -59,21 +59,21 @@ def check(
 
 
 def check_vectors(
-    mesh: jax.sharding.Mesh, views: int, batch: int, longest: int, width: int
+    mesh: jax.sharding.Mesh, batch: int, views: int, longest: int, width: int
 ) -> None:
     """Raises UserError if the vectors of a batch's segments do not fit on a device.
 
-    Every document takes as much room as the longest one: `longest` segments of `width`
-    numbers in each of `views` views.
+    Every view has as much room as the longest one: `longest` segments of `width`
+    numbers.
     """
     needed = views * -(-batch // mesh.size) * longest * width * 4
     if needed > available(mesh):
         raise UserError(
             f"a step does not fit in memory ({_gib(available(mesh))} per device): the "
-            f"longest document has {longest:,} segments, and a batch of {batch} takes "
-            f"{_gib(needed)} of segment vectors for it: set "
-            "--config.limits.training_units to the segments that training may read of "
-            "a document, or lower --config.batch"
+            f"longest document has {longest:,} segments in a view, so the segment "
+            f"vectors of a batch of {batch} take {_gib(needed)}: lower "
+            "--config.limits.training_units, the units that training reads of a "
+            "document, or --config.batch"
         )
 
 

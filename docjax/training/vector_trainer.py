@@ -121,14 +121,6 @@ class VectorTrainer:
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
             memory.check(self.cache, state, *size, answers)
-        elif vectors := self.prepared.corpus.vectors:
-            reader, examples = self.batches.reader, self.batches.examples
-            rows = examples.rows[:, [kind == DOCUMENT for kind in examples.kinds]]
-            longest = int(self.prepared.corpus.counts[rows].max(initial=0))
-            longest = min(filter(None, (longest, reader.units, reader.most)))
-            width = sum(part.shape[-1] for part in vectors)
-            size = self.prepared.config.batch, longest, width
-            memory.check_vectors(self.mesh, len(self.cache.kinds), *size)
 
 
 def _check_positives(examples: Examples, views: int, objective: Any) -> None:
@@ -194,24 +186,25 @@ def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     check_fills(config.batch, len(prepared.examples))
 
 
+def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> None:
+    """Raises UserError if the vectors of a batch's segments cannot fit on a device.
+
+    Args:
+      width: the numbers of a segment's vector, which need not be there yet.
+    """
+    examples, reader = prepared.examples, _reader(prepared)
+    slots = [slot for slot, kind in enumerate(examples.kinds) if kind == DOCUMENT]
+    counts = prepared.corpus.counts[examples.rows[:, slots]].max(axis=1)
+    if counts.max() >= reader.views.least_units:
+        views, _ = reader.read(examples.kinds, examples.rows[counts.argmax()], 0)
+        size = prepared.config.batch, len(views), max(map(len, views)), width
+        memory.check_vectors(mesh, *size)
+
+
 def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
     """The batches of the training examples; warns of examples that are left out."""
     config, encoder = prepared.config, prepared.encoder
-    limits, views = config.limits, prepared.views
-    corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
-    reader = Reader(
-        corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
-        frames={
-            DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
-            QUERY: prepared.tokenizer.frame(limits.query_segment),
-        },
-        views=views,
-        cutter=prepared.cutter,
-        units=limits.training_units,
-        most=limits.training_segments,
-        tokens=limits.training_tokens,
-        seed=config.seed,
-    )
+    limits, reader = config.limits, _reader(prepared)
     examples = _usable(prepared, reader)
     layout = Layout(
         rows=config.microbatch,
@@ -224,6 +217,25 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
     longest = limits.segment_tokens
     masking = Masking.of(prepared.tokenizer, masked.rate, longest) if masked else None
     return TrainingBatches(reader, examples, config.batch, layout, masking)
+
+
+def _reader(prepared: Prepared) -> Reader:
+    """What reads the views of an example."""
+    limits = prepared.config.limits
+    corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
+    return Reader(
+        corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
+        frames={
+            DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
+            QUERY: prepared.tokenizer.frame(limits.query_segment),
+        },
+        views=prepared.views,
+        cutter=prepared.cutter,
+        units=limits.training_units,
+        most=limits.training_segments,
+        tokens=limits.training_tokens,
+        seed=prepared.config.seed,
+    )
 
 
 def _usable(prepared: Prepared, reader: Reader) -> Examples:

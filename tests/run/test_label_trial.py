@@ -28,7 +28,7 @@ def said(labels, vectors):
     ],
     ids=["of four", "all different", "one large", "none"],
 )
-def test_labels_of_few_documents_have_no_say(labels):
+def test_labels_of_few_documents_say_nothing(labels):
     assert said(labels, clusters(labels)) == ("", {})
 
 
@@ -36,6 +36,13 @@ def test_small_classes_do_not_hide_that_large_ones_are_found():
     labels = [0] * 60 + [1] * 60 + [2 + i // 3 for i in range(120)]
     reason, metrics = said(labels, clusters(labels))
     assert reason == "" and metrics["judgement/start_knn"] == 1
+
+
+def test_labels_of_ten_documents_speak():
+    labels = np.arange(300) // 10
+    both = {"start": clusters(labels), "trained": clusters(np.zeros(300, int))}
+    reason, _ = by_labels(labels, both, "trained", "after training")
+    assert "right for 1.000 at the start" in reason
 
 
 def test_random_labels_speak_against_training():

@@ -25,12 +25,12 @@ def ir_datasets(
     """The documents of the dataset `name`.
 
     Raises:
-      UserError: if the library is missing, does not know the name or cannot have the
+      UserError: if the library is missing, does not know the name or cannot read the
         files, and what `documents.read` raises.
     """
     numbered = (
         (f"{name}, document {number}", each)
-        for number, each in enumerate(rows(load(name).docs_iter, name), start=1)
+        for number, each in enumerate(given(load(name).docs_iter, name), start=1)
     )
     return documents.read(numbered, _parsed, max_bad_fraction, report)
 
@@ -38,8 +38,8 @@ def ir_datasets(
 def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:
     """The number of documents and the version of the library."""
     version = importlib.metadata.version("ir-datasets")
-    counted = rows(lambda: [load(name).docs_count()], name)
-    return [(name, next(counted), version)]
+    [count] = given(lambda: [load(name).docs_count()], name)
+    return [(name, count, version)]
 
 
 def load(name: str) -> Any:
@@ -54,17 +54,17 @@ def load(name: str) -> Any:
         raise UserError(f"ir-datasets has no dataset {name!r}") from None
 
 
-def rows(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
-    """What `read` gives of the dataset `name`.
+def given(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
+    """What a method of the library's dataset `name` gives.
 
     Raises:
-      UserError: with the library's words, if a file cannot be had.
+      UserError: with the library's words, if a file is missing or cannot be downloaded.
     """
     try:
         yield from read()
     except (OSError, RuntimeError) as error:
-        said = " ".join(str(error).split())
-        raise UserError(f"ir-datasets, {name}: {said}") from error
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"ir-datasets cannot read {name}: {said}") from error
 
 
 def names() -> list[str]:
