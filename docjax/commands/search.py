@@ -51,7 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weight",
         type=float,
-        help=f"index: share of the vectors in a fused system ({WEIGHT})",
+        help="index: share of the vectors in a fused system (what MODEL's own task "
+        f"chose if it is such a run, else {WEIGHT})",
     )
     parser.add_argument(
         "--scale",
@@ -117,8 +118,8 @@ def _of_index(flags: argparse.Namespace) -> None:
     from docjax.retrieval import fusion, index_files, index_folder, trec
     from docjax.retrieval.beir import read_queries
 
-    weight = WEIGHT if flags.weight is None else flags.weight
     scale = SCALE if flags.scale is None else flags.scale
+    weight = _weight(flags, scale)
     check_system(flags.system)
     fusion.check_scale(scale)
     if flags.truncate_dim is not None:
@@ -138,9 +139,26 @@ def _of_index(flags: argparse.Namespace) -> None:
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)
     for name in itertools.chain.from_iterable(ranking.values()):
         trec.check_id(name)
-    _write(flags, ranking, {"queries": len(queries), "documents": len(index)})
+    counts: dict[str, Any] = {"queries": len(queries), "documents": len(index)}
+    fused = {"weight": weight} if flags.system.startswith("fused") else {}
+    _write(flags, ranking, counts | fused)
     if flags.hits:
         _write_hits(Path(flags.hits), hits(model, index, queries, vectors, ranking))
+
+
+def _weight(flags: argparse.Namespace, scale: str) -> float:
+    """The share of the vectors: the given one, or what a run chose with that scale."""
+    from docjax.run import fields, metrics
+
+    run = Path(flags.model)
+    if flags.weight is not None or not fields.is_run(flags.model):
+        return WEIGHT if flags.weight is None else flags.weight
+    found = metrics.last_metrics(run)
+    for name, task in fields.read(run).tasks.items():
+        weight = found.get(f"eval/{name}/{flags.system}/weight")
+        if weight is not None and task.keywords.get("scale", SCALE) == scale:
+            return weight
+    return WEIGHT
 
 
 def _write_hits(file: Path, records: "Iterable[dict[str, Any]]") -> None:

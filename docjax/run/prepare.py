@@ -287,16 +287,7 @@ def _check_parts(config: RunConfig) -> None:
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
-    if (
-        isinstance(document, FromMean)
-        and not (config.init or document.words_alone)
-        and segment_is_frozen(config.encoder.build())
-    ):
-        raise UserError(
-            "encoder.document begins as the mean of what a pretrained encoder says: "
-            "give a BERT or RoBERTa with --config.init=FOLDER, or set "
-            "encoder.document.share to 1 for word vectors alone"
-        )
+    _check_mean(config, document)
     _check_folds(config)
     _check_segment(config)
     _check_dropout(views, config.encoder.build().segment)
@@ -312,6 +303,18 @@ def _check_parts(config: RunConfig) -> None:
         raise UserError(
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
+        )
+
+
+def _check_mean(config: RunConfig, document: Any) -> None:
+    """Raises UserError for the mean of what a random encoder says, which never changes."""
+    if not isinstance(document, FromMean) or config.init or document.words_alone:
+        return
+    if segment_is_frozen(config.encoder.build()):
+        raise UserError(
+            "encoder.document begins as the mean of what a pretrained encoder says: "
+            "give a BERT or RoBERTa with --config.init=FOLDER, or set "
+            "encoder.document.share to 1 for word vectors alone"
         )
 
 

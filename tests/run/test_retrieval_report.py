@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import docjax
+from docjax import cli
 from docjax.retrieval import trec
 from docjax.run import retrieval_report
 from docjax.run.prepare import prepare
@@ -43,6 +44,28 @@ def test_systems_stand_beside_published_scores(found):
         score = last[f"eval/retrieval/{system}/ndcg@10"]
         assert report.metrics["ndcg@10"][system] == score
     assert report.curves.exists()
+
+
+def test_a_search_takes_the_weight_that_the_run_chose(run, found, tmp_path, capsys):
+    weight = found[1]["eval/retrieval/fused/weight"]
+    assert weight != 0.5
+    corpus, queries = tmp_path / "corpus.jsonl", tmp_path / "queries.jsonl"
+    corpus.write_text(
+        '{"id": "a", "text": "array shape"}\n{"id": "b", "text": "axis"}\n'
+    )
+    queries.write_text('{"id": "q", "text": "shape of an array"}\n')
+    index = str(tmp_path / "index")
+    assert cli.main(["index", str(run), str(corpus), "--output", index]) == 0
+    asked = ["search", str(run), index, "--queries", str(queries), "--system", "fused"]
+    asked += ["--run", str(tmp_path / "found.trec")]
+    for flags, expected in (
+        ([], weight),
+        (["--scale", "raw"], 0.5),
+        (["--weight", "0.25"], 0.25),
+    ):
+        assert cli.main([*asked, *flags]) == 0
+        counts = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert counts["weight"] == expected
 
 
 def test_searches_show_the_first_documents_with_a_passage_of_theirs(run, found):
