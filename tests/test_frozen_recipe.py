@@ -276,10 +276,10 @@ def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, caplog):
     assert "Training helped" in (tmp_path / "run/report/index.html").read_text("utf-8")
 
 
-def test_init_is_asked_for(tmp_path):
-    path = corpus(tmp_path / "corpus.jsonl", 20)
-    found = recipe(path, tmp_path)
-    found.init = None
+@pytest.mark.parametrize("variant", ["frozen", "tune"])
+def test_init_is_asked_for(tmp_path, variant):
+    found = configs.load(f"graph_roberta:{variant}")
+    found.source.path = str(corpus(tmp_path / "corpus.jsonl", 20))
     with pytest.raises(UserError, match="give a BERT or RoBERTa with --config.init"):
         docjax.train(found, tmp_path / "run")
 

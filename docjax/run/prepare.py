@@ -307,10 +307,13 @@ def _check_parts(config: RunConfig) -> None:
 
 
 def _check_mean(config: RunConfig, document: Any) -> None:
-    """Raises UserError for the mean of what a random encoder says, which never changes."""
+    """Raises UserError for the mean of a random encoder that should be a pretrained one:
+    it is not trained, or its pooling is that of `init`."""
     if not isinstance(document, FromMean) or config.init or document.words_alone:
         return
-    if segment_is_frozen(config.encoder.build()):
+    encoder = config.encoder.build()
+    follows_init = getattr(from_init.segment_of(encoder), "pooling", "") is None
+    if follows_init or segment_is_frozen(encoder):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
             "give a BERT or RoBERTa with --config.init=FOLDER, or set "
