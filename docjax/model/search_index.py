@@ -1,6 +1,6 @@
 """`docjax search` in an index: documents by every system, and their best passages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def hits(
 
     The best passage is the nearest one to the query. "maxp" has ranked the document by
     this passage; other systems may have ranked it by other words. Query vectors with
-    sentences ("maxsim") also give the nearest passage of each sentence, whose scores
+    sentences ("maxsim") also give each sentence with its nearest passage, whose scores
     they add up.
 
     Args:
@@ -84,7 +84,7 @@ def hits(
     """
     rows = index.ids.rows  # of those that the search has found
     for number, (query, text) in enumerate(queries.items()):
-        asked = vectors.of(number)
+        asked = vectors.whole[number], _sentences(text, vectors, number)
         shown = list(ranking.get(query, {}).items())[:SHOWN]
         yield {
             "query": query,
@@ -93,15 +93,29 @@ def hits(
                 {
                     "id": name,
                     "score": score,
-                    **_shown(model, index, rows[name], asked),
+                    **_shown(model, index, rows[name], *asked),
                 }
                 for name, score in shown
             ],
         }
 
 
+def _sentences(
+    query: str, vectors: QueryVectors, number: int
+) -> list[tuple[str, np.ndarray]]:
+    """The sentences of a query with their vectors, without those that are zero."""
+    if vectors.sentences is None:
+        return []
+    pairs = zip(systems.parts_of(query), vectors.sentences[number])
+    return [(sentence, vector) for sentence, vector in pairs if vector.any()]
+
+
 def _shown(
-    model: DocumentModel, index: Index, row: int, asked: QueryVectors
+    model: DocumentModel,
+    index: Index,
+    row: int,
+    whole: np.ndarray,
+    sentences: Sequence[tuple[str, np.ndarray]],
 ) -> dict[str, Any]:
     """The title of a document and its best passages for one query."""
     vectors = index.passages[index.starts[row] : index.starts[row + 1]]
@@ -118,7 +132,9 @@ def _shown(
             "passage_score": float(scores[best]),
         }
 
-    shown = {"title": document.title} | nearest(asked.whole[0])
-    if asked.sentences is not None:
-        shown["sentences"] = [nearest(sentence) for sentence in asked.sentences[0]]
+    shown = {"title": document.title} | nearest(whole)
+    if sentences:
+        shown["sentences"] = [
+            {"sentence": sentence} | nearest(vector) for sentence, vector in sentences
+        ]
     return shown

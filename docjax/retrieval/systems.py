@@ -34,13 +34,6 @@ class QueryVectors(NamedTuple):
     whole: Float[np.ndarray, "q d"]
     sentences: Float[np.ndarray, "q u d"] | None  # zeros stand for missing sentences
 
-    def of(self, row: int) -> "QueryVectors":
-        """The vectors of one query, without missing sentences."""
-        if self.sentences is None:
-            return QueryVectors(self.whole[row : row + 1], None)
-        known = self.sentences[row].any(axis=-1)
-        return QueryVectors(self.whole[row : row + 1], self.sentences[row][None, known])
-
 
 class Systems(NamedTuple):
     """The runs of all systems, and how the weights of the fused ones were chosen."""
@@ -63,7 +56,7 @@ def read_queries(
     finite.check(whole, names, "query")
     if not passages:
         return QueryVectors(whole, None)
-    parts = [sentences(text) or [text] for text in texts]
+    parts = list(map(parts_of, texts))
     vectors = encode([sentence for part in parts for sentence in part])
     most = max(map(len, parts), default=1)
     padded = np.zeros((len(texts), most, whole.shape[-1]), np.float32)
@@ -72,6 +65,11 @@ def read_queries(
         padded[row, : len(of_query)] = of_query
     finite.check(padded, names, "query")
     return QueryVectors(whole, padded)
+
+
+def parts_of(query: str) -> list[str]:
+    """The sentences of a query, or the query itself without one."""
+    return sentences(query) or [query]
 
 
 def by_vectors(

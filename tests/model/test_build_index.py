@@ -389,6 +389,7 @@ def test_hits_of_sentences_have_the_passages_that_made_them(model, corpus, made)
             check_hit(model, one["text"], documents[hit["id"]], hit)
             for part, best in zip(parts, hit["sentences"], strict=True):
                 best |= {"title": hit["title"]}
+                assert best["sentence"] == part
                 check_hit(model, part, documents[hit["id"]], best)
             total = sum(best["passage_score"] for best in hit["sentences"])
             assert total == pytest.approx(hit["score"], abs=1e-5)
