@@ -11,7 +11,8 @@ MLP on the frozen encoder: 20 Newsgroups 65.76 %, with five examples of each cla
 Departures from the paper: the pairs of two texts are drawn inside the batch, with the
 same share of pairs of the same text (docjax/objectives/contrastive_tension.py): a batch of
 16 texts has 16 pairs of the same text and 112 of two texts, where the authors' batch of 16
-pairs has two and 14; texts are cut at 512 tokens, not at 75.
+pairs has two and 14; texts are cut at 512 tokens, not at 75; the second copy is kept, not
+the one that scores better on sentence similarity.
 
   python -m docjax.main --config=configs/contrastive_tension.py --workdir=runs/ct \
       --config.source.path='sentences/*.jsonl.zst'

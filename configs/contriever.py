@@ -10,15 +10,15 @@ number for its tasks.
 Departures from the paper: the queue begins empty; the encoder reads whole documents at
 evaluation, cut at 512 tokens; attention weights are not dropped
 (`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so that GPUs can use fast
-attention kernels.
+attention kernels. Raise `limits.training_tokens` with `views.span`: it is half of it,
+the longest crop.
 
   python -m docjax.main --config=configs/contriever.py --workdir=runs/contriever \
       --config.source.path='wikipedia/*.jsonl.zst'
 
 Variants: `five`: five examples of each class in the few-shot task. `small`: a small
 encoder and its own tokenizer from scratch, cosines, and a short queue whose encoder
-follows faster. Raise `limits.training_tokens` with `views.span`: it is half of it, the
-longest crop. `demo`: `small` on the docstrings of the installed Python packages.
+follows faster. `demo`: `small` on the docstrings of the installed Python packages.
 `smoke`: everything in seconds.
 """
 

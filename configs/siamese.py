@@ -8,10 +8,10 @@ Expected (CoLDE, Table 1, F1 and accuracy of matching): S-BERT on the ACL papers
 .6659 and .5663, Wikipedia .6661 and .4993, patents .5152 and .5206; S-LONG .6752 and
 .6996, .7626 and .7527, .6551 and .5213.
 
-CoLDE leaves open what follows; the choices are ours. Loss, mean pooling and the learning
-rate 2e-5 of S-BERT; for batch and warm-up those of Sentence-BERT (16 pairs, a tenth of
-the steps); four epochs. `encoder.segment.attention_dropout` is 0, so that GPUs can use
-fast attention kernels.
+CoLDE leaves open what follows; the choices are ours. Loss, mean pooling and the
+learning rate 2e-5 of S-BERT; for batch and warm-up those of Sentence-BERT (16 pairs, a
+tenth of the steps); four epochs. `encoder.segment.attention_dropout` is 0 (the papers'
+encoders drop 0.1), so that GPUs can use fast attention kernels.
 
   python -m docjax.main --config=configs/siamese.py:acl --workdir=runs/siamese \
       --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \

@@ -8,8 +8,8 @@ Newsgroups 74.02 %, with five examples of each class 42.63 %.
 
 Departures from the paper: sentences are cut at 512 tokens, not at 32, so that the model
 reads documents too; the last parameters are kept, not the best ones on STS-B; attention
-weights are not dropped (`encoder.segment.attention_dropout` is 0), so that GPUs can use
-fast attention kernels.
+weights are not dropped (`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so
+that GPUs can use fast attention kernels.
 
   python -m docjax.main --config=configs/simcse.py --workdir=runs/simcse \
       --config.source.path='sentences/*.jsonl.zst'
