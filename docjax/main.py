@@ -12,7 +12,6 @@ stopped by SIGTERM with everything saved.
 import contextlib
 import json
 import os
-import re
 import shlex
 import signal
 import sys
@@ -25,7 +24,7 @@ from typing import Any
 
 import jax
 from absl import flags, logging
-from ml_collections import ConfigDict, FieldReference, config_flags
+from ml_collections import ConfigDict, config_flags
 
 from docjax import config as config_lib
 from docjax.errors import UserError
@@ -34,7 +33,7 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
-from docjax.run import corpora, fields, frozen, judgement
+from docjax.run import config_flag, corpora, fields, frozen, judgement
 from docjax.run.components import fit_components
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
@@ -55,9 +54,6 @@ from docjax.types import Trainer
 
 MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
-# Keywords of parts can be set too; `fields.resolve` refuses unknown ones.
-ANY_FIELD = {"lock_config": False, "accept_new_attributes": True}
-NO_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
 CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
 
 
@@ -278,19 +274,8 @@ def read_flags(argv: list[str]) -> None:
     _define_flags()
     try:
         rest = FLAGS(argv)[1:]
-    except (KeyError, AttributeError) as error:
-        name = " ".join(str(error.args[0]).split())
-        raise UserError(f"the config has no field {name}") from None
-    except (flags.Error, TypeError, ValueError) as error:
-        if none := NO_PART.match(str(error)):
-            names = none[1].split(".")
-            part = ".".join(names[: names.index(none[2]) + 1])
-            raise UserError(
-                f"config.{part} is None, so there is no {none[1]} to set: give the whole "
-                f"""part, --config.{part}='{{"fn": ..., ...}}'"""
-            ) from None
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise UserError(" ".join(dict.fromkeys([lines[0], lines[-1]]))) from None
+    except (AttributeError, KeyError, TypeError, ValueError, flags.Error) as error:
+        raise config_flag.told(error) from None
     if rest:
         raise UserError(f"{rest[0]!r} belongs to no flag: write --config.NAME=VALUE")
     if FLAGS["config"].value is None:
@@ -299,14 +284,7 @@ def read_flags(argv: list[str]) -> None:
 
 def _define_flags() -> None:
     """Defines the flags; called by the command only, so an import defines no flags."""
-    names = ", ".join(config_lib.shipped())
-    config_flags.DEFINE_config_file(
-        "config",
-        None,
-        f"{names}, or the path of a config file; with :VARIANT.",
-        **ANY_FIELD,
-    )
-    FLAGS["config"].parser = _ConfigParser()
+    config_flag.define(FLAGS)
     flags.DEFINE_string(
         "workdir", None, "The run directory; runs/NAME[_VARIANT] by default."
     )
@@ -315,26 +293,6 @@ def _define_flags() -> None:
     flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, to join by hand.")
     flags.DEFINE_integer("processes", 1, "Number of processes, with --coordinator.")
     flags.DEFINE_integer("process", 0, "Number of this process, with --coordinator.")
-
-
-class _ConfigParser(flags.ArgumentParser):
-    """Reads --config, a shipped name or a path."""
-
-    def parse(self, argument: str) -> ConfigDict:
-        config = config_lib.load(argument)
-        _open(config)
-        return config
-
-
-def _open(config: ConfigDict) -> None:
-    """Lets a flag set the fields that are None."""
-    for name, value in config.items():
-        if isinstance(value, ConfigDict):
-            _open(value)
-        elif config.get_type(name) is type(None):
-            kind = int if name in fields.NUMBERS else object
-            with config.unlocked(), config.ignore_type():
-                config[name] = FieldReference(None, field_type=kind)
 
 
 def _training_flags() -> list[str]:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from absl import flags
-from ml_collections import ConfigDict, config_flags
+from ml_collections import ConfigDict
 
 from docjax import main
 from docjax.data.masking import Masking
@@ -32,7 +32,7 @@ from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
-from docjax.run import fields, from_init
+from docjax.run import config_flag, fields, from_init
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import (
     DOCUMENT,
@@ -348,7 +348,8 @@ def test_a_flag_sets_any_field(name, monkeypatch):
 
 
 OPEN = [
-    *(("epochs", 3), ("limits.training_units", 5)),
+    *(("steps", None), ("epochs", 3), ("limits.training_units", 5)),
+    *(("init", None), ("source", None), ("encoder.document", None)),
     *(("encoder.segment.pooling", "mean"), ("objective.widths", (64, 32))),
     ("source.without", ("Notes", "References")),
     (
@@ -381,6 +382,15 @@ def test_an_unknown_name_in_a_flag_is_one_line(field, text, reason, monkeypatch)
         fields.resolve(found)
 
 
+def test_a_value_may_stand_behind_a_space(monkeypatch):
+    argv = ["", "--config=graph_roberta:frozen", "--config.steps", "7"]
+    argv += ["--config.init", "folder", "--config.encoder.document", "None"]
+    values = defined(argv, monkeypatch)
+    assert values(argv) == [""]
+    found = values.config
+    assert (found.steps, found.init, found.encoder.document) == (7, "folder", None)
+
+
 @pytest.mark.parametrize(
     ("flag", "reason"),
     [
@@ -393,6 +403,7 @@ def test_an_unknown_name_in_a_flag_is_one_line(field, text, reason, monkeypatch)
             "give the whole part, --config.encoder.docum",
         ),
         ("steps=many", "invalid literal for int"),
+        ("source=mine.jsonl", r'mine.jsonl is not a part, {"fn": ..., ...}, or None'),
         ("tensorboard False", "'False' belongs to no flag: write --config.NAME=VALUE"),
         ("nothing.here=1", "the config has no field 'nothing'"),
     ],
@@ -423,8 +434,7 @@ def by_flag(path: str, field: str, text: str, monkeypatch) -> Any:
 def defined(argv: list[str], monkeypatch) -> flags.FlagValues:
     """The command's flag of the config, which is not parsed yet."""
     values = flags.FlagValues()
-    config_flags.DEFINE_config_file("config", flag_values=values, **main.ANY_FIELD)
-    values["config"].parser = main._ConfigParser()
+    config_flag.define(values)
     monkeypatch.setattr(sys, "argv", argv)  # read by ml_collections
     return values
 

@@ -134,12 +134,6 @@ class RunConfig:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(RunConfig))[:-1]
-NUMBERS = tuple(  # fields that hold a whole number or None
-    name
-    for kind in (RunConfig, Limits)
-    for name, hint in get_type_hints(kind, include_extras=True).items()
-    if hint in (int | None, Count | None)
-)
 
 
 def resolve(config: Any) -> RunConfig:
@@ -166,7 +160,7 @@ def warn_of_epochs(config: RunConfig) -> None:
     if config.steps and config.epochs:
         logging.warning(
             "training ends after steps=%d, so epochs=%d has no effect: set "
-            "--config.steps in its place",
+            "--config.steps=None",
             config.steps,
             config.epochs,
         )

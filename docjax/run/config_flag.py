@@ -1,0 +1,100 @@
+"""The flag --config and those of its fields: `--config.batch=64`.
+
+ml_collections makes the flags. Here a field that is None takes any value, every field
+takes None, and a part takes keywords that the config does not name;
+`docjax.run.fields.resolve` refuses what does not fit.
+"""
+
+import ast
+import contextlib
+import re
+from typing import Any
+
+from absl import flags
+from ml_collections import ConfigDict, FieldReference, config_flags
+
+from docjax import config as config_lib
+from docjax.errors import UserError
+
+NO_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
+
+
+def define(values: flags.FlagValues) -> None:
+    """Defines --config in `values`; its fields become flags when it is parsed."""
+    for kind, parser in PARSERS.items():
+        config_flags.register_flag_parser_for_type(kind, _OrNone(parser))
+    names = ", ".join(config_lib.shipped())
+    config_flags.DEFINE_config_file(
+        "config",
+        None,
+        f"{names}, or the path of a config file; with :VARIANT.",
+        flag_values=values,
+        lock_config=False,
+        accept_new_attributes=True,
+    )
+    values["config"].parser = _ConfigParser()
+
+
+def told(error: Exception) -> UserError:
+    """An error of the flags in one line, with the mend."""
+    if isinstance(error, (KeyError, AttributeError)):
+        name = " ".join(str(error.args[0]).split())
+        return UserError(f"the config has no field {name}")
+    if none := NO_PART.match(str(error)):
+        names = none[1].split(".")
+        part = ".".join(names[: names.index(none[2]) + 1])
+        return UserError(
+            f"config.{part} is None, so there is no {none[1]} to set: give the whole "
+            f"""part, --config.{part}='{{"fn": ..., ...}}'"""
+        )
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return UserError(" ".join(dict.fromkeys([lines[0], lines[-1]])))
+
+
+class _OrNone(flags.ArgumentParser):
+    """Reads None, or what another parser reads; a value that is no text stays."""
+
+    def __init__(self, other: flags.ArgumentParser):
+        self._other = other
+
+    def parse(self, argument: Any) -> Any:
+        if not isinstance(argument, str):
+            return argument
+        return None if argument == "None" else self._other.parse(argument)
+
+
+class _Part(flags.ArgumentParser):
+    """Reads a part, a dict."""
+
+    def parse(self, argument: str) -> ConfigDict:
+        with contextlib.suppress(SyntaxError, ValueError):
+            if isinstance(found := ast.literal_eval(argument), dict):
+                return ConfigDict(found)
+        raise ValueError(f"""{argument} is not a part, {{"fn": ..., ...}}, or None""")
+
+
+PARSERS = {
+    int: flags.IntegerParser(),
+    float: flags.FloatParser(),
+    str: flags.ArgumentParser(),
+    ConfigDict: _Part(),
+}
+
+
+class _ConfigParser(flags.ArgumentParser):
+    """Reads --config, a shipped name or a path."""
+
+    def parse(self, argument: str) -> ConfigDict:
+        config = config_lib.load(argument)
+        _open(config)
+        return config
+
+
+def _open(config: ConfigDict) -> None:
+    """Lets a flag set the fields that are None."""
+    for name, value in config.items():
+        if isinstance(value, ConfigDict):
+            _open(value)
+        elif config.get_type(name) is type(None):
+            with config.unlocked(), config.ignore_type():
+                config[name] = FieldReference(None, field_type=object)
