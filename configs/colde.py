@@ -25,9 +25,10 @@ threshold. `acl`: papers with a table of pairs. Neither reads "Abstract" and "Re
 in the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
 description, with a table, 200 epochs; scored vectors read every section but "Abstract".
 `small`: a small encoder and its own tokenizer from scratch, without places and chunk
-attention, temperature 0.1. `acl,small,beside_mean`: the vector begins as the mean of the
-chunks, and CoLDE's layers begin at zero beside it (docs/results.md). `demo`: `small` on the docstrings of the installed Python
-packages, linked by "See Also". `smoke`: everything in seconds.
+attention, temperature 0.1. `acl,small,beside_mean`: the vector begins as the mean of
+the chunks, and CoLDE's layers begin at zero beside it (docs/results.md). `demo`:
+`small` on the docstrings of the installed Python packages, linked by "See Also".
+`smoke`: everything in seconds.
 
 The paper's ablations: `acl,no_sections` (w/o Aug: a document is one view), `acl,no_lstm`
 (the mean of the chunks, no chunk attention) and `acl,no_contrast` (w/o CL: the cosine of
@@ -210,6 +211,7 @@ def frozen(config: ConfigDict) -> None:
     config.encoder.segment.update(pooling=None, dtype="float32", words=words)
     config.encoder.segment.update(sections=0, chunks=0)
     branch = config.encoder.document.to_dict()
+    branch = branch.get("branch", branch)  # of `beside_mean`
     config.encoder.document = recipe.encoder.document
     config.encoder.document.branch = branch
     config.optimizer.learning_rate = recipe.optimizer.learning_rate

@@ -233,6 +233,11 @@ def _run(
 def _check(prepared: Prepared) -> None:
     """Raises UserError for mistakes that would otherwise show after hours of reading."""
     corpora.check_inputs(prepared.config, prepared.run)
+    _check_sizes(prepared)
+
+
+def _check_sizes(prepared: Prepared) -> None:
+    """Raises UserError if an encoder that reads once would read for too large a batch."""
     if frozen.reads_once(prepared):
         mesh, width = sharding.mesh(), frozen.vector_width(prepared.encoder)
         vector_trainer.check_batch(prepared, mesh)
@@ -250,6 +255,7 @@ def _planned(config: ConfigDict) -> dict[str, Any]:
     memory.keep_freed()
     with tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
+        _check_sizes(prepared)
         prepared = frozen.with_stand_ins(judgement.with_this_share(prepared))
         scoring = Scoring(prepared, mesh)
         trainer = lambda run: _trainer(run, mesh)
@@ -274,8 +280,8 @@ def read_flags(argv: list[str]) -> None:
     _define_flags()
     try:
         rest = FLAGS(argv)[1:]
-    except (AttributeError, KeyError, TypeError, ValueError, flags.Error) as error:
-        raise config_flag.told(error) from None
+    except config_flag.ERRORS as error:
+        raise config_flag.as_user_error(error) from None
     if rest:
         raise UserError(f"{rest[0]!r} belongs to no flag: write --config.NAME=VALUE")
     if FLAGS["config"].value is None:

@@ -340,7 +340,8 @@ def test_a_flag_sets_what_papers_vary(name, field, value, monkeypatch):
 def test_a_flag_sets_any_field(name, monkeypatch):
     given = load(name.partition(".")[0]).get_config(name.partition(":")[2])
     seeds = [(f"tasks.{task}.seed", 3) for task in given.tasks]
-    for field, value in [*leaves(given), *seeds, *OPEN]:
+    changed = [(field, other(value)) for field, value in leaves(given)]
+    for field, value in [*changed, *seeds, *OPEN]:
         found = by_flag(name, field, str(value), monkeypatch)
         for key in field.split("."):
             found = found[key]
@@ -357,6 +358,15 @@ OPEN = [
         {"fn": "docjax.encoders.graph_attention.GraphAttention"},
     ),
 ]
+
+
+def other(value: Any) -> Any:
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, tuple):
+        return (*value, "more")
+    return f"{value}-2" if isinstance(value, str) else value + 1
 
 
 def leaves(node: ConfigDict, path: str = "") -> list[tuple[str, Any]]:
@@ -400,9 +410,10 @@ def test_a_value_may_stand_behind_a_space(monkeypatch):
         ),
         (
             "encoder.document.branch.width=3",
-            "give the whole part, --config.encoder.docum",
+            "give the whole field, --config.encoder.docu",
         ),
         ("steps=many", "invalid literal for int"),
+        ("source.without[0]=x", "the config has no field"),
         ("source=mine.jsonl", r'mine.jsonl is not a part, {"fn": ..., ...}, or None'),
         ("tensorboard False", "'False' belongs to no flag: write --config.NAME=VALUE"),
         ("nothing.here=1", "the config has no field 'nothing'"),

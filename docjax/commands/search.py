@@ -51,8 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weight",
         type=float,
-        help="index: share of the vectors in a fused system (what MODEL's own task "
-        f"chose if it is such a run, else {WEIGHT})",
+        help="index: share of the vectors in a fused system (what MODEL chose, if it is "
+        f"a run with a retrieval task of the same --scale, else {WEIGHT})",
     )
     parser.add_argument(
         "--scale",
@@ -119,9 +119,9 @@ def _of_index(flags: argparse.Namespace) -> None:
     from docjax.retrieval.beir import read_queries
 
     scale = SCALE if flags.scale is None else flags.scale
-    weight = _weight(flags, scale)
     check_system(flags.system)
     fusion.check_scale(scale)
+    weight = _weight(flags, scale)
     if flags.truncate_dim is not None:
         raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
     if not 0 <= weight <= 1:
@@ -150,12 +150,14 @@ def _weight(flags: argparse.Namespace, scale: str) -> float:
     """The share of the vectors: the given one, or what a run chose with that scale."""
     from docjax.run import fields, metrics
 
+    if flags.weight is not None:
+        return flags.weight
     run = Path(flags.model)
-    if flags.weight is not None or not fields.is_run(flags.model):
-        return WEIGHT if flags.weight is None else flags.weight
-    found = metrics.last_metrics(run)
+    if not flags.system.startswith("fused") or not fields.is_run(flags.model):
+        return WEIGHT
+    last = (metrics.read(run) or [{}])[-1]
     for name, task in fields.read(run).tasks.items():
-        weight = found.get(f"eval/{name}/{flags.system}/weight")
+        weight = last.get(f"eval/{name}/{flags.system}/weight")
         if weight is not None and task.keywords.get("scale", SCALE) == scale:
             return weight
     return WEIGHT

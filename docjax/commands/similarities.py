@@ -1,10 +1,10 @@
 """`docjax similarities`: how similar several documents, their sections and segments are.
 
-Reads documents as JSON lines or a .tsv table, and writes into --output `similarities.json` (the cosines
-of all documents, of all sections and of all segments, with their texts) and a heat map
-of each as PNG, with its numbers as CSV. Where a model's own segments are too long for a
-reader, segments are shorter passages, and "chunks" are the model's own. `docjax compare`
-shows two documents in detail.
+Reads documents as JSON lines or a .tsv table, and writes into --output
+`similarities.json` (the cosines of all documents, of all sections and of all segments,
+with their texts) and a heat map of each as PNG, with its numbers as CSV. Where a
+model's own segments are too long for a reader, segments are shorter passages, and
+"chunks" are the model's own. `docjax compare` shows two documents in detail.
 """
 
 import argparse

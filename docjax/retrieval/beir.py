@@ -164,10 +164,10 @@ def _judgements(file: Path) -> Iterator[Judgement]:
         place = f"{file}, line {number}"
         text = decode(line, place).rstrip("\r\n")
         if text.strip() and (is_trec or number > 1 or not _is_header(text)):
-            yield _judgement(text, place, is_trec)
+            yield _judgement(text, place, is_trec, first=number == 1)
 
 
-def _judgement(text: str, place: str, is_trec: bool) -> Judgement:
+def _judgement(text: str, place: str, is_trec: bool, first: bool) -> Judgement:
     fields = text.split(None if is_trec else "\t")
     try:
         query, *between, document, score = fields
@@ -176,7 +176,7 @@ def _judgement(text: str, place: str, is_trec: bool) -> Judgement:
         return place, query, document, int(score)
     except ValueError:
         form = "query-id, corpus-id and a whole score, with tabs between: mend the line"
-        if not is_trec and fields[-1].isalpha():
+        if first and not is_trec and fields[-1].isalpha():
             form += ", or call its last column score if it is a header"
         elif not is_trec and len(text.split()) == 4:
             form += (

@@ -51,7 +51,7 @@ def write(
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
         "queries_left_out": len(queries) - len(qrels),
-        "links_to_other_articles": _to_others(links),
+        "links_left_out": _left_out(links),
         "relevance": "links and own document" if by_links else "own document alone",
     }
 
@@ -97,7 +97,7 @@ def _write_queries(
         atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
 
 
-def _to_others(links: dict[str, tuple[str, ...]]) -> int:
+def _left_out(links: dict[str, tuple[str, ...]]) -> int:
     """The number of links to articles that are unknown or were left out."""
     return sum(len({*linked} - links.keys()) for linked in links.values())
 

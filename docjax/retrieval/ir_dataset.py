@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from docjax.data.sources.ir_datasets import given, ir_datasets, load, names
+from docjax.data.sources.ir_datasets import ir_datasets, load, names, rows_of
 from docjax.data.splits import TUNING
 from docjax.retrieval import folds as folds_lib
 from docjax.retrieval import once
@@ -39,7 +39,7 @@ class IrDataset:
         return {
             query.query_id: query.default_text()
             for split, dataset in self._datasets.items()
-            for query in given(dataset.queries_iter, f"{self.name}, {split}")
+            for query in rows_of(dataset.queries_iter, f"{self.name}, {split}")
         }
 
     def splits(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class IrDataset:
         qrels: Qrels = {}
         unknown = again = 0
         read = self._datasets[split].qrels_iter
-        for each in given(read, f"{self.name}, {split}"):
+        for each in rows_of(read, f"{self.name}, {split}"):
             if queries is not None and each.query_id not in queries:
                 unknown += 1
                 continue

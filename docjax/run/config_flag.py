@@ -1,12 +1,13 @@
 """The flag --config and those of its fields: `--config.batch=64`.
 
-ml_collections makes the flags. Here a field that is None takes any value, every field
-takes None, and a part takes keywords that the config does not name;
-`docjax.run.fields.resolve` refuses what does not fit.
+ml_collections makes the flags. Here a field that is None takes any value (behind "=",
+not behind a space), a field of one value or a part takes None, and a part takes keywords
+that the config does not name; `docjax.run.fields.resolve` refuses what does not fit.
 """
 
 import ast
 import contextlib
+import json
 import re
 from typing import Any
 
@@ -16,6 +17,10 @@ from ml_collections import ConfigDict, FieldReference, config_flags
 from docjax import config as config_lib
 from docjax.errors import UserError
 
+ERRORS = (
+    *(AttributeError, IndexError, KeyError, TypeError, ValueError),
+    flags.Error,
+)
 NO_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
 
 
@@ -35,24 +40,25 @@ def define(values: flags.FlagValues) -> None:
     values["config"].parser = _ConfigParser()
 
 
-def told(error: Exception) -> UserError:
-    """An error of the flags in one line, with the mend."""
-    if isinstance(error, (KeyError, AttributeError)):
+def as_user_error(error: Exception) -> UserError:
+    """One of ERRORS in one line."""
+    if isinstance(error, (KeyError, AttributeError, IndexError)):
         name = " ".join(str(error.args[0]).split())
         return UserError(f"the config has no field {name}")
     if none := NO_PART.match(str(error)):
         names = none[1].split(".")
-        part = ".".join(names[: names.index(none[2]) + 1])
+        last = max(i for i, each in enumerate(names[:-1]) if each == none[2])
+        part = ".".join(names[: last + 1])
         return UserError(
             f"config.{part} is None, so there is no {none[1]} to set: give the whole "
-            f"""part, --config.{part}='{{"fn": ..., ...}}'"""
+            f"""field, --config.{part}='{{"fn": ..., ...}}'"""
         )
     lines = [line for line in str(error).splitlines() if line.strip()]
     return UserError(" ".join(dict.fromkeys([lines[0], lines[-1]])))
 
 
 class _OrNone(flags.ArgumentParser):
-    """Reads None, or what another parser reads; a value that is no text stays."""
+    """Reads None, or what another parser reads. A default, which is not text, stays."""
 
     def __init__(self, other: flags.ArgumentParser):
         self._other = other
@@ -67,15 +73,17 @@ class _Part(flags.ArgumentParser):
     """Reads a part, a dict."""
 
     def parse(self, argument: str) -> ConfigDict:
-        with contextlib.suppress(SyntaxError, ValueError):
-            if isinstance(found := ast.literal_eval(argument), dict):
-                return ConfigDict(found)
+        for read in (ast.literal_eval, json.loads):
+            with contextlib.suppress(SyntaxError, ValueError):
+                if isinstance(part := read(argument), dict):
+                    return ConfigDict(part)
         raise ValueError(f"""{argument} is not a part, {{"fn": ..., ...}}, or None""")
 
 
 PARSERS = {
     int: flags.IntegerParser(),
     float: flags.FloatParser(),
+    bool: flags.BooleanParser(),
     str: flags.ArgumentParser(),
     ConfigDict: _Part(),
 }

@@ -100,7 +100,8 @@ class Prepared:
         return {name: part.build() for name, part in self.config.tasks.items()}
 
     def changed(self, **fields: Any) -> "Prepared":
-        """A copy with other fields, none of which the views or the examples read."""
+        """A copy with other fields, and with the same views and examples: what changes
+        must not change them, as vectors of units do not."""
         copy = dataclasses.replace(self, **fields)
         known = {k: v for k, v in vars(self).items() if k in ("views", "examples")}
         vars(copy).update(known)
@@ -316,8 +317,8 @@ def _check_mean(config: RunConfig, document: Any) -> None:
     if follows_init or segment_is_frozen(encoder):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
-            "give a BERT or RoBERTa with --config.init=FOLDER, or set "
-            "encoder.document.share to 1 for word vectors alone"
+            "give a BERT or RoBERTa with --config.init=FOLDER, train the encoder "
+            "(encoder.frozen, pooling), or take graph_roberta:words"
         )
 
 

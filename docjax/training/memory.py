@@ -66,14 +66,15 @@ def check_vectors(
     Every view has as much room as the longest one: `longest` segments of `width`
     numbers.
     """
-    needed = views * -(-batch // mesh.size) * longest * width * 4
-    if needed > available(mesh):
+    each = views * -(-batch // mesh.size) * width * 4  # bytes for a segment of a view
+    needed, most = each * longest, available(mesh) // each
+    if longest > most:
         raise UserError(
             f"a step does not fit in memory ({_gib(available(mesh))} per device): the "
             f"longest document has {longest:,} segments in a view, so the segment "
-            f"vectors of a batch of {batch} take {_gib(needed)}: lower "
-            "--config.limits.training_units, the units that training reads of a "
-            "document, or --config.batch"
+            f"vectors of a batch of {batch} with it take {_gib(needed)}: set "
+            f"--config.limits.training_units={most}, so that training reads less of a "
+            "document, or lower --config.batch"
         )
 
 

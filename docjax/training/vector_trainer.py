@@ -194,8 +194,10 @@ def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> No
     """
     examples, reader = prepared.examples, _reader(prepared)
     slots = [slot for slot, kind in enumerate(examples.kinds) if kind == DOCUMENT]
-    counts = prepared.corpus.counts[examples.rows[:, slots]].max(axis=1)
-    if counts.max() >= reader.views.least_units:
+    counts = prepared.corpus.counts[examples.rows[:, slots]]
+    counts = np.minimum(counts, reader.units or counts)
+    counts = np.where(counts.min(1) >= reader.views.least_units, counts.max(1), 0)
+    if counts.max(initial=0):
         views, _ = reader.read(examples.kinds, examples.rows[counts.argmax()], 0)
         size = prepared.config.batch, len(views), max(map(len, views)), width
         memory.check_vectors(mesh, *size)

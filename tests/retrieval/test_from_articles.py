@@ -97,7 +97,7 @@ def test_documents_that_link_to_the_article_of_a_query_answer_it(tmp_path):
     assert found["relevance"] == "links and own document"
     assert found["queries"] == {"test": 1, "train": 1}
     assert found["queries_left_out"] == len(links) - 2
-    assert found["links_to_other_articles"] == 1
+    assert found["links_left_out"] == 1
     qrels = collection.read_judged(tmp_path / "w", 0.0).qrels
     assert qrels["x"] == {
         **{str(i): 1 for i in range(6)},

@@ -21,12 +21,12 @@ def said(labels, vectors):
 @pytest.mark.parametrize(
     "labels",
     [
-        [i % 60 for i in range(240)],  # four documents each
+        [i % 40 for i in range(240)],  # six documents each
         list(range(150)),
         [0] * 100 + list(range(1, 40)),  # one large class among different labels
         [-1] * 200,
     ],
-    ids=["of four", "all different", "one large", "none"],
+    ids=["of six", "all different", "one large", "none"],
 )
 def test_labels_of_few_documents_say_nothing(labels):
     assert said(labels, clusters(labels)) == ("", {})
@@ -38,9 +38,9 @@ def test_small_classes_do_not_hide_that_large_ones_are_found():
     assert reason == "" and metrics["judgement/start_knn"] == 1
 
 
-def test_labels_of_ten_documents_speak():
-    labels = np.arange(300) // 10
-    both = {"start": clusters(labels), "trained": clusters(np.zeros(300, int))}
+def test_labels_of_seven_documents_speak():
+    labels = np.arange(280) // 7
+    both = {"start": clusters(labels), "trained": clusters(np.zeros(280, int))}
     reason, _ = by_labels(labels, both, "trained", "after training")
     assert "right for 1.000 at the start" in reason
 

@@ -30,7 +30,7 @@ def ir_datasets(
     """
     numbered = (
         (f"{name}, document {number}", each)
-        for number, each in enumerate(given(load(name).docs_iter, name), start=1)
+        for number, each in enumerate(rows_of(load(name).docs_iter, name), start=1)
     )
     return documents.read(numbered, _parsed, max_bad_fraction, report)
 
@@ -38,7 +38,7 @@ def ir_datasets(
 def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:
     """The number of documents and the version of the library."""
     version = importlib.metadata.version("ir-datasets")
-    [count] = given(lambda: [load(name).docs_count()], name)
+    [count] = rows_of(lambda: [load(name).docs_count()], name)
     return [(name, count, version)]
 
 
@@ -54,7 +54,7 @@ def load(name: str) -> Any:
         raise UserError(f"ir-datasets has no dataset {name!r}") from None
 
 
-def given(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
+def rows_of(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
     """What a method of the library's dataset `name` gives.
 
     Raises:

@@ -36,7 +36,8 @@ def _found(path: str) -> Iterator[tuple[str, re.Match]]:
         if number != text.count("<top>") or not number:
             raise UserError(
                 f"{file}: {number} of {text.count('<top>')} topics have the form "
-                "<top> <num> Number: ID <title> TEXT"
+                "<top> <num> Number: ID <title> TEXT; JSON lines need another suffix "
+                "than .txt"
             )
 
 
