@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from logging import WARNING, LogRecord, root
+from logging import INFO, WARNING, LogRecord, root
 from pathlib import Path
 from typing import Any
 
@@ -141,17 +141,17 @@ def _process_unchanged() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _choices_logged() -> Iterator[None]:
-    """Logs what docjax chose and how long it takes, unless the caller has set another
-    verbosity than absl's own."""
-    logger, before = logging.get_absl_logger(), logging.get_verbosity()
-    if before == logging.WARNING:
-        logging.set_verbosity(logging.INFO)
+    """Logs what docjax chose and how long it takes, unless the caller has set the level
+    of absl's logger."""
+    logger = logging.get_absl_logger()
+    before = logger.level
+    logger.setLevel(before or INFO)
     logger.addFilter(_ours)
     try:
         yield
     finally:
         logger.removeFilter(_ours)
-        logging.set_verbosity(before)
+        logger.setLevel(before)
 
 
 def _use_cores(config: ConfigDict) -> None:

@@ -53,7 +53,7 @@ EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {
     "flax.traverse_util": {"encoders", "huggingface", "run"},  # paths of parameters
     "flax": {"encoders", "huggingface"},
-    "absl.flags": {"main"},
+    "absl.flags": {"main", "run"},  # run/config_flag.py, called by main
     "sentence_transformers": {"export"},  # brings torch
 }
 NOWHERE = {"torch", "pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -131,7 +131,7 @@ def test_documents_are_indexed_by_their_words_once_a_run(data, monkeypatch):
 def test_documents_without_queries_are_one_line(data):
     with pytest.raises(UserError, match='0 validation documents have a "query"'):
         Retrieval().check(data, "validation")
-    with pytest.raises(UserError, match='1 train documents have a "query".*BEIR'):
+    with pytest.raises(UserError, match='1 train documents have a "query".*collection'):
         Retrieval().check(data, "train")
 
 
