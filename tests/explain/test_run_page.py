@@ -204,8 +204,9 @@ def test_every_node_has_its_bar_its_row_and_its_weights(run_dir):
 
 
 def test_a_page_of_a_run_without_anything_says_what_is_missing(tmp_path):
-    write(tmp_path, Report(name="bare", config={}))
+    write(tmp_path, Report(name="bare", config={}, helped="It keeps its start."))
     text = read(tmp_path).text()
+    assert "It keeps its start." in text
     for missing in ("No scores", "No summary", "No training curves", "No map"):
         assert missing in text
     assert "No attention" in text and "No command" in text
