@@ -237,7 +237,8 @@ def _check(prepared: Prepared) -> None:
 
 
 def _check_sizes(prepared: Prepared) -> None:
-    """Raises UserError if an encoder that reads once would read for too large a batch."""
+    """Raises UserError for a batch or a document that is too large to train on, if the
+    encoder reads all documents before the first step."""
     if frozen.reads_once(prepared):
         mesh, width = sharding.mesh(), frozen.vector_width(prepared.encoder)
         vector_trainer.check_batch(prepared, mesh)
@@ -285,7 +286,10 @@ def read_flags(argv: list[str]) -> None:
     if rest:
         raise UserError(f"{rest[0]!r} belongs to no flag: write --config.NAME=VALUE")
     if FLAGS["config"].value is None:
-        raise UserError("--config is missing; see python -m docjax.main --help")
+        names = ", ".join(config_lib.shipped())
+        raise UserError(
+            f"--config is missing: give {names}, or the path of a config file"
+        )
 
 
 def _define_flags() -> None:

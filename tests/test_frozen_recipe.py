@@ -341,6 +341,14 @@ def test_a_book_too_long_for_a_batch_is_one_line(tiny, tmp_path, monkeypatch):
         docjax.train(recipe(path, tiny), tmp_path / "run")
 
 
+def test_views_of_more_units_than_are_read_are_one_line(tiny, tmp_path):
+    found = recipe(written(tmp_path / "corpus.jsonl", ["word soup " * 900] * 12), tiny)
+    found.views = dict(fn="docjax.views.sections.Sections", count=2)
+    found.limits.training_units = 1
+    with pytest.raises(UserError, match="no training example has documents of 2 units"):
+        docjax.train(found, tmp_path / "run")
+
+
 MODULES = [
     {
         "idx": i,

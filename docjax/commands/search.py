@@ -70,10 +70,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.data.documents import full_text
     from docjax.model.encode_file import check_output
     from docjax.model.search import search
-    from docjax.retrieval.beir import read_documents, read_queries
+    from docjax.retrieval.beir import read_documents
 
     if flags.top < 1:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
@@ -94,9 +93,7 @@ def run(flags: argparse.Namespace) -> None:
     given += [f"system {flags.system}"] * (flags.system != "dense")
     if given:
         raise UserError(f"--{given[0]} needs an index: make one with docjax index")
-    queries = {
-        query.id: full_text(query) for query in _named(read_queries(flags.queries))
-    }
+    queries = _queries(flags.queries)
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
@@ -108,7 +105,6 @@ def run(flags: argparse.Namespace) -> None:
 
 def _of_index(flags: argparse.Namespace) -> None:
     """Searches an index: of the documents nothing is encoded."""
-    from docjax.data.documents import full_text
     from docjax.model.search_index import (
         check_system,
         hits,
@@ -116,7 +112,6 @@ def _of_index(flags: argparse.Namespace) -> None:
         search_index,
     )
     from docjax.retrieval import fusion, index_files, index_folder, trec
-    from docjax.retrieval.beir import read_queries
 
     scale = SCALE if flags.scale is None else flags.scale
     check_system(flags.system)
@@ -131,9 +126,7 @@ def _of_index(flags: argparse.Namespace) -> None:
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         index.passages  # noqa: B018, raises before the search if there are none
-    queries = {
-        query.id: full_text(query) for query in _named(read_queries(flags.queries))
-    }
+    queries = _queries(flags.queries)
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
     keywords = {"weight": weight, "scale": scale, "vectors": vectors}
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)
@@ -144,6 +137,14 @@ def _of_index(flags: argparse.Namespace) -> None:
     _write(flags, ranking, counts | fused)
     if flags.hits:
         _write_hits(Path(flags.hits), hits(model, index, queries, vectors, ranking))
+
+
+def _queries(path: str) -> dict[str, str]:
+    """The text of each query by its id."""
+    from docjax.data.documents import full_text
+    from docjax.retrieval.beir import read_queries
+
+    return {query.id: full_text(query) for query in _named(read_queries(path))}
 
 
 def _weight(flags: argparse.Namespace, scale: str) -> float:

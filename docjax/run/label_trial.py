@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from docjax.run.half_scores import NEAREST, is_worse
 
-FEW = NEAREST // 2 + 1  # documents whose label is right for half of NEAREST at most
+FEW = NEAREST // 2 + 1  # with as many documents, half of NEAREST at most have the label
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
 
 
@@ -19,8 +19,8 @@ def by_labels(
 ) -> tuple[str, dict[str, float]]:
     """Why the labels speak against the vectors `name`, or "", and metrics.
 
-    Labels of FEW documents are left out: even in perfect clusters most of the nearest
-    neighbours can have another label. Without two other labels, the labels say nothing.
+    Labels of FEW documents or fewer are left out: even in perfect clusters half of the
+    nearest neighbours have another label. Two larger labels are needed.
 
     Args:
       labels: -1 without a label.

@@ -100,8 +100,10 @@ class Prepared:
         return {name: part.build() for name, part in self.config.tasks.items()}
 
     def changed(self, **fields: Any) -> "Prepared":
-        """A copy with other fields, and with the same views and examples: what changes
-        must not change them, as vectors of units do not."""
+        """A copy with other fields that keeps the views and examples if they are known.
+
+        They must not depend on these fields, as they do not on the vectors of a corpus.
+        """
         copy = dataclasses.replace(self, **fields)
         known = {k: v for k, v in vars(self).items() if k in ("views", "examples")}
         vars(copy).update(known)

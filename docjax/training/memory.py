@@ -73,7 +73,7 @@ def check_vectors(
             f"a step does not fit in memory ({_gib(available(mesh))} per device): the "
             f"longest document has {longest:,} segments in a view, so the segment "
             f"vectors of a batch of {batch} with it take {_gib(needed)}: set "
-            f"--config.limits.training_units={most}, so that training reads less of a "
+            f"--config.limits.training_units={max(most, 1)}, so that training reads less of a "
             "document, or lower --config.batch"
         )
 
