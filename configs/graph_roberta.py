@@ -19,10 +19,12 @@ Variants for your own corpus, without a setting to choose:
       --config.source.path=mine.jsonl --config.init=FOLDER
 
 `frozen`: reads the whole text once with the encoder in FOLDER, a transformer such as a
-sentence encoder, in pieces of at most its length and 512 tokens, without prompts. The
-vector begins as the mean of the pieces' vectors; training adds word vectors of the corpus
-and keeps similar documents together. A judgement without labels decides whether the run
-keeps what it trained, the words without the steps, or the start (docs/does-it-pay.md).
+sentence encoder, in pieces of at most its length and 512 tokens that end with a section,
+without prompts, and halves of up to 5,000 short texts. The vector begins as the mean of
+the pieces' vectors; training adds word vectors of the corpus, brings two sections or
+halves of a document together and keeps similar documents together. A judgement without
+labels decides whether the run keeps what it trained, the words without the steps, or the
+start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
 document (not measured yet).
 `words`: the same without FOLDER, in a minute: word vectors of the corpus replace a
@@ -151,13 +153,15 @@ def frozen(config: ConfigDict) -> None:
         components=False,
     )
     config.graph = placeholder(object)
-    config.units = dict(fn="docjax.data.units.Whole")
-    config.views = dict(fn="docjax.views.whole.Whole")
+    config.units = dict(fn="docjax.data.units.WholeSections")
+    config.views = dict(fn="docjax.views.halves.Halves", cut=128, sections=True)
     config.objective = dict(
         fn="docjax.objectives.distillation.Distillation",
         temperature=0.2,
         neighbours=10,
-        smoothing=0.3,
+        smoothing=0.5,
+        contrast=0.1,
+        contrast_temperature=0.1,
     )
     config.optimizer.learning_rate = 1e-3
     config.limits.update(
@@ -168,9 +172,9 @@ def frozen(config: ConfigDict) -> None:
     config.batch = None  # follows the corpus
     config.microbatch = 32
     config.epochs = None
-    config.steps = 100
+    config.steps = 60
     config.evaluate_every = 0  # before training and at the end
-    config.checkpoint_every = 100
+    config.checkpoint_every = 60
     config.tasks.few_shot = dict(fn="docjax.tasks.few_shot.FewShot")
 
 

@@ -431,7 +431,7 @@ def test_epochs_without_effect_are_a_warning(caplog):
     found = load("graph_roberta").get_config("frozen")
     found.epochs = 3
     fields.warn_of_epochs(fields.resolve(found))
-    assert "steps=100, so epochs=3 has no effect" in caplog.text
+    assert "steps=60, so epochs=3 has no effect" in caplog.text
 
 
 def by_flag(path: str, field: str, text: str, monkeypatch) -> Any:

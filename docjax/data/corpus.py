@@ -199,6 +199,11 @@ class Corpus:
         ]
 
     @property
+    def has_sections(self) -> bool:
+        """Whether a document's units are in several sections."""
+        return bool(self._arrays["sections"].any())
+
+    @property
     def headings(self) -> Iterator[list[str]]:
         """The headings of the sections of each document."""
         return (detail.headings for detail in corpus_files.read_details(self.folder))

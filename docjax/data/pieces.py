@@ -36,6 +36,14 @@ def whole(document: Any) -> Iterator[tuple[str, int]]:
     yield full_text(document), 0
 
 
+def whole_sections(document: Any) -> Iterator[tuple[str, int]]:
+    """The full text and the number of each section; the title is in the first."""
+    for number, section in enumerate(document.sections or (Section("", ""),)):
+        parts = document.title if number == 0 else "", section.heading, section.text
+        if any(part.strip() for part in parts):
+            yield "\n\n".join(part for part in parts if part), number
+
+
 def _sentences_by_section(document: Any) -> Iterator[tuple[int, list[str]]]:
     """Number and sentences of each section; the title is in the first section."""
     for number, section in enumerate(document.sections or (Section("", ""),)):

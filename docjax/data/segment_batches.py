@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from docjax.data import together
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples
+from docjax.data.halved import TrainingCorpus
 from docjax.data.masking import Masking
 from docjax.data.microbatches import SHAPES, bucket_widths
 from docjax.data.packing import Layout, pack
@@ -45,7 +46,7 @@ class Reader:
       tokens: the number of first tokens to read of a view; None: all.
     """
 
-    corpora: Mapping[str, Corpus]
+    corpora: Mapping[str, Corpus | TrainingCorpus]
     frames: Mapping[str, Frame]
     views: Views
     cutter: SegmentCutter

@@ -64,6 +64,19 @@ class Whole:
         return [Passage(*piece) for piece in pieces.whole(document)]
 
 
+@dataclasses.dataclass(frozen=True)
+class WholeSections:
+    """The full text of each section as one unit, as written.
+
+    Without sections it is the full text of the document.
+    """
+
+    readable = False
+
+    def __call__(self, document: Document) -> list[Passage]:
+        return [Passage(*piece) for piece in pieces.whole_sections(document)]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cut:
     """Cuts documents into units, and the units into segments.

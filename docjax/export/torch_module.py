@@ -25,7 +25,7 @@ from torch import nn
 
 from .docjax_cuts import chunks, joined, one_each
 from .docjax_document_encoders import DOCUMENT_ENCODERS, lookup
-from .docjax_pieces import passages, sentences_of, whole
+from .docjax_pieces import passages, sentences_of, whole, whole_sections
 from .docjax_records import check_text, content, full_text
 from .docjax_segment_encoders import SEGMENT_ENCODERS
 
@@ -77,6 +77,7 @@ UNITS = {
     "docjax.data.units.Passages": passages,
     "docjax.data.units.Sentences": sentences_of,
     "docjax.data.units.Whole": whole,
+    "docjax.data.units.WholeSections": whole_sections,
 }
 SEGMENTS = {
     "docjax.data.segments.OneEach": one_each,

@@ -2,7 +2,8 @@
 
 InfoNCE calls all other documents of the batch negatives, also those on the same subject,
 and pushes them apart. Here every pair has a soft target, which comes from the vectors
-before training (`docjax/run/teacher.py`), so that subjects stay together.
+before training (`docjax/run/teacher.py`), so that subjects stay together. A little of
+InfoNCE beside it teaches what the two halves of a document share.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
+from docjax.objectives.infonce import infonce
 from docjax.objectives.widths import over_widths
 from docjax.types import Targets
 
@@ -28,31 +30,42 @@ class Distillation:
     vectors of the teacher and T the temperature, row i is compared with all documents j
     of the batch:
     p_i = softmax_j(t_i . t_j / T), q_i = softmax_j(u_i . w_j / T), and the loss is the
-    mean of KL(p_i || q_i) over the rows and over both directions.
+    mean of KL(p_i || q_i) over the rows and over both directions. To this it adds
+    `contrast` times InfoNCE of the views' dot products. Their vectors begin with length 1
+    and may become longer or shorter, so that training finds the temperature.
 
     Attributes:
       temperature: T, the same for both sides.
       neighbours: how many nearest documents the teacher takes the mean of.
       smoothing: the share of that mean in the teacher's vector; the rest is the
         document's own vector.
+      contrast: the weight of InfoNCE; above 0 it needs two views.
+      contrast_temperature: divides its dot products.
       widths: takes the mean with the losses of the vectors cut to these widths.
     """
 
     temperature: float = 0.2
     neighbours: int = 10
     smoothing: float = 0.3
+    contrast: float = 0.0
+    contrast_temperature: float = 0.1
     widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0:
-            raise UserError(
-                f"distillation has temperature {self.temperature}: give a number above "
-                "0"
-            )
+        for name in ("temperature", "contrast_temperature"):
+            if getattr(self, name) <= 0:
+                raise UserError(
+                    f"distillation has {name} {getattr(self, name)}: give a number "
+                    "above 0"
+                )
         if self.neighbours < 1 or not 0 <= self.smoothing <= 1:
             raise UserError(
                 f"distillation has neighbours {self.neighbours} and smoothing "
                 f"{self.smoothing}: give at least 1 neighbour, and a share from 0 to 1"
+            )
+        if self.contrast < 0:
+            raise UserError(
+                f"distillation has contrast {self.contrast}: give 0 or a larger number"
             )
 
     def __call__(
@@ -71,18 +84,31 @@ class Distillation:
                 f"distillation reads 1 or 2 views of a document, not {len(vectors)}, "
                 "with a teacher's vectors: use docjax.views.whole.Whole"
             )
+        if self.contrast and len(vectors) < 2:
+            raise UserError(
+                f"distillation with contrast {self.contrast} compares 2 views of a "
+                "document, not 1: use docjax.views.halves.Halves, or contrast 0"
+            )
         teacher = unit(targets.teacher)
         wanted = jnp.matmul(teacher, teacher.T, precision=EXACT) / self.temperature
-        loss = functools.partial(self._of_width, wanted)
+        loss = functools.partial(self._of_width, wanted, targets)
         return over_widths(loss, vectors, self.widths)
 
     def _of_width(
-        self, wanted: Float[Array, "b b"], vectors: Float[Array, "v b d"]
+        self,
+        wanted: Float[Array, "b b"],
+        targets: Targets,
+        vectors: Float[Array, "v b d"],
     ) -> tuple[Float[Array, ""], Metrics]:
         views = unit(vectors)
         first, second = views[0], views[-1]
         logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature
         loss = (_divergence(wanted, logits) + _divergence(wanted, logits.T)) / 2
+        if self.contrast:
+            contrast, _ = infonce(
+                vectors, targets, temperature=self.contrast_temperature
+            )
+            loss = loss + self.contrast * contrast
         b = len(logits)
         return loss, {
             "in_batch_accuracy": (logits.argmax(-1) == jnp.arange(b)).mean(),

@@ -17,6 +17,7 @@ from absl import logging
 from tqdm import tqdm
 
 from docjax.data.corpus import Corpus
+from docjax.data.halved import Halved
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
@@ -51,6 +52,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
 
     Vectors never change if the segment encoder is not trained and every unit is one
     segment. Each process encodes its part of the documents, on its own devices.
+    Documents that training reads as two units have the vectors of both.
     """
     if not reads_once(prepared):
         return prepared
@@ -80,7 +82,9 @@ def with_vectors(prepared: Prepared) -> Prepared:
         corpora[kind] and _read_corpus(corpora[kind], reader)
         for kind, reader in readers.items()
     )
-    return prepared.changed(corpus=corpus, queries=queries)
+    halved = prepared.halved and dataclasses.replace(prepared.halved, corpus=corpus)
+    halved = halved and _read_corpus(halved, readers[DOCUMENT])
+    return prepared.changed(corpus=corpus, queries=queries, halved=halved)
 
 
 def reads_once(prepared: Prepared) -> bool:
@@ -108,11 +112,12 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
         return prepared
     width = vector_width(prepared.encoder)
     row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
-    corpus, queries = (
+    corpus, queries, halved = (
         known and known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
-        for known in (prepared.corpus, prepared.queries)
+        for known in (prepared.corpus, prepared.queries, prepared.halved)
     )
-    return prepared.changed(corpus=corpus, queries=queries)
+    halved = halved and dataclasses.replace(halved, corpus=corpus)
+    return prepared.changed(corpus=corpus, queries=queries, halved=halved)
 
 
 def vector_width(encoder: DocumentEncoder) -> int:
@@ -129,11 +134,11 @@ def vector_width(encoder: DocumentEncoder) -> int:
 
 
 def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None:
-    corpus = prepared.corpus
+    corpus, halved = prepared.corpus, prepared.halved
     duration.log_duration(
         functools.partial(inference.segments, params),
         duration.sampled(len(corpus), lambda row: prepared.segments(corpus[row])),
-        tokens=int(corpus.lengths.sum()),
+        tokens=int(corpus.lengths.sum()) + int(halved.lengths.sum() if halved else 0),
         processes=jax.process_count(),
         documents=len(corpus),
         judges=len(prepared.judges),
@@ -141,16 +146,17 @@ def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None
     )
 
 
-def _path(corpus: Corpus, reader: _Reader) -> Path:
+def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:
     """The file of a corpus's vectors, named by a hash of what makes them."""
-    return corpus.folder / f"vectors-{_name(reader)}.npy"
+    rows = corpus.rows.tolist() if isinstance(corpus, Halved) else ""
+    return corpus.folder / f"vectors-{_name(reader, f'{rows}')}.npy"
 
 
 def _has_vectors(corpus: Corpus, reader: _Reader) -> bool:
     return all(_path(corpus, part).exists() for part in _parts(reader))
 
 
-def _read_corpus(corpus: Corpus, reader: _Reader) -> Corpus:
+def _read_corpus(corpus: Any, reader: _Reader) -> Any:
     """The corpus with its units' vectors; computes them if they are missing.
 
     Word vectors have a file of their own: they change with the corpus that they are
@@ -185,14 +191,18 @@ def _parts(reader: _Reader) -> list[_Reader]:
     ]
 
 
-def _name(reader: _Reader) -> str:
-    """A hash of the segment encoder, its parameters and the units it reads."""
+def _name(reader: _Reader, rows: str) -> str:
+    """A hash of the segment encoder, its parameters and the units it reads.
+
+    rows: the documents that are halved; empty for a whole corpus.
+    """
     encoder = reader.inference.encoder
     facts = f"{encoder.segment!r} {reader.most} {reader.frame.limit} {reader.kind}"
+    facts += rows and f" {rows}"
     return digest(facts, reader.params["segment"])[:16]
 
 
-def _write(path: Path, corpus: Corpus, reader: _Reader) -> None:
+def _write(path: Path, corpus: Corpus | Halved, reader: _Reader) -> None:
     """Writes the vectors of each window to a file of its own, then joins the files.
 
     A stopped run computes only the missing windows when it starts again with the same

@@ -18,6 +18,7 @@ from absl import logging
 from docjax.data import splits
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples, Known
+from docjax.data.halved import Halved, TrainingCorpus
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
@@ -73,6 +74,7 @@ class Prepared:
     encoder: DocumentEncoder
     graph: GraphBuilder | None
     cutter: SegmentCutter
+    halved: Halved | None = None  # what training reads as two units, if the views ask
 
     @functools.cached_property
     def views(self) -> Views:
@@ -135,6 +137,11 @@ class Prepared:
     def trained_on(self) -> np.ndarray:
         """The numbers of the documents that training reads; all if transductive."""
         return corpora.rows_trained_on(self.config, self.corpus)
+
+    @property
+    def training_corpus(self) -> Corpus | TrainingCorpus:
+        """The documents as the training views read them."""
+        return TrainingCorpus(self.corpus, self.halved) if self.halved else self.corpus
 
     @property
     def is_judged(self) -> bool:
@@ -227,6 +234,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     )
     prepared = prepared.changed(config=_with_batch(prepared))
     prepared = prepared.changed(config=_with_microbatch(prepared))
+    prepared = prepared.changed(halved=_halved(prepared))
     _fit_words(prepared)
     _log_splits(prepared)
     wait("config")
@@ -413,6 +421,14 @@ def _check_several(config: RunConfig, document: Any, kinds: tuple[str, ...]) -> 
             f"limits.inference_segments is {limits.inference_segments}, but encoder."
             f"document reads {document.parts} segments: give at most that number"
         )
+
+
+def _halved(prepared: Prepared) -> Halved | None:
+    """The documents that training reads as two units, or None."""
+    cut = getattr(prepared.config.views.build(), "cut", None)
+    if cut is None:
+        return None
+    return Halved.of(prepared.corpus, prepared.learnt_from, cut)
 
 
 def _fit_words(prepared: Prepared) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float
 
-from docjax.data.units import Whole
+from docjax.data.units import Whole, WholeSections
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.token_encoder import TokenEncoder
@@ -227,7 +227,8 @@ def plain_data(
 
     Empty unless `init` is a Hugging Face model. A run that has read the documents as
     `init` alone reads them has the vectors of their segments; otherwise `init` reads
-    the documents when the data are asked for.
+    the documents when the data are asked for. Where segments end with a section, the
+    first one is not the text cut at the limit, so that text is read.
     """
     init = prepared.config.init
     if not init or is_run(init):
@@ -237,13 +238,13 @@ def plain_data(
     except UserError as error:  # the folder has moved since training began
         logging.warning("the report does without the vectors of init: %s", error)
         return {}
-    if _reads_as(facts, prepared):
-        read = functools.partial(_of_run, prepared, mesh, facts)
-    else:
-        read = functools.partial(_of_texts, prepared)
+    of_texts = functools.partial(_of_texts, prepared)
+    of_run = functools.partial(_of_run, prepared, mesh, facts)
+    has_read = _reads_as(facts, prepared)
+    cut = of_run if has_read and not prepared.corpus.has_sections else of_texts
     return {
-        f"cut at {facts.max_tokens} tokens": functools.partial(read, 1),
-        "all words": functools.partial(read, None),
+        f"cut at {facts.max_tokens} tokens": functools.partial(cut, 1),
+        "all words": functools.partial(of_run if has_read else of_texts, None),
     }
 
 
@@ -255,7 +256,7 @@ def _reads_as(facts: Any, prepared: Prepared) -> bool:
         bool(prepared.corpus.vectors)
         and None in (limits.training_units, limits.inference_segments)
         and not any(facts.prompts.values())  # the corpus was read without them
-        and config.units.build() == Whole()
+        and config.units.build() in (Whole(), WholeSections())
         and limits.segment_tokens == facts.max_tokens
         and isinstance(segment, TokenEncoder)
         and segment.pooling == facts.pooling

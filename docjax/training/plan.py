@@ -104,10 +104,11 @@ def _seconds(
       a_document: seconds to encode a document.
     """
     once = bool(prepared.corpus.vectors)
+    read = len(prepared.corpus) + len(prepared.halved or ())
     step = max(host, device)  # the host makes the next batches meanwhile
     parts = {
         "compile": compiling,
-        "read_before_training": len(prepared.corpus) * a_document if once else 0.0,
+        "read_before_training": read * a_document if once else 0.0,
         "steps": steps * step,
         "evaluations": 0.0 if once else documents * a_document,
     }

@@ -194,7 +194,7 @@ def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> No
     """
     examples, reader = prepared.examples, _reader(prepared)
     slots = [slot for slot, kind in enumerate(examples.kinds) if kind == DOCUMENT]
-    counts = prepared.corpus.counts[examples.rows[:, slots]]
+    counts = prepared.training_corpus.counts[examples.rows[:, slots]]
     counts = np.minimum(counts, reader.units or counts)
     counts = np.where(counts.min(1) >= reader.views.least_units, counts.max(1), 0)
     if counts.max(initial=0):
@@ -224,7 +224,7 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
 def _reader(prepared: Prepared) -> Reader:
     """What reads the views of an example."""
     limits = prepared.config.limits
-    corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
+    corpora = {DOCUMENT: prepared.training_corpus, QUERY: prepared.queries}
     return Reader(
         corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
         frames={
@@ -245,7 +245,7 @@ def _usable(prepared: Prepared, reader: Reader) -> Examples:
     examples, least = prepared.examples, reader.views.least_units
     if prepared.encoder.classifies:
         examples = _kept(examples, examples.labels >= 0, "have no label")
-    counts = prepared.corpus.counts
+    counts = prepared.training_corpus.counts
     units = np.minimum(counts, reader.units or counts)
     slots = [s for s, kind in enumerate(examples.kinds) if kind == DOCUMENT]
     enough = (units[examples.rows[:, slots]] >= least).all(axis=1)

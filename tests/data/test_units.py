@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from docjax.data.documents import full_text, parse
-from docjax.data.units import Passages, Sentences, Whole
+from docjax.data.units import Passages, Sentences, Whole, WholeSections
 from docjax.types import Document, Section
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
@@ -49,7 +49,16 @@ def test_whole_is_the_full_text_as_written():
     assert Whole()(document(("H", "A\n b."), title="T"))[0].text == "T\n\nH\n\nA\n b."
 
 
-@pytest.mark.parametrize("cut", [Passages(), Sentences(), Whole()])
+def test_whole_sections_are_their_texts_as_written():
+    found = WholeSections()(document(("H", "A\n b."), ("", ""), ("", "C"), title="T"))
+    assert [(s.text, s.section) for s in found] == [("T\n\nH\n\nA\n b.", 0), ("C", 2)]
+    one = document(("H", "A\n b."), title="T")
+    assert WholeSections()(one) == Whole()(one)
+    title = Document("d", (), title="T u")
+    assert WholeSections()(title) == Whole()(title)
+
+
+@pytest.mark.parametrize("cut", [Passages(), Sentences(), Whole(), WholeSections()])
 @pytest.mark.parametrize("name", ["20news", "openstax"])
 def test_the_words_of_real_documents_are_all_there_in_order(name, cut):
     for one in real(name, 200):

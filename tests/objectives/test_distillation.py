@@ -44,6 +44,16 @@ def test_the_loss_is_that_of_numpy(views, temperature):
     assert metrics["negatives"] == B - 1
 
 
+def test_contrast_adds_infonce_of_dot_products():
+    vectors, targets = jnp.asarray(drawn(2, B, D)), taught(drawn(B, D + 2))
+    alone, _ = Distillation()(vectors, targets)
+    both, _ = Distillation(contrast=0.3, contrast_temperature=0.7)(vectors, targets)
+    added, _ = infonce(vectors, targets, similarity="dot", temperature=0.7)
+    np.testing.assert_allclose(both, alone + 0.3 * added, rtol=1e-6)
+    with pytest.raises(UserError, match="contrast 0.3 compares 2 views"):
+        Distillation(contrast=0.3)(vectors[:1], targets)
+
+
 def test_vectors_that_are_as_similar_as_the_teacher_s_have_no_loss():
     teacher = drawn(B, D)
     turned = teacher @ np.linalg.qr(drawn(D, D))[0] * 3  # cosines stay
@@ -81,6 +91,8 @@ def test_documents_that_the_teacher_finds_alike_are_not_pushed_apart():
     ("wrong", "message"),
     [
         (dict(temperature=0.0), "temperature 0.0: give a number above 0"),
+        (dict(contrast_temperature=0.0), "contrast_temperature 0.0: give a number"),
+        (dict(contrast=-1.0), "contrast -1.0"),
         (dict(neighbours=0), "neighbours 0"),
         (dict(smoothing=1.5), "smoothing 1.5"),
     ],

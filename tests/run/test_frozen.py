@@ -85,6 +85,26 @@ def test_the_vectors_are_those_of_the_segments(corpus, trained):
     )
 
 
+def test_documents_that_are_cut_in_two_have_the_vectors_of_both_halves(
+    corpus, tmp_path
+):
+    found = config(corpus)
+    found.units = dict(fn="docjax.data.units.WholeSections")
+    found.views = dict(fn="docjax.views.halves.Halves", cut=20)
+    before = prepare(found, tmp_path / "run")
+    prepared = frozen.with_vectors(before)
+    (row, *_), read = prepared.halved.rows.tolist(), prepared.training_corpus
+    assert len(prepared.corpus[row]) == 1 and len(read[row]) == 2
+    model = before.model(initial_params(before.config, before.encoder))
+    halves = before.segments(before.training_corpus[row])
+    (expected,) = model.inference().segments(model.params, [halves])
+    np.testing.assert_allclose(read[row].vectors, expected, atol=1e-6)
+    whole = prepared.corpus[row].vectors
+    assert np.abs(read[row].vectors - whole).max() > 1e-3
+    stand_ins = frozen.with_stand_ins(before)
+    assert stand_ins.training_corpus[row].vectors.shape == read[row].vectors.shape
+
+
 def test_a_text_has_the_vector_that_the_tasks_saw(corpus, trained):
     prepared = frozen.with_vectors(prepare(config(corpus), trained))
     model = docjax.load(trained)

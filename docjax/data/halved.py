@@ -1,0 +1,106 @@
+"""Documents of one unit that training reads as two, so that they have two views.
+
+A whole text is one unit if the encoder can read it at once. Its halves say two things
+of the same document, which no other pair of texts without labels does.
+"""
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int
+
+from docjax.data.corpus import Corpus
+from docjax.data.splits import evenly
+from docjax.types import Units
+
+MOST = 5_000  # documents: an encoder reads their halves beside the whole texts
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Halved:
+    """Some documents of one unit as two units each, cut in the middle.
+
+    Attributes:
+      corpus: the documents.
+      rows: which of them, in ascending order.
+      vectors: as `Corpus.vectors`, of the halves.
+    """
+
+    corpus: Corpus
+    rows: Int[np.ndarray, " h"]
+    vectors: tuple[np.ndarray, ...] = ()
+
+    @classmethod
+    def of(cls, corpus: Corpus, documents: Int[np.ndarray, " b"], least: int):
+        """At most MOST of `documents`, those of one unit of at least `least` tokens."""
+        single = documents[corpus.counts[documents] == 1]
+        long = single[corpus.sizes(single) >= least]
+        return cls(corpus, evenly(np.sort(long), MOST))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the corpus."""
+        return self.corpus.folder
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Units:
+        units = self.corpus[int(self.rows[index])]
+        end = len(units.tokens)
+        vectors = [np.asarray(part[2 * index : 2 * index + 2]) for part in self.vectors]
+        return dataclasses.replace(
+            units,
+            offsets=np.array([0, end // 2, end]),
+            sections=units.sections.repeat(2),
+            documents=units.documents.repeat(2),
+            vectors=np.concatenate(vectors, axis=-1) if vectors else None,
+        )
+
+    @property
+    def counts(self) -> Int[np.ndarray, " h"]:
+        """The number of units of each document."""
+        return np.full(len(self), 2)
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " h2"]:
+        """The number of tokens of each unit."""
+        sizes = self.corpus.sizes(self.rows)
+        return np.stack([sizes // 2, sizes - sizes // 2], axis=1).ravel()
+
+    def with_vectors(self, *vectors: np.ndarray) -> "Halved":
+        """A copy whose units have `vectors`, parts laid side by side."""
+        return dataclasses.replace(self, vectors=vectors)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrainingCorpus:
+    """A corpus as training reads it: the documents of `halved` are two units each."""
+
+    corpus: Corpus
+    halved: Halved
+
+    @functools.cached_property
+    def counts(self) -> Int[np.ndarray, " c"]:
+        """The number of units of each document."""
+        counts = self.corpus.counts.copy()
+        counts[self.halved.rows] = 2
+        return counts
+
+    def __getitem__(self, row: int) -> Units:
+        rows = self.halved.rows
+        place = int(np.searchsorted(rows, row))
+        is_halved = place < len(rows) and rows[place] == row
+        return self.halved[place] if is_halved else self.corpus[row]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the documents."""
+        return self.corpus.ids
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " n"]:
+        """The number of tokens of each unit; no half has more than its whole."""
+        return self.corpus.lengths
