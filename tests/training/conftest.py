@@ -288,7 +288,7 @@ def problem(name: str) -> Problem:
             DocumentEncoder(
                 transformer.clone(words=8), FromMean(attention, words=8, turn=True)
             ),
-            Distillation(temperature=0.5),
+            Distillation(temperature=0.5, contrast=0.5),
             Halves(),
             graphs.full,
         ),
