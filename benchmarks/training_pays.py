@@ -102,11 +102,12 @@ FILES = {
 ALTERNATIVES: dict[str, dict[str, Any]] = {
     "the recipe": {},
     "15 % towards neighbours": {"objective.smoothing": 0.15},
-    "50 % towards neighbours": {"objective.smoothing": 0.5},
-    "temperature 0.1": {"objective.temperature": 0.1},
+    "30 % towards neighbours": {"objective.smoothing": 0.3},
+    "without contrast": {"objective.contrast": 0.0},
+    "contrast 0.2": {"objective.contrast": 0.2},
     "words always .3": {"encoder.document.share": 0.3},
     "words always .5": {"encoder.document.share": 0.5},
-    "300 steps": {"steps": 300},
+    "150 steps": {"steps": 150},
 }
 BARS = {  # the gains that the mean over metrics counts as 1
     "clustering/nmi": 0.02,

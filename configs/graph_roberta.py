@@ -20,13 +20,13 @@ Variants for your own corpus, without a setting to choose:
 
 `frozen`: reads the whole text once with the encoder in FOLDER, a transformer such as a
 sentence encoder, in pieces of at most its length and 512 tokens that end with a section,
-without prompts, and halves of up to 5,000 short texts. The vector begins as the mean of
-the pieces' vectors; training adds word vectors of the corpus, brings two sections or
-halves of a document together and keeps similar documents together. A judgement without
-labels decides whether the run keeps what it trained, the words without the steps, or the
-start (docs/does-it-pay.md).
+without prompts; and both halves of up to 5,000 texts that are one piece of at least 128
+tokens. The vector begins as the mean of the pieces' vectors; training adds word vectors
+of the corpus, brings two sections or halves of a document together and keeps similar
+documents together. A judgement without labels decides whether the run keeps what it
+trained, the words without the steps, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
-document (not measured yet).
+section or half (not measured yet).
 `words`: the same without FOLDER, in a minute: word vectors of the corpus replace a
 small untrained encoder.
 
@@ -154,7 +154,7 @@ def frozen(config: ConfigDict) -> None:
     )
     config.graph = placeholder(object)
     config.units = dict(fn="docjax.data.units.WholeSections")
-    config.views = dict(fn="docjax.views.halves.Halves", cut=128, sections=True)
+    config.views = dict(fn="docjax.views.two_parts.TwoParts", tokens=128)
     config.objective = dict(
         fn="docjax.objectives.distillation.Distillation",
         temperature=0.2,

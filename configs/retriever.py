@@ -227,8 +227,9 @@ def _first_segments(
 def frozen(config: ConfigDict) -> None:
     """A user's sentence encoder reads the documents once; docs/trials.md has more."""
     base = load("graph_roberta", variant="frozen")
-    for name in ("init", "encoder", "graph", "units", "limits", "batch", "microbatch"):
+    for name in ("init", "encoder", "graph", "limits", "batch", "microbatch"):
         config[name] = base[name]
+    config.units = dict(fn="docjax.data.units.Whole")
     config.objective.update(similarity="cosine", temperature=0.05)
     config.optimizer.learning_rate = 3e-4
     config.epochs = None

@@ -33,7 +33,14 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
-from docjax.run import config_flag, corpora, fields, frozen, judgement
+from docjax.run import (
+    command_help,
+    config_flag,
+    corpora,
+    fields,
+    frozen,
+    judgement,
+)
 from docjax.run.components import fit_components
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
@@ -62,6 +69,10 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _stop)
     sys.unraisablehook = _print_unraisable
     try:
+        if command_help.ASKS & set(argv):
+            _define_flags()
+            print(command_help.text(__doc__, FLAGS, argv))
+            return 0
         read_flags(argv)
         workdir = Path() if FLAGS.mode == "plan" else _workdir()
         if FLAGS.coordinator:

@@ -335,6 +335,7 @@ class ViewMaker(Protocol):
     kinds: tuple[str, ...]
     least_units: int
     many_documents: bool
+    halve_from: int | None  # training reads a longer document of one unit as two units
 
     def files(self) -> tuple[Path, ...]:
         """The files that the views depend on, as in `ExampleMaker`."""

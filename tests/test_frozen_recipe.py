@@ -198,6 +198,64 @@ def test_the_report_compares_with_the_vectors_of_the_plain_folder(trained, tiny)
         np.testing.assert_allclose(found, model.encode(documents), atol=1e-5)
 
 
+def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path):
+    """The mean over all words is that of the run's pieces; the text that `init` cuts
+    goes on over the end of a section."""
+    lines, sections = (
+        [],
+        [{"text": "bread butter"}, {"heading": "H", "text": "a rocket"}],
+    )
+    for number in range(16):
+        lines.append(
+            {"id": str(number), "sections": sections, "label": "ab"[number % 2]}
+        )
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    prepared = frozen.with_vectors(prepare(recipe(path, tiny), tmp_path / "run"))
+    assert prepared.corpus.counts.tolist() == [2] * 16
+    cut, whole = plain_data(prepared, local_mesh()).items()
+    assert whole[0] == "all words, section by section"
+    plain, weights = load(tiny), prepared.corpus[0].lengths
+    (document, *_) = prepared.documents()
+    texts = ["bread butter", "H\n\na rocket"]
+    model = dataclasses.replace(
+        plain, limits=plain.limits._replace(inference_segments=1)
+    )
+    found = cut[1]().vectors(["0"])
+    np.testing.assert_allclose(found, model.encode([document]), atol=1e-5)
+    vectors = np.stack([each.vectors[0] for each in plain.segment_vectors(texts)])
+    np.testing.assert_allclose(
+        whole[1]().vectors(["0"])[0],
+        np.average(vectors, axis=0, weights=weights + 2),
+        atol=1e-5,
+    )
+
+
+WHOLE, PARTS = dict(fn="docjax.views.whole.Whole"), ("segment", "document")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda found: setattr(found, "views", WHOLE),
+            "contrast 0.1 compares two views of a document, but views docjax.views.whole",
+        ),
+        (
+            lambda found: [found.encoder[part].update(words=0) for part in PARTS],
+            "contrast 0.1 needs vectors that begin with length 1: set --config.enc",
+        ),
+    ],
+)
+def test_contrast_asks_for_two_views_and_for_vectors_of_length_one(
+    tiny, tmp_path, change, message
+):
+    found = recipe(written(tmp_path / "corpus.jsonl", THREE), tiny)
+    change(found)
+    with pytest.raises(UserError, match=message):
+        prepare(found, tmp_path / "run")
+
+
 def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
     prepared = frozen.with_vectors(prepare(config_of(trained), trained))
     data = Scoring(prepared, local_mesh()).data(

@@ -1,6 +1,7 @@
 """`python -m docjax.main` as a user runs it: real processes, real files."""
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ import pytest
 import docjax
 from configs import graph_roberta, graph_roberta_classify, retriever_pretraining
 from docjax import main
+from docjax.config import shipped
 from docjax.errors import UserError
 from docjax.storage import lock
 from docjax.storage.manifest import MANIFEST
@@ -434,6 +436,16 @@ def test_a_second_command_on_a_workdir_is_told_who_is_at_work_there(corpus, tmp_
     with lock.locked(tmp_path / "run"):
         line = fails(command(corpus, tmp_path / "run"))
     assert f"process {os.getpid()}, since" in line and "another --workdir" in line
+
+
+def test_help_shows_flags_and_configs_or_the_text_of_one_config():
+    command = [sys.executable, "-m", "docjax.main", "--help"]
+    run = functools.partial(subprocess.run, capture_output=True, text=True, check=True)
+    shown = run(command).stdout
+    assert "--coordinator: HOST:PORT" in shown and "--mode: <train|evaluate" in shown
+    assert all(f"  {name}: " in shown for name in shipped())
+    shown = run([*command, "--config=siamese:pairs"]).stdout
+    assert shown.startswith("Siamese encoders: ")
 
 
 def test_missing_flags_are_named():

@@ -200,8 +200,9 @@ class Corpus:
 
     @property
     def has_sections(self) -> bool:
-        """Whether a document's units are in several sections."""
-        return bool(self._arrays["sections"].any())
+        """Whether the units of some document are in several sections."""
+        changes = np.flatnonzero(np.diff(self._arrays["sections"])) + 1
+        return bool(np.setdiff1d(changes, self._arrays["documents"]).size)
 
     @property
     def headings(self) -> Iterator[list[str]]:

@@ -1,7 +1,6 @@
 """Documents of one unit that training reads as two, so that they have two views.
 
-A whole text is one unit if the encoder can read it at once. Its halves say two things
-of the same document, which no other pair of texts without labels does.
+A text that the encoder reads at once is one unit, which has no halves to compare.
 """
 
 import dataclasses
@@ -12,10 +11,9 @@ import numpy as np
 from jaxtyping import Int
 
 from docjax.data.corpus import Corpus
-from docjax.data.splits import evenly
 from docjax.types import Units
 
-MOST = 5_000  # documents: an encoder reads their halves beside the whole texts
+MOST = 5_000  # documents whose halves an encoder reads beside the whole texts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,11 +31,21 @@ class Halved:
     vectors: tuple[np.ndarray, ...] = ()
 
     @classmethod
-    def of(cls, corpus: Corpus, documents: Int[np.ndarray, " b"], least: int):
-        """At most MOST of `documents`, those of one unit of at least `least` tokens."""
-        single = documents[corpus.counts[documents] == 1]
-        long = single[corpus.sizes(single) >= least]
-        return cls(corpus, evenly(np.sort(long), MOST))
+    def of(
+        cls,
+        corpus: Corpus,
+        documents: Int[np.ndarray, " b"],
+        tokens: int,
+        most: int | None = None,
+    ) -> "Halved":
+        """Those of `documents` that are one unit of at least `tokens` tokens.
+
+        most: takes an even sample of that number; None: all.
+        """
+        single = np.sort(documents[corpus.counts[documents] == 1])
+        long = single[corpus.sizes(single) >= tokens]
+        count = min(most or len(long), len(long))
+        return cls(corpus, long[np.arange(count) * len(long) // max(count, 1)])
 
     @property
     def folder(self) -> Path:

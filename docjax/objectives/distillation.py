@@ -31,15 +31,16 @@ class Distillation:
     of the batch:
     p_i = softmax_j(t_i . t_j / T), q_i = softmax_j(u_i . w_j / T), and the loss is the
     mean of KL(p_i || q_i) over the rows and over both directions. To this it adds
-    `contrast` times InfoNCE of the views' dot products. Their vectors begin with length 1
-    and may become longer or shorter, so that training finds the temperature.
+    `contrast` times InfoNCE of the views' dot products. Vectors that begin with length 1
+    become longer or shorter, so that training finds the temperature.
 
     Attributes:
       temperature: T, the same for both sides.
       neighbours: how many nearest documents the teacher takes the mean of.
       smoothing: the share of that mean in the teacher's vector; the rest is the
         document's own vector.
-      contrast: the weight of InfoNCE; above 0 it needs two views.
+      contrast: the weight of InfoNCE; above 0 it needs two views, and a start whose
+        vectors have length 1.
       contrast_temperature: divides its dot products.
       widths: takes the mean with the losses of the vectors cut to these widths.
     """
@@ -82,12 +83,13 @@ class Distillation:
         if len(vectors) > 2 or targets.teacher is None:
             raise UserError(
                 f"distillation reads 1 or 2 views of a document, not {len(vectors)}, "
-                "with a teacher's vectors: use docjax.views.whole.Whole"
+                "with a teacher's vectors: use docjax.views.two_parts.TwoParts"
             )
         if self.contrast and len(vectors) < 2:
             raise UserError(
                 f"distillation with contrast {self.contrast} compares 2 views of a "
-                "document, not 1: use docjax.views.halves.Halves, or contrast 0"
+                "document, not 1: use docjax.views.two_parts.TwoParts, or set "
+                "--config.objective.contrast=0"
             )
         teacher = unit(targets.teacher)
         wanted = jnp.matmul(teacher, teacher.T, precision=EXACT) / self.temperature
@@ -104,16 +106,16 @@ class Distillation:
         first, second = views[0], views[-1]
         logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature
         loss = (_divergence(wanted, logits) + _divergence(wanted, logits.T)) / 2
-        if self.contrast:
-            contrast, _ = infonce(
-                vectors, targets, temperature=self.contrast_temperature
-            )
-            loss = loss + self.contrast * contrast
         b = len(logits)
-        return loss, {
+        metrics = {
             "in_batch_accuracy": (logits.argmax(-1) == jnp.arange(b)).mean(),
             "negatives": jnp.float32(b - 1),
         }
+        if not self.contrast:
+            return loss, metrics
+        scale = self.contrast_temperature
+        contrast, _ = infonce(vectors, targets, temperature=scale)
+        return loss + self.contrast * contrast, metrics | {"infonce": contrast}
 
 
 def _divergence(

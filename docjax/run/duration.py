@@ -25,6 +25,7 @@ def log_duration(
     sample: Sequence[Segments],
     *,
     tokens: int,
+    again: int,
     processes: int,
     documents: int,
     judges: int,
@@ -35,13 +36,20 @@ def log_duration(
     Args:
       read: the frozen encoder.
       sample: documents of about SAMPLE tokens, drawn from all documents.
-      tokens: those of all documents, which the `processes` read together.
+      tokens: those that the `processes` read together before the first step.
+      again: those that the report reads.
       judges: the documents that excerpts are taken from.
     """
     a_token = seconds_a_token(read, sample)
     reading = tokens * a_token / processes
     judged = 4 * EXCERPT * judges * a_token  # two excerpts, read twice
-    rest = judged + COMPILING + A_DOCUMENT * documents + A_CELL * documents * classes
+    rest = (
+        judged
+        + again * a_token
+        + COMPILING
+        + A_DOCUMENT * documents
+        + A_CELL * documents * classes
+    )
     logging.info(
         "the run takes about %s: the frozen encoder reads %s tokens of %s documents in "
         "%s; training, judgement, evaluation and report take %s",

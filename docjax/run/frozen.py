@@ -1,14 +1,15 @@
 """The vectors of a segment encoder that is not trained, computed once for a corpus.
 
 A file in the corpus's folder holds the vectors. Its name is a hash of the encoder, its
-parameters and the limit on units, so no run reads the vectors of another encoder.
+parameters and the limit on units, so no run reads the vectors of another encoder. The
+halves of documents that training reads as two units have files of their own.
 """
 
 import dataclasses
 import functools
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,6 @@ from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
-from docjax.encoders.shapes import segment_is_frozen
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
@@ -35,6 +35,8 @@ from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Frame, Units
+
+Read = TypeVar("Read", Corpus, Halved)
 
 
 class _Reader(NamedTuple):
@@ -76,15 +78,17 @@ def with_vectors(prepared: Prepared) -> Prepared:
         kind: _Reader(inference, params, frames[kind], kind, most[kind])
         for kind in (DOCUMENT, QUERY)
     }
-    if prepared.is_judged and not _has_vectors(prepared.corpus, readers[DOCUMENT]):
-        _log_duration(prepared, inference, params)
+    if prepared.is_judged:
+        _log_duration(prepared, readers[DOCUMENT])
     corpus, queries = (
         corpora[kind] and _read_corpus(corpora[kind], reader)
         for kind, reader in readers.items()
     )
-    halved = prepared.halved and dataclasses.replace(prepared.halved, corpus=corpus)
-    halved = halved and _read_corpus(halved, readers[DOCUMENT])
-    return prepared.changed(corpus=corpus, queries=queries, halved=halved)
+    prepared = prepared.changed(corpus=corpus, queries=queries)
+    if not prepared.halved:
+        return prepared
+    halved = dataclasses.replace(prepared.halved, corpus=corpus)
+    return prepared.changed(halved=_read_corpus(halved, readers[DOCUMENT]))
 
 
 def reads_once(prepared: Prepared) -> bool:
@@ -93,7 +97,7 @@ def reads_once(prepared: Prepared) -> bool:
     Raises:
       UserError: for a limit on tokens, which would cut units that are read whole.
     """
-    reads = prepared.cutter.one_each and segment_is_frozen(prepared.encoder)
+    reads = prepared.is_read_once
     if reads and (most := prepared.config.limits.training_tokens):
         raise UserError(
             f"limits.training_tokens {most} would cut a passage, but an encoder that is "
@@ -112,12 +116,12 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
         return prepared
     width = vector_width(prepared.encoder)
     row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
-    corpus, queries, halved = (
-        known and known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
-        for known in (prepared.corpus, prepared.queries, prepared.halved)
-    )
-    halved = halved and dataclasses.replace(halved, corpus=corpus)
-    return prepared.changed(corpus=corpus, queries=queries, halved=halved)
+    corpora = {
+        name: known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
+        for name in ("corpus", "queries", "halved")
+        if (known := getattr(prepared, name))
+    }
+    return prepared.changed(**corpora)
 
 
 def vector_width(encoder: DocumentEncoder) -> int:
@@ -133,12 +137,17 @@ def vector_width(encoder: DocumentEncoder) -> int:
     return jax.eval_shape(vector).shape[-1]
 
 
-def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None:
-    corpus, halved = prepared.corpus, prepared.halved
+def _log_duration(prepared: Prepared, reader: _Reader) -> None:
+    """Logs how long the run takes, if the encoder has something to read."""
+    corpus, parts = prepared.corpus, (prepared.corpus, prepared.halved)
+    unread = [part for part in parts if part and not _has_vectors(part, reader)]
+    if not unread:
+        return
     duration.log_duration(
-        functools.partial(inference.segments, params),
+        functools.partial(reader.inference.segments, reader.params),
         duration.sampled(len(corpus), lambda row: prepared.segments(corpus[row])),
-        tokens=int(corpus.lengths.sum()) + int(halved.lengths.sum() if halved else 0),
+        tokens=sum(int(part.lengths.sum()) for part in unread),
+        again=_read_again(prepared),
         processes=jax.process_count(),
         documents=len(corpus),
         judges=len(prepared.judges),
@@ -146,17 +155,26 @@ def _log_duration(prepared: Prepared, inference: Inference, params: Any) -> None
     )
 
 
+def _read_again(prepared: Prepared) -> int:
+    """The tokens that the report has `init` read: see `scoring.plain_data`."""
+    labelled = np.flatnonzero(prepared.labels >= 0)
+    if not prepared.corpus.has_sections:
+        return 0
+    sizes = prepared.corpus.sizes(labelled)
+    return int(np.minimum(sizes, prepared.config.limits.segment_tokens).sum())
+
+
 def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:
     """The file of a corpus's vectors, named by a hash of what makes them."""
-    rows = corpus.rows.tolist() if isinstance(corpus, Halved) else ""
-    return corpus.folder / f"vectors-{_name(reader, f'{rows}')}.npy"
+    rows = f" {corpus.rows.tolist()}" if isinstance(corpus, Halved) else ""
+    return corpus.folder / f"vectors-{_name(reader, rows)}.npy"
 
 
-def _has_vectors(corpus: Corpus, reader: _Reader) -> bool:
+def _has_vectors(corpus: Corpus | Halved, reader: _Reader) -> bool:
     return all(_path(corpus, part).exists() for part in _parts(reader))
 
 
-def _read_corpus(corpus: Any, reader: _Reader) -> Any:
+def _read_corpus(corpus: Read, reader: _Reader) -> Read:
     """The corpus with its units' vectors; computes them if they are missing.
 
     Word vectors have a file of their own: they change with the corpus that they are
@@ -194,12 +212,11 @@ def _parts(reader: _Reader) -> list[_Reader]:
 def _name(reader: _Reader, rows: str) -> str:
     """A hash of the segment encoder, its parameters and the units it reads.
 
-    rows: the documents that are halved; empty for a whole corpus.
+    rows: names the documents that are halved; empty for a whole corpus.
     """
     encoder = reader.inference.encoder
     facts = f"{encoder.segment!r} {reader.most} {reader.frame.limit} {reader.kind}"
-    facts += rows and f" {rows}"
-    return digest(facts, reader.params["segment"])[:16]
+    return digest(facts + rows, reader.params["segment"])[:16]
 
 
 def _write(path: Path, corpus: Corpus | Halved, reader: _Reader) -> None:

@@ -18,6 +18,7 @@ from absl import logging
 from docjax.data import splits
 from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples, Known
+from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved, TrainingCorpus
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
@@ -31,6 +32,7 @@ from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import TOKENS
+from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.objectives.similarity import similarity_of
@@ -139,6 +141,12 @@ class Prepared:
         return corpora.rows_trained_on(self.config, self.corpus)
 
     @property
+    def is_read_once(self) -> bool:
+        """Whether the segment encoder reads all units before the first step, if at all:
+        it is not trained, and every unit is one segment."""
+        return self.cutter.one_each and segment_is_frozen(self.encoder)
+
+    @functools.cached_property
     def training_corpus(self) -> Corpus | TrainingCorpus:
         """The documents as the training views read them."""
         return TrainingCorpus(self.corpus, self.halved) if self.halved else self.corpus
@@ -299,6 +307,7 @@ def _check_parts(config: RunConfig) -> None:
             "would read another; set encoder.document.attention to 'none'"
         )
     _check_mean(config, document)
+    _check_contrast(config, document, len(views.kinds))
     _check_folds(config)
     _check_segment(config)
     _check_dropout(views, config.encoder.build().segment)
@@ -329,6 +338,26 @@ def _check_mean(config: RunConfig, document: Any) -> None:
             "encoder.document begins as the mean of what a pretrained encoder says: "
             "give a BERT or RoBERTa with --config.init=FOLDER, train the encoder "
             "(encoder.frozen, pooling), or take graph_roberta:words"
+        )
+
+
+def _check_contrast(config: RunConfig, document: Any, views: int) -> None:
+    """Raises UserError if distillation with contrast has no second view, or vectors of
+    any length, which its temperature does not fit."""
+    objective = config.objective.build()
+    if not isinstance(objective, Distillation) or not objective.contrast:
+        return
+    if views < 2:
+        raise UserError(
+            f"objective.contrast {objective.contrast} compares two views of a document, "
+            f"but views {config.views.fn} gives {views}: set views to docjax.views."
+            "two_parts.TwoParts, or --config.objective.contrast=0"
+        )
+    if isinstance(document, FromMean) and not (document.words or document.normalize):
+        raise UserError(
+            f"objective.contrast {objective.contrast} needs vectors that begin with "
+            "length 1: set --config.encoder.document.normalize=True, or "
+            "--config.objective.contrast=0"
         )
 
 
@@ -424,11 +453,15 @@ def _check_several(config: RunConfig, document: Any, kinds: tuple[str, ...]) -> 
 
 
 def _halved(prepared: Prepared) -> Halved | None:
-    """The documents that training reads as two units, or None."""
-    cut = getattr(prepared.config.views.build(), "cut", None)
-    if cut is None:
+    """The documents that training reads as two units, or None.
+
+    They do not depend on the seed, so that runs on one corpus can share their vectors.
+    """
+    tokens = prepared.config.reads_views and prepared.config.views.build().halve_from
+    if not tokens:
         return None
-    return Halved.of(prepared.corpus, prepared.learnt_from, cut)
+    most = MOST_HALVED if prepared.is_read_once else None
+    return Halved.of(prepared.corpus, prepared.trained_on, tokens, most)
 
 
 def _fit_words(prepared: Prepared) -> None:

@@ -227,8 +227,9 @@ def plain_data(
 
     Empty unless `init` is a Hugging Face model. A run that has read the documents as
     `init` alone reads them has the vectors of their segments; otherwise `init` reads
-    the documents when the data are asked for. Where segments end with a section, the
-    first one is not the text cut at the limit, so that text is read.
+    the documents when the data are asked for. Where some document has sections, the
+    segments end with a section: the mean over all words is that of these segments, and
+    `init` reads the text cut at its limit.
     """
     init = prepared.config.init
     if not init or is_run(init):
@@ -241,15 +242,18 @@ def plain_data(
     of_texts = functools.partial(_of_texts, prepared)
     of_run = functools.partial(_of_run, prepared, mesh, facts)
     has_read = _reads_as(facts, prepared)
-    cut = of_run if has_read and not prepared.corpus.has_sections else of_texts
+    by_section = has_read and prepared.corpus.has_sections
+    cut = of_run if has_read and not by_section else of_texts
+    whole = "all words, section by section" if by_section else "all words"
     return {
         f"cut at {facts.max_tokens} tokens": functools.partial(cut, 1),
-        "all words": functools.partial(of_run if has_read else of_texts, None),
+        whole: functools.partial(of_run if has_read else of_texts, None),
     }
 
 
 def _reads_as(facts: Any, prepared: Prepared) -> bool:
-    """Whether the corpus has the vectors of the segments that `init` alone reads."""
+    """Whether the corpus has the vectors of the segments that `init` alone reads, apart
+    from the ends of sections."""
     config, segment = prepared.config, prepared.encoder.segment
     limits = config.limits
     return (

@@ -104,7 +104,8 @@ def _seconds(
       a_document: seconds to encode a document.
     """
     once = bool(prepared.corpus.vectors)
-    read = len(prepared.corpus) + len(prepared.halved or ())
+    halves = prepared.halved.lengths.sum() if prepared.halved else 0
+    read = len(prepared.corpus) * (1 + halves / prepared.corpus.lengths.sum())
     step = max(host, device)  # the host makes the next batches meanwhile
     parts = {
         "compile": compiling,

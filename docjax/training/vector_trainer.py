@@ -42,6 +42,8 @@ from docjax.types import (
     State,
 )
 
+LARGEST, DRAWS = 8, 4
+
 
 class VectorTrainer:
     """The training of any encoder by an objective over document vectors."""
@@ -189,6 +191,8 @@ def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
 def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> None:
     """Raises UserError if the vectors of a batch's segments cannot fit on a device.
 
+    The views of the LARGEST documents, drawn in DRAWS epochs, stand for all.
+
     Args:
       width: the numbers of a segment's vector, which need not be there yet.
     """
@@ -197,9 +201,15 @@ def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> No
     counts = prepared.training_corpus.counts[examples.rows[:, slots]]
     counts = np.minimum(counts, reader.units or counts)
     counts = np.where(counts.min(1) >= reader.views.least_units, counts.max(1), 0)
-    if counts.max(initial=0):
-        views, _ = reader.read(examples.kinds, examples.rows[counts.argmax()], 0)
-        size = prepared.config.batch, len(views), max(map(len, views)), width
+    largest = counts.argsort(kind="stable")[-LARGEST:]
+    drawn = [
+        reader.read(examples.kinds, examples.rows[number], epoch)[0]
+        for number in largest[counts[largest] > 0]
+        for epoch in range(DRAWS)
+    ]
+    if drawn:
+        longest = max(len(view) for views in drawn for view in views)
+        size = prepared.config.batch, len(drawn[0]), longest, width
         memory.check_vectors(mesh, *size)
 
 

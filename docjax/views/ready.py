@@ -8,6 +8,7 @@ class Ready:
     """Views of one document at a time that are not fitted to a corpus."""
 
     many_documents = False
+    halve_from: int | None = None
 
     def files(self) -> tuple[Path, ...]:
         """These views read no file."""

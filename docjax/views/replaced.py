@@ -35,6 +35,7 @@ class WordViews:
     many_documents = True
     kinds = (DOCUMENT, DOCUMENT)
     least_units = 1
+    halve_from: int | None = None
 
 
 class Lexical(WordViews):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from absl import logging
+from jaxtyping import Int
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -78,10 +79,8 @@ class RandomSections(Sections):
         numbers = np.unique(units.sections)
         if len(numbers) < self.count:
             return super().__call__(units, generator)
-        drawn = generator.choice(numbers, self.count, replace=False).tolist()
-        return tuple(
-            renumbered(units.take(np.flatnonzero(units.sections == number)), i)
-            for i, number in enumerate(drawn)
+        return only_sections(
+            units, generator.choice(numbers, self.count, replace=False)
         )
 
 
@@ -159,6 +158,14 @@ class NamedSections(Ready):
 def _first(names: Sequence[str], heading: str) -> int:
     """The number of the first name that the heading contains, or -1."""
     return next((i for i, name in enumerate(names) if name in heading), -1)
+
+
+def only_sections(units: Units, numbers: Int[np.ndarray, " v"]) -> tuple[Units, ...]:
+    """One view for each of the sections `numbers`, in that order."""
+    return tuple(
+        renumbered(units.take(np.flatnonzero(units.sections == number)), view)
+        for view, number in enumerate(numbers.tolist())
+    )
 
 
 def renumbered(units: Units, section: int) -> Units:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from docjax.data import halved
 from docjax.data.corpus import Corpus
 from docjax.data.documents import full_text
 from docjax.data.halved import Halved, TrainingCorpus
@@ -28,26 +27,33 @@ def corpus(tmp_path_factory) -> Corpus:
 
 
 def test_documents_of_one_long_unit_are_cut_in_the_middle(corpus):
-    cut = Halved.of(corpus, np.array([4, 2, 1, 0]), least=60)
+    cut = Halved.of(corpus, np.array([4, 2, 1, 0]), tokens=60)
     assert cut.rows.tolist() == [1, 2] and len(cut) == 2
     whole, halves = corpus[2], cut[1]
     assert halves.tokens.tolist() == whole.tokens.tolist()
-    assert halves.lengths.tolist() == [len(whole.tokens) // 2] * 2 or (
-        np.diff(halves.lengths).tolist() == [1]
-    )
+    middle, end = len(whole.tokens) // 2, len(whole.tokens)
+    assert halves.lengths.tolist() == [middle, end - middle]
     assert cut.lengths.reshape(2, 2)[1].tolist() == halves.lengths.tolist()
     assert halves.documents.tolist() == [2, 2] and halves.sections.tolist() == [0, 0]
 
 
-def test_an_even_sample_of_many_documents_is_cut(corpus, monkeypatch):
-    monkeypatch.setattr(halved, "MOST", 2)
-    assert Halved.of(corpus, np.arange(5), least=2).rows.tolist() == [0, 2]
+@pytest.mark.parametrize(
+    ("most", "rows"),
+    [(None, [0, 1, 2, 3]), (3, [0, 1, 2]), (2, [0, 2]), (9, [0, 1, 2, 3])],
+)
+def test_an_even_sample_of_many_documents_is_cut(corpus, most, rows):
+    cut = Halved.of(corpus, np.arange(5), tokens=2, most=most)
+    assert cut.rows.tolist() == rows
+
+
+def test_no_document_may_be_long_enough(corpus):
+    assert not Halved.of(corpus, np.arange(5), tokens=9999, most=3)
 
 
 def test_training_reads_the_halves_with_their_vectors_and_the_rest_as_it_is(corpus):
     vectors = np.arange(len(corpus.lengths), dtype=np.float32)[:, None]
     whole = corpus.with_vectors(vectors)
-    cut = Halved.of(whole, np.arange(5), least=60)
+    cut = Halved.of(whole, np.arange(5), tokens=60)
     cut = cut.with_vectors(np.array([[10.0], [11], [20], [21]], np.float32))
     read = TrainingCorpus(whole, cut)
     assert read.counts.tolist() == [1, 2, 2, 1, 2]
@@ -56,4 +62,13 @@ def test_training_reads_the_halves_with_their_vectors_and_the_rest_as_it_is(corp
     for row in (0, 3, 4):
         np.testing.assert_array_equal(read[row].vectors, whole[row].vectors)
         assert len(read[row]) == corpus.counts[row]
-    assert read[1].lengths.max() <= read.lengths.max() and read.ids == corpus.ids
+    assert read.ids == corpus.ids
+
+
+def test_sections_are_those_of_a_document(corpus, tmp_path):
+    assert corpus.has_sections
+    tokenizer = train_tokenizer(["a text"] * 9, 270)
+    sections = [(Section("", ""), Section("", "a")), (Section("", "a text"),)]
+    documents = [Document(str(i), each) for i, each in enumerate(sections)]
+    cut = WholeSections(), tokenizer, 512, "f"
+    assert not Corpus.build(tmp_path / "one each", documents, *cut).has_sections

@@ -47,9 +47,11 @@ def test_the_loss_is_that_of_numpy(views, temperature):
 def test_contrast_adds_infonce_of_dot_products():
     vectors, targets = jnp.asarray(drawn(2, B, D)), taught(drawn(B, D + 2))
     alone, _ = Distillation()(vectors, targets)
-    both, _ = Distillation(contrast=0.3, contrast_temperature=0.7)(vectors, targets)
+    with_contrast = Distillation(contrast=0.3, contrast_temperature=0.7)
+    both, metrics = with_contrast(vectors, targets)
     added, _ = infonce(vectors, targets, similarity="dot", temperature=0.7)
     np.testing.assert_allclose(both, alone + 0.3 * added, rtol=1e-6)
+    np.testing.assert_allclose(metrics["infonce"], added)
     with pytest.raises(UserError, match="contrast 0.3 compares 2 views"):
         Distillation(contrast=0.3)(vectors[:1], targets)
 

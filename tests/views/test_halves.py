@@ -1,13 +1,11 @@
 """Random halves: a partition in order, every half equally often."""
 
-import dataclasses
 import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from docjax.errors import UserError
 from docjax.types import Units
 from docjax.views.halves import Halves
 
@@ -54,29 +52,6 @@ def test_a_segment_keeps_its_tokens_and_the_document_its_edges():
 
 
 def test_two_segments_are_the_least():
-    assert Halves().least_units == 2
+    assert Halves.least_units == 2
     one, other = Halves()(document(2), np.random.default_rng(3))
     assert len(one) == len(other) == 1
-
-
-def test_one_unit_is_both_views_where_documents_of_one_unit_are_cut():
-    views = Halves(cut=128)
-    assert views.least_units == 1
-    one, other = views(document(1), np.random.default_rng(3))
-    assert one.tokens.tolist() == other.tokens.tolist() == [0]
-    with pytest.raises(UserError, match="views.cut 1: give at least 2 tokens"):
-        Halves(cut=1)
-
-
-def test_two_sections_are_the_views_of_a_document_that_has_several():
-    """Each pair equally often, and whole sections; one section is halved."""
-    units = dataclasses.replace(document(5), sections=np.array([0, 0, 1, 2, 2]))
-    views, generator = Halves(sections=True), np.random.default_rng(4)
-    seen = Counter()
-    for _ in range(600):
-        pair = views(units, generator)
-        seen[tuple(int(view.sections[0]) for view in pair)] += 1
-        assert all(len(view) == (view.sections[0] != 1) + 1 for view in pair)
-    assert len(seen) == 6 and all(60 < count < 140 for count in seen.values())
-    alone = dataclasses.replace(units, sections=np.zeros(5, int))
-    assert sorted(map(len, views(alone, generator))) == [2, 3]
