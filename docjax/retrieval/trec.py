@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+from docjax.data.sources.lines import open_lines
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Run
@@ -40,18 +41,14 @@ def write(run: Run, file: Path, system: str) -> None:
 
 
 def read(file: Path) -> Run:
-    """The run in a file, each query's documents by score, best first.
+    """The run in a file, plain, .gz, .xz or .zst: a query's documents, best first.
 
     Raises:
       UserError: for a file that cannot be read or is empty, a line of another form, a
         score that is not finite, or a document that a query has twice.
     """
-    try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None
     run: Run = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_texts(file), start=1):
         if not line.strip():
             continue
         query, document, score = _fields(line, f"{file}, line {number}")
@@ -66,6 +63,14 @@ def read(file: Path) -> Run:
         raise UserError(f"{file}: empty; a run has lines of {FORM}")
     best_first = lambda scores: sorted(scores.items(), key=lambda pair: -pair[1])
     return {query: dict(best_first(scores)) for query, scores in run.items()}
+
+
+def _texts(file: Path) -> Iterator[str]:
+    try:
+        for line in open_lines(file):
+            yield line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None
 
 
 def _fields(line: str, where: str) -> tuple[str, str, float]:

@@ -1,3 +1,5 @@
+import gzip
+
 import ir_measures
 import pytest
 
@@ -39,6 +41,9 @@ def test_a_written_run_is_read_back(tmp_path):
     assert found == {query: pytest.approx(scores) for query, scores in RUN.items()}
     (tmp_path / "b.trec").write_text("q Q0 a 1 0.5 x\n\nq\tQ0\tb\t2\t1.5\tx\n")
     assert list(trec.read(tmp_path / "b.trec")["q"]) == ["b", "a"]  # by score
+    packed = gzip.compress((tmp_path / "a.trec").read_bytes())
+    (tmp_path / "a.trec.gz").write_bytes(packed)
+    assert trec.read(tmp_path / "a.trec.gz") == found
 
 
 @pytest.mark.parametrize(
