@@ -27,8 +27,8 @@ documents together. A judgement without labels decides whether the run keeps wha
 trained, the words without the steps, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
 section or half (not measured yet).
-`words`: the same without FOLDER, in a minute: word vectors of the corpus replace a
-small untrained encoder.
+`words`: without FOLDER, in a minute: word vectors of the corpus replace a small untrained
+encoder, and training keeps similar documents together.
 
 Further variants: `small`: a small encoder and its own tokenizer from scratch, for a
 corpus on a laptop. `demo`: `small` on the docstrings of the installed Python packages,
@@ -188,10 +188,17 @@ def tune(config: ConfigDict) -> None:
 
 
 def words(config: ConfigDict) -> None:
-    """The recipe without a pretrained encoder: its word vectors get all of the share."""
+    """The recipe without a pretrained encoder: its word vectors get all of the share.
+
+    Sections and contrast make vectors of words alone worse.
+    """
     small(config)
     sizes = config.encoder.segment.to_dict()
     frozen(config)
+    config.units = dict(fn="docjax.data.units.Whole")
+    config.views = dict(fn="docjax.views.whole.Whole")
+    config.objective.update(smoothing=0.3, contrast=0.0)
+    config.steps = config.checkpoint_every = 100
     config.tokenizer.train = dict(
         fn="docjax.data.word_tokenizer.train_words", least_count=2, stop_words=False
     )
