@@ -203,10 +203,7 @@ def _run(
     config: ConfigDict, workdir: Path, mode: str, made_with: str
 ) -> dict[str, Any]:
     memory.keep_freed()
-    prepared = prepare(config, workdir)
-    if mode == "train":
-        _check(prepared)
-    prepared = frozen.with_vectors(prepared)
+    prepared = frozen.with_vectors(_prepared(config, workdir, mode))
     # scikit-learn loads slowly: a mistake in a flag is reported before.
     from docjax.run.scoring import Scoring, plain_data
 
@@ -241,10 +238,18 @@ def _run(
     return metrics
 
 
-def _check(prepared: Prepared) -> None:
-    """Raises UserError for mistakes that would otherwise show after hours of reading."""
+def _prepared(config: ConfigDict, workdir: Path, mode: str) -> Prepared:
+    """The parts of the run, without halves if it does not train.
+
+    Raises:
+      UserError: for mistakes that would otherwise show after hours of reading.
+    """
+    prepared = prepare(config, workdir)
+    if mode != "train":
+        return prepared.changed(halved=None)
     corpora.check_inputs(prepared.config, prepared.run)
     _check_sizes(prepared)
+    return prepared
 
 
 def _check_sizes(prepared: Prepared) -> None:
