@@ -42,7 +42,8 @@ from docjax.types import (
     State,
 )
 
-LARGEST, DRAWS = 8, 4
+LARGEST = 8  # documents whose views are drawn to find the longest view
+DRAWS = 4  # epochs in which they are drawn
 
 
 class VectorTrainer:
