@@ -461,7 +461,14 @@ def _halved(prepared: Prepared) -> Halved | None:
     if not tokens:
         return None
     most = MOST_HALVED if prepared.is_read_once else None
-    return Halved.of(prepared.corpus, prepared.trained_on, tokens, most)
+    halved = Halved.of(prepared.corpus, prepared.trained_on, tokens, most)
+    single = int((prepared.corpus.counts[prepared.trained_on] == 1).sum())
+    logging.info(
+        "training reads %d documents as two halves; both views of %d others of one unit "
+        "are the whole text",
+        *(len(halved), single - len(halved)),
+    )
+    return halved
 
 
 def _fit_words(prepared: Prepared) -> None:
