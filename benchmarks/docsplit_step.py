@@ -1,6 +1,7 @@
-"""DocSplit's published step against Hugging Face torch, interleaved on the same cores.
+"""DocSplit's published step against Hugging Face torch, interleaved on the same machine.
 
     python benchmarks/docsplit_step.py --layers 2 --repeats 3
+    python benchmarks/docsplit_step.py --dtype bfloat16 --layers 12 --microbatch 36
 
 36 documents, two views of 512 tokens each, BERT's base shape (fewer layers fit more
 machines), float32, dropout 0.1, cosine InfoNCE with a tanh layer, and 0.1 times the
@@ -8,6 +9,9 @@ masked-language-model loss of both views in a second pass; AdamW. torch does wha
 published code does: it keeps the activations of all views, and reads the masked views
 after the gradient of the first loss. Both begin with the same random parameters; the
 losses without dropout must agree. Prints seconds of each, and the ratio of the medians.
+
+Both use the GPU where JAX has one: float32 products are then rounded to TF32 in both, and
+with `--dtype bfloat16` torch computes under autocast.
 """
 
 import argparse
@@ -70,17 +74,25 @@ def batch_of(flags: argparse.Namespace) -> Batch:
     return pack(views, layout, targets, masking, np.random.default_rng(1))
 
 
-def of_torch(folder: str, batch: Batch, head: Any) -> tuple[Callable, Callable]:
+def of_torch(
+    folder: str, batch: Batch, head: Any, flags: argparse.Namespace
+) -> tuple[Callable, Callable]:
     """The step in torch, and the loss without dropout."""
+    device = "cuda" if jax.default_backend() == "gpu" else "cpu"
+    torch.set_float32_matmul_precision("high")
     model = transformers.BertForMaskedLM.from_pretrained(folder)
     dense = torch.nn.Linear(*head["kernel"].shape)
     dense.weight.data = torch.tensor(np.asarray(head["kernel"])).T.contiguous()
     dense.bias.data = torch.tensor(np.asarray(head["bias"]))
+    model, dense = model.to(device), dense.to(device)
     parameters = [*model.parameters(), *dense.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=RATE_OF_LEARNING, weight_decay=0.01)
-    long = lambda arrays: torch.as_tensor(np.concatenate(arrays)).long()
+    long = lambda arrays: torch.as_tensor(np.concatenate(arrays)).long().to(device)
+    autocast = lambda: torch.autocast(
+        device, torch.bfloat16, enabled=flags.dtype == "bfloat16"
+    )
     tokens = long([each.tokens for each in batch.microbatches])
-    rows = torch.as_tensor(np.asarray(batch.rows)[..., 0]).long()
+    rows = long([np.asarray(batch.rows)[..., 0]])
     masked = long([each.microbatch.tokens for each in batch.masked])
     places = long([each.positions for each in batch.masked])
     answers = long([each.answers for each in batch.masked])
@@ -90,20 +102,24 @@ def of_torch(folder: str, batch: Batch, head: Any) -> tuple[Callable, Callable]:
         first, second = (torch.tanh(dense(states[of])) for of in rows)
         unit = torch.nn.functional.normalize
         logits = unit(first) @ unit(second).T / TEMPERATURE
-        return torch.nn.functional.cross_entropy(logits, torch.arange(len(logits)))
+        own = torch.arange(len(logits), device=device)
+        return torch.nn.functional.cross_entropy(logits.float(), own)
 
     def tokens_loss() -> torch.Tensor:
         states = model.bert(masked).last_hidden_state
-        chosen = states[torch.arange(len(states))[:, None], places][answers >= 0]
+        each = torch.arange(len(states), device=device)
+        chosen = states[each[:, None], places][answers >= 0]
         scores = model.cls(chosen)
         return torch.nn.functional.cross_entropy(scores, answers[answers >= 0])
 
     def step() -> float:
         model.train()
         optimizer.zero_grad()
-        first = contrastive()
+        with autocast():
+            first = contrastive()
         first.backward()
-        second = WEIGHT * tokens_loss()
+        with autocast():
+            second = WEIGHT * tokens_loss()
         second.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
@@ -111,7 +127,7 @@ def of_torch(folder: str, batch: Batch, head: Any) -> tuple[Callable, Callable]:
 
     def loss() -> float:
         model.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), autocast():
             return (contrastive() + WEIGHT * tokens_loss()).item()
 
     return step, loss
@@ -125,13 +141,16 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--microbatch", type=int, default=12)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--attention-dropout", type=float, default=0.1)
     flags = parser.parse_args()
     sizes = dict(layers=flags.layers, width=flags.width, heads=flags.width // 64)
     segment = Transformer(
         **sizes,
         **dict(vocabulary=30522, hidden=4 * flags.width, positions=512, types=2),
         **dict(position_offset=0, epsilon=1e-12, masked_lm=True),
-        attention_dropout=0.1,
+        attention_dropout=flags.attention_dropout,
+        dtype=flags.dtype,
     )
     encoder = DocumentEncoder(segment, Mean(), TrainingHead())
     mesh = sharding.mesh()
@@ -154,11 +173,14 @@ def main() -> None:
         exported.write_params(Path(folder), encoder, params)
         config = families.BERT.config({f: getattr(segment, f) for f in FIELDS})
         (Path(folder) / "config.json").write_text(json.dumps(config))
-        step_of_torch, loss_of_torch = of_torch(folder, batch, params["head"]["dense"])
+        step_of_torch, loss_of_torch = of_torch(
+            folder, batch, params["head"]["dense"], flags
+        )
     _, metrics, _ = cache.gradient(params, placed, None)
     losses = float(metrics["loss"]), loss_of_torch()
-    np.testing.assert_allclose(*losses, rtol=1e-4)
     print(f"loss: docjax {losses[0]:.5f}, torch {losses[1]:.5f}", flush=True)
+    exact = flags.dtype == "float32" and jax.default_backend() == "cpu"
+    np.testing.assert_allclose(*losses, rtol=1e-4 if exact else 0.01)
     seconds: dict[str, list[float]] = {"docjax": [], "torch": []}
     for repeat in range(flags.repeats + 1):
         for name, run in seconds.items():

@@ -1,13 +1,15 @@
-"""Time and memory of the encoders of long segments against Hugging Face torch on a CPU.
+"""Time and memory of the encoders of long segments against Hugging Face torch.
 
     python benchmarks/long_attention.py
+    python benchmarks/long_attention.py --gpu --layers 12 --rows 8
 
 One row of random tokens, the base shape with `--layers` layers, float32, both libraries
 on the same `--cores`. docjax and torch take turns; times are CPU seconds, the least of
 `--repeats`, so that other work on the machine counts little. "x2" is the figure over
 that of half the length. With `--memory` the figures are not times but MiB: the highest
 resident memory of a first run above that before it. Every run is checked against
-torch's result: hidden states, or one gradient.
+torch's result: hidden states, or one gradient. With `--gpu` both use an NVIDIA GPU, in
+bfloat16, and times are seconds.
 """
 
 import argparse
@@ -67,7 +69,13 @@ def torch_runs(family: Family, model: Any, ids: Any, weigh: Any) -> dict[str, Ru
     """Hidden states, and the gradient of their weighted sum, by pass."""
     import torch
 
-    tokens, weight = torch.as_tensor(ids).long(), torch.as_tensor(weigh)
+    tokens, weight = (torch.as_tensor(x).to(model.device) for x in (ids, weigh))
+
+    def finished(result: Any) -> Any:
+        if model.device.type == "cuda":
+            torch.cuda.synchronize()
+        return result
+
     masks = {"attention_mask": torch.ones_like(tokens)}
     if family.global_mask:
         first = torch.zeros_like(tokens)
@@ -81,12 +89,12 @@ def torch_runs(family: Family, model: Any, ids: Any, weigh: Any) -> dict[str, Ru
 
     def forward() -> Any:
         with torch.inference_mode():
-            return states().numpy()
+            return finished(states())
 
     def backward() -> Any:
         model.zero_grad()
         (states() * weight).sum().backward()
-        return model.get_parameter(family.kernel).grad.numpy().T
+        return finished(model.get_parameter(family.kernel).grad.T)
 
     return dict(zip(PASSES, (forward, backward), strict=True))
 
@@ -97,10 +105,9 @@ def docjax_runs(
     """The same in docjax; compiled here."""
     import jax
     import jax.numpy as jnp
-    import numpy as np
     from flax.traverse_util import flatten_dict
 
-    given = jnp.asarray(ids, jnp.int32), jnp.array([ids.shape[1]])
+    given = jnp.asarray(ids, jnp.int32), jnp.full(len(ids), ids.shape[1])
     states = lambda p: encoder.apply({"params": p}, *given, method="hidden_states")
     loss = lambda p: (states(p) * weigh).sum()
     forward, gradient = (
@@ -109,11 +116,10 @@ def docjax_runs(
 
     def backward() -> Any:
         found = jax.block_until_ready(gradient(params))
-        return np.asarray(flatten_dict(found, sep="/")[path])
+        return flatten_dict(found, sep="/")[path]
 
-    return dict(
-        zip(PASSES, (lambda: np.asarray(forward(params)), backward), strict=True)
-    )
+    states_of = lambda: jax.block_until_ready(forward(params))
+    return dict(zip(PASSES, (states_of, backward), strict=True))
 
 
 def peak(run: Run) -> tuple[Any, float]:
@@ -132,15 +138,25 @@ def _resident(name: str) -> int:
     return next(int(x.split()[1]) for x in lines if x.startswith(name))
 
 
-def seconds(runs: dict[str, Run], repeats: int) -> dict[str, float]:
-    """The least CPU seconds of each run; the runs take turns."""
+def seconds(
+    runs: dict[str, Run], repeats: int, clock: Callable[[], float]
+) -> dict[str, float]:
+    """The least seconds of each run; the runs take turns."""
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(repeats):
         for name, run in runs.items():
-            begin = time.process_time()
+            begin = clock()
             run()
-            best[name] = min(best[name], time.process_time() - begin)
+            best[name] = min(best[name], clock() - begin)
     return best
+
+
+def host(result: Any) -> Any:
+    """Of torch or JAX, as float32 of NumPy."""
+    import numpy as np
+
+    found = result.float().cpu().numpy() if hasattr(result, "cpu") else result
+    return np.asarray(found, np.float32)
 
 
 def measure(name: str, flags: argparse.Namespace) -> None:
@@ -163,34 +179,39 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     config = getattr(transformers, spec.config)(**keywords)
     model = transformers.AutoModel.from_config(config).eval()
     family = families.family_of_config(config.to_dict(), name)
-    encoder = family.module(**family.to_keywords(config.to_dict(), name))
+    of_gpu = {"dtype": "bfloat16"} if flags.gpu else {}
+    encoder = family.module(**family.to_keywords(config.to_dict(), name), **of_gpu)
     state, table = model.state_dict(), family.table(encoder)
     flat = {path: names.swap(path, state[n].numpy()) for path, n in table.items()}
     params = unflatten_dict({p: jnp.asarray(x) for p, x in flat.items()}, sep="/")
     path = next(path for path, tensor in table.items() if tensor == spec.kernel)
+    if flags.gpu:
+        model = model.to("cuda", torch.bfloat16)
     before: dict[str, dict[str, float]] = {}
     for length in flags.lengths:
         generator = np.random.default_rng(0)
-        ids = generator.integers(5, VOCABULARY, (1, length))
-        weigh = generator.normal(size=(1, length, WIDTH)).astype(np.float32)
+        ids = generator.integers(5, VOCABULARY, (flags.rows, length))
+        weigh = generator.normal(size=(*ids.shape, WIDTH)).astype(np.float32)
         theirs = torch_runs(spec, model, ids, weigh)
         ours = docjax_runs(spec, encoder, params, path, ids, weigh)
         for kind in PASSES:
             runs = {"docjax": ours[kind], "torch": theirs[kind]}
             first = {library: peak(run) for library, run in runs.items()}
-            got, expected = (result for result, _ in first.values())
+            got, expected = (host(result) for result, _ in first.values())
             error = np.abs(got - expected).max() / np.abs(expected).max()
-            assert error < 1e-4, f"{name} {kind} at {length}: {error:.1e}"
+            if error > (0.05 if flags.gpu else 1e-4):
+                raise AssertionError(f"{name} {kind} at {length}: {error:.1e}")
             figures = {library: mib for library, (_, mib) in first.items()}
             if not flags.memory:
-                figures = seconds(runs, flags.repeats)
+                clock = time.perf_counter if flags.gpu else time.process_time
+                figures = seconds(runs, flags.repeats, clock)
             nothing = dict.fromkeys(runs, float("nan"))
             growth = {
                 library: figure / before.get(kind, nothing)[library]
                 for library, figure in figures.items()
             }
             before[kind] = figures
-            digits = 0 if flags.memory else 3
+            digits = 0 if flags.memory else 4 if flags.gpu else 3
             print(
                 f"| {name} | {kind} | {length:,} | {figures['docjax']:.{digits}f} | "
                 f"{figures['torch']:.{digits}f} | "
@@ -207,10 +228,12 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--gpu", action="store_true")
     flags = parser.parse_args()
-    # Before jax and torch count the cores.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-flags.cores :])
+    if not flags.gpu:  # before jax and torch count the cores
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-flags.cores :])
     unit = "MiB" if flags.memory else "s"
     print(
         f"| family | pass | tokens | docjax {unit} | torch {unit} | ratio | docjax x2 "

@@ -8,8 +8,9 @@ without labels or judgements, which only measure. Rows: the plain MiniLM over al
 and cut at its limit, TF-IDF whole and reduced, docjax, and with --deca DECA. All runs
 lie under --workdir; the same command resumes them and does not repeat a run that has
 ended. The last table has the gain over the better of the two MiniLM rows, with a 95 %
-interval over corpora. --choose leaves each corpus out in turn: the settings of
-ALTERNATIVES that gain most on all other corpora are reported on it.
+interval over corpora. --variant tune trains all weights, in another --workdir. --choose
+leaves each corpus out in turn: the settings of ALTERNATIVES that gain most on all other
+corpora are reported on it.
 """
 
 import argparse
@@ -125,7 +126,7 @@ CORPORA = (
 
 def config(corpus: str, flags: argparse.Namespace, seed: int) -> Any:
     """The recipe for a corpus; nothing but the data and the tasks is set."""
-    found = configs.load("graph_roberta", variant="frozen")
+    found = configs.load("graph_roberta", variant=flags.variant)
     found.init = MINILM
     _set_data(found, corpus, flags, seed)
     found.update_from_flattened_dict(dict(flags.set))
@@ -238,6 +239,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=CORPORA)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
+    variants = ("frozen", "tune")
+    parser.add_argument("--variant", default="frozen", choices=variants)
     parser.add_argument("--choose", action="store_true", help="leave corpora out")
     parser.add_argument("--deca", action="store_true", help="train DECA too")
     pair: Callable = lambda text: (
