@@ -98,6 +98,7 @@ def start(corpus: str, flags: argparse.Namespace) -> Path:
     """The run of masked language modelling that all methods of a corpus begin with."""
     config = configs.load(START, variant="" if flags.checkpoint else "scratch")
     config.init = flags.checkpoint
+    config.encoder.segment.pooling = "mean"  # as all methods
     config.epochs = flags.pretraining
     return _run(config, corpus, flags.workdir / corpus / START, flags)
 

@@ -87,16 +87,27 @@ def _has_cudnn() -> bool:
 
 
 def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
-    # Lengths instead of a mask: cuDNN expands a mask to a bias of all token pairs.
-    queries = jnp.minimum(lengths, q.shape[1])
-    return jax.nn.dot_product_attention(
-        q,
-        k,
-        v,
-        query_seq_lengths=queries.astype(jnp.int32),
+    """Lengths instead of a mask: cuDNN expands a mask to a bias of all token pairs.
+
+    cuDNN does not write the padding of its results, neither of the values nor of the
+    gradients: what the memory held before stays there, and may be NaN.
+    """
+    queries = jnp.minimum(lengths, q.shape[1]).astype(jnp.int32)
+    values = jax.nn.dot_product_attention(
+        _without_padding(q, queries),
+        _without_padding(k, lengths),
+        _without_padding(v, lengths),
+        query_seq_lengths=queries,
         key_value_seq_lengths=lengths.astype(jnp.int32),
         implementation="cudnn",
     )
+    return _without_padding(values, queries)
+
+
+def _without_padding(x: Array, lengths: Array) -> Array:
+    """Zeros after the first `lengths` tokens, in the gradient too."""
+    real = jnp.arange(x.shape[1]) < lengths[:, None]
+    return jnp.where(real[..., None, None], x, 0)
 
 
 def _own(q, k, v, lengths, keys=None, site=0, rate=0.0):

@@ -52,6 +52,51 @@ def values_and_gradients(function, q, k, v, lengths):
     return jnp.where(real[..., None, None], values, 0), *gradient
 
 
+def unwritten(q, k, v, query_seq_lengths, key_value_seq_lengths, implementation):
+    """As cuDNN: the definition, and NaN in the padding of values and gradients."""
+    assert implementation == "cudnn"
+
+    def nan_in_padding(x, lengths):
+        real = jnp.arange(x.shape[1]) < lengths[:, None]
+        return jnp.where(real[..., None, None], x, jnp.nan)
+
+    @jax.custom_vjp
+    def same(x, lengths):
+        return x
+
+    same.defvjp(
+        lambda x, lengths: (x, lengths),
+        lambda lengths, g: (nan_in_padding(g, lengths), None),
+    )
+    q, k, v = (
+        same(x, lengths)
+        for x, lengths in (
+            (q, query_seq_lengths),
+            (k, key_value_seq_lengths),
+            (v, key_value_seq_lengths),
+        )
+    )
+    return nan_in_padding(plain(q, k, v, key_value_seq_lengths), query_seq_lengths)
+
+
+def test_padding_that_cudnn_does_not_write_reaches_nothing(monkeypatch):
+    q, k, v = arrays(8, rows=3)
+    lengths = jnp.array([8, 3, 0])
+    weigh = np.random.default_rng(1).normal(size=q.shape)
+    real = (jnp.arange(8) < lengths[:, None])[..., None, None]
+
+    def value_and_gradient(attend):
+        total = lambda *qkv: (attend(*qkv, lengths) * weigh).sum()
+        return jax.jit(jax.value_and_grad(total, (0, 1, 2)))(q, k, v)
+
+    expected = value_and_gradient(lambda *given: jnp.where(real, plain(*given), 0))
+    monkeypatch.setattr(jax.nn, "dot_product_attention", unwritten)
+    found = value_and_gradient(module._cudnn)
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, atol=1e-5), found, expected
+    )
+
+
 @pytest.fixture
 def short_blocks(monkeypatch):
     monkeypatch.setattr(module, "LONG", LONG)
