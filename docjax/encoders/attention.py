@@ -89,8 +89,8 @@ def _has_cudnn() -> bool:
 def _cudnn(q: Array, k: Array, v: Array, lengths: Array) -> Array:
     """Lengths instead of a mask: cuDNN expands a mask to a bias of all token pairs.
 
-    cuDNN does not write the padding of its results, neither of the values nor of the
-    gradients: what the memory held before stays there, and may be NaN.
+    cuDNN may leave the padding of its results unwritten, of values and of gradients:
+    what the memory held before, NaN at worst, would go through the next layer.
     """
     queries = jnp.minimum(lengths, q.shape[1]).astype(jnp.int32)
     values = jax.nn.dot_product_attention(
