@@ -27,12 +27,13 @@ from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
 from docjax.parts import named
-from docjax.run import config_flag, fields, from_init
+from docjax.run import config_flag, fields
 from docjax.training.rows import Adagrad, Adam
 from docjax.types import (
     DOCUMENT,
@@ -143,7 +144,7 @@ def test_every_part_of_every_variant_is_built(name):
             assert optional is None or optional.build()
         for task in read.tasks.values():
             assert callable(task.build())
-        segment = from_init.segment_of(read.encoder.build())
+        segment = segment_of(read.encoder.build())
         if isinstance(segment, TokenEncoder):
             segment.check_training(read.limits.segment_tokens)
         assert read.tasks and bool(read.epochs) != bool(read.steps), variant

@@ -45,6 +45,12 @@ def shapes(encoder: Any, source: Path) -> Any:
         raise UserError(f"{source}: the encoder cannot be built: {reason}") from None
 
 
+def segment_of(encoder: Any) -> Any:
+    """The segment encoder; with towers, the encoder inside each tower."""
+    segment = encoder.segment
+    return segment.encoder if segment.has_towers else segment
+
+
 def segment_is_frozen(encoder: DocumentEncoder) -> bool:
     """Whether `frozen` matches all parameters of the segment encoder."""
     if not encoder.frozen:

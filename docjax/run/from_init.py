@@ -11,6 +11,7 @@ from typing import Any
 
 from absl import logging
 
+from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import configs
@@ -102,12 +103,6 @@ def _as_kind(
         "encoder.segment is %s, as init %s asks, not %s", name, init, segment["fn"]
     )
     return {"fn": name} | kept
-
-
-def segment_of(encoder: Any) -> Any:
-    """The segment encoder; with towers, the encoder inside each tower."""
-    segment = encoder.segment
-    return segment.encoder if segment.has_towers else segment
 
 
 def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:

@@ -23,26 +23,21 @@ from docjax.data.halved import Halved, TrainingCorpus
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
-from docjax.encoders.first_segments import FirstSegments
 from docjax.encoders.from_mean import FromMean
-from docjax.encoders.pooling import Predictor
-from docjax.encoders.shapes import segment_is_frozen
+from docjax.encoders.shapes import segment_is_frozen, segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import TOKENS
-from docjax.objectives.distillation import Distillation
-from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields, from_init, words
+from docjax.run.check_parts import check_parts
 from docjax.run.fields import RunConfig, begun, is_run
 from docjax.storage import atomic, json_file
 from docjax.storage.processes import wait
 from docjax.types import (
-    DOCUMENT,
-    QUERY,
     Document,
     GraphBuilder,
     ObjectiveWithTeacher,
@@ -54,13 +49,9 @@ from docjax.types import (
     Units,
     Views,
 )
-from docjax.views.twice import Twice
 
 LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
 MOST_JUDGES = 500  # documents that judge
-SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
-# The loss that takes pairs of documents that are not similar, too.
-LABELLED = "docjax.objectives.pair_similarity.pair_similarity"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -272,7 +263,7 @@ def checked(config: Any, run: Path) -> RunConfig:
     continued.check_compared(resolved)
     if not begun(run):
         continued.check_encoder(resolved)
-        _check_parts(resolved)
+        check_parts(resolved)
     return resolved
 
 
@@ -288,168 +279,6 @@ def _pinned(init: str | None, run: Path) -> str | None:
     if saved and init in (saved, saved.partition("@")[0]):
         return saved
     return files.pinned(init) if init else None
-
-
-def _check_parts(config: RunConfig) -> None:
-    """Raises UserError for parts that do not fit, before the corpus is read."""
-    examples, views = config.examples.build(), config.views.build()
-    if len(examples.kinds) > 1 and len(views.kinds) > 1:
-        raise UserError(
-            f"examples of {len(examples.kinds)} documents need one view of each, but "
-            f"views {config.views.fn} gives {len(views.kinds)}; use "
-            "docjax.views.whole.Whole"
-        )
-    document = config.encoder.build().document
-    if examples.kinds.count(DOCUMENT) > 1 and document.joins_views:
-        raise UserError(
-            f"examples of {examples.kinds.count(DOCUMENT)} documents do not fit "
-            "encoder.document: its views attend to each other, so that one document "
-            "would read another; set encoder.document.attention to 'none'"
-        )
-    _check_mean(config, document)
-    _check_contrast(config, document, len(views.kinds))
-    _check_folds(config)
-    _check_segment(config)
-    _check_dropout(views, config.encoder.build().segment)
-    _check_several(config, document, examples.kinds)
-    examples.files()
-    if config.reads_views:
-        views.files()
-    loss = (config.objective.keywords.get("contrastive") or {}).get("fn")
-    loss = loss or config.objective.fn
-    _check_labelled(config, loss)
-    ours = loss.startswith("docjax.objectives.")
-    if isinstance(config.encoder.build().head, Predictor) and ours and loss != SIMSIAM:
-        raise UserError(
-            f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
-            "would take its predictions for other documents; leave the head out"
-        )
-
-
-def _check_mean(config: RunConfig, document: Any) -> None:
-    """Raises UserError for the mean of a random encoder that should be a pretrained one:
-    it is not trained, or its pooling is that of `init`."""
-    if not isinstance(document, FromMean) or config.init or document.words_alone:
-        return
-    encoder = config.encoder.build()
-    follows_init = getattr(from_init.segment_of(encoder), "pooling", "") is None
-    if follows_init or segment_is_frozen(encoder):
-        raise UserError(
-            "encoder.document begins as the mean of what a pretrained encoder says: "
-            "give a BERT or RoBERTa with --config.init=FOLDER, train the encoder "
-            "(encoder.frozen, pooling), or take graph_roberta:words"
-        )
-
-
-def _check_contrast(config: RunConfig, document: Any, views: int) -> None:
-    """Raises UserError if distillation with contrast has no second view, or vectors of
-    any length, which its temperature does not fit."""
-    objective = config.objective.build()
-    if not isinstance(objective, Distillation) or not objective.contrast:
-        return
-    if views < 2:
-        raise UserError(
-            f"objective.contrast {objective.contrast} compares two views of a document, "
-            f"but views {config.views.fn} gives {views}: set views to docjax.views."
-            "two_parts.TwoParts, or --config.objective.contrast=0"
-        )
-    if isinstance(document, FromMean) and not (document.words or document.normalize):
-        raise UserError(
-            f"objective.contrast {objective.contrast} needs vectors that begin with "
-            "length 1: set --config.encoder.document.normalize=True, or "
-            "--config.objective.contrast=0"
-        )
-
-
-def _check_labelled(config: RunConfig, loss: str) -> None:
-    """Raises UserError if the loss and the examples do not agree on pairs with labels."""
-    labelled = bool(config.examples.keywords.get("dissimilar"))
-    if labelled and loss != LABELLED:
-        raise UserError(
-            f"examples.dissimilar is True, but {loss} would take every pair for a "
-            f"similar one: leave examples.dissimilar out, or set objective to {LABELLED}"
-        )
-    if loss == LABELLED and not labelled:
-        raise UserError(
-            f"{LABELLED} needs pairs of both kinds, but {config.examples.fn} gives "
-            "similar pairs or no pairs: set examples to docjax.data.examples.Pairs with "
-            "dissimilar=True"
-        )
-
-
-def _check_segment(config: RunConfig) -> None:
-    """Raises UserError for a segment encoder that cannot read its segments, or cannot
-    learn the masked tokens that the objective asks for."""
-    encoder = config.encoder.build()
-    segment = from_init.segment_of(encoder)
-    if isinstance(segment, TokenEncoder):
-        segment.check_training(config.limits.segment_tokens)
-    if not isinstance(config.objective.build(), MaskedLM):
-        return
-    if segment_is_frozen(encoder):
-        raise UserError(
-            f"objective masked_lm trains the segment encoder, but encoder.frozen "
-            f"{encoder.frozen!r} freezes it: leave out masked_lm or encoder.frozen"
-        )
-    if not encoder.segment.masked_lm:
-        raise UserError(
-            "objective masked_lm needs an encoder that predicts tokens: give "
-            "docjax.encoders.transformer.Transformer, and set "
-            "--config.encoder.segment.masked_lm to True"
-        )
-
-
-def _check_dropout(views: Any, segment: Any) -> None:
-    """Raises UserError for equal views, which nothing would tell apart."""
-    rates = [getattr(segment, f"{kind}dropout", 0) for kind in ("", "attention_")]
-    if isinstance(views, Twice) and not segment.has_towers and not any(rates):
-        raise UserError(
-            "views docjax.views.twice.Twice differ by dropout alone, but "
-            "encoder.segment.dropout is 0: give 0.1, or other views"
-        )
-
-
-def _check_folds(config: RunConfig) -> None:
-    """Raises UserError if queries that train also test."""
-    ours = config.examples.keywords
-    for name, task in config.tasks.items():
-        theirs = task.keywords
-        if not ours.get("path") or not theirs.get("path"):
-            continue
-        is_same = Path(ours["path"]).resolve() == Path(theirs["path"]).resolve()
-        if is_same and ours.get("fold") != theirs.get("fold"):
-            raise UserError(
-                f"examples.fold is {ours.get('fold')} and tasks.{name}.fold is "
-                f"{theirs.get('fold')}: queries that train would test; give the same "
-                "number"
-            )
-
-
-def _check_several(config: RunConfig, document: Any, kinds: tuple[str, ...]) -> None:
-    """Raises UserError if loss or limits do not fit a document's one vector or more."""
-    parts, limits = config.objective.keywords.get("parts", 1), config.limits
-    if not isinstance(document, FirstSegments):
-        if parts != 1:
-            raise UserError(
-                f"objective.parts is {parts}, but encoder.document gives a document one "
-                "vector: give 1, or docjax.encoders.first_segments.FirstSegments"
-            )
-        return
-    if parts != document.parts:
-        raise UserError(
-            f"encoder.document.parts is {document.parts} and objective.parts is {parts}: "
-            "give the same number"
-        )
-    if document.parts > 1 and kinds[0] != QUERY:
-        raise UserError(
-            f"encoder.document.parts {document.parts}: queries are compared with "
-            "several vectors, so the examples need queries; give 1"
-        )
-    if limits.inference_segments is None or limits.inference_segments > document.parts:
-        raise UserError(
-            f"limits.inference_segments is {limits.inference_segments}, but encoder."
-            f"document reads {document.parts} segments: give at most that number"
-        )
 
 
 def _halved(prepared: Prepared) -> Halved | None:
@@ -473,7 +302,7 @@ def _halved(prepared: Prepared) -> Halved | None:
 
 def _fit_words(prepared: Prepared) -> None:
     """Writes RUN/words.npy, if the segment encoder has word vectors without `init`."""
-    segment, init = from_init.segment_of(prepared.encoder), prepared.config.init
+    segment, init = segment_of(prepared.encoder), prepared.config.init
     if not isinstance(segment, TokenEncoder) or not segment.words:
         return
     path = prepared.run / "words.npy"

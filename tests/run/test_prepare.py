@@ -16,7 +16,7 @@ from docjax.data.documents import parse
 from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
-from docjax.run import corpora, fields
+from docjax.run import check_parts, corpora, fields
 from docjax.run import prepare as prepare_lib
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -443,10 +443,10 @@ def test_queries_that_train_in_one_fold_do_not_test_in_another(
     found.tasks = dict(retrieval=task)
     resolved = fields.resolve(found)
     if not is_refused:
-        prepare_lib._check_folds(resolved)
+        check_parts._check_folds(resolved)
         return
     with pytest.raises(UserError, match="queries that train would test; give the same"):
-        prepare_lib._check_folds(resolved)
+        check_parts._check_folds(resolved)
 
 
 def test_one_vector_of_a_document_is_compared_as_one(corpus, tmp_path):
