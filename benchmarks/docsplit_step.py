@@ -10,8 +10,7 @@ published code does: it keeps the activations of all views, and reads the masked
 after the gradient of the first loss. Both begin with the same random parameters; the
 losses without dropout must agree. Prints seconds of each, and the ratio of the medians.
 
-Both use the GPU where JAX has one: float32 products are then rounded to TF32 in both, and
-with `--dtype bfloat16` torch computes under autocast.
+Both use the GPU where JAX has one. With `--dtype bfloat16` torch computes under autocast.
 """
 
 import argparse
@@ -79,7 +78,6 @@ def of_torch(
 ) -> tuple[Callable, Callable]:
     """The step in torch, and the loss without dropout."""
     device = "cuda" if jax.default_backend() == "gpu" else "cpu"
-    torch.set_float32_matmul_precision("high")
     model = transformers.BertForMaskedLM.from_pretrained(folder)
     dense = torch.nn.Linear(*head["kernel"].shape)
     dense.weight.data = torch.tensor(np.asarray(head["kernel"])).T.contiguous()

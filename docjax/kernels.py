@@ -43,12 +43,12 @@ mlir.register_lowering(
 def product(x: Float[Array, "n i"], w: Float[Array, "i o"]) -> Float[Array, "n o"]:
     """x w, multiplied in the type of `x`; a bfloat16 `x` gives a float32 product.
 
-    A GPU and a TPU round a bfloat16 product to bfloat16. The gradient with respect to
-    `w` has the type of `w`.
+    A GPU and a TPU round a bfloat16 product to bfloat16; a float32 product is not
+    rounded anywhere. The gradient with respect to `w` has the type of `w`.
     """
     if x.dtype == jnp.bfloat16:
         return _product(x, w)
-    return jax.lax.dot(x, w.astype(x.dtype))
+    return jax.lax.dot(x, w.astype(x.dtype), precision=EXACT)
 
 
 def by_platform(cpu: Callable, default: Callable, *arrays: Any) -> Any:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.encoders.blocks import NEVER, Pattern, in_blocks
+from docjax.encoders.blocks import NEVER, Pattern, einsum, in_blocks
 from docjax.encoders.dropout import dropout_at, dropped, kept, scale
 from docjax.encoders.splash import on_tpu, splash
 from docjax.errors import UserError
@@ -144,7 +144,7 @@ def _weighted(q, k, v, bias, kept, scale):
     if kept is not None:
         weights = jnp.where(kept, weights * scale, 0)
     # Divide the product, which is narrower than the weights.
-    out = _dot("nhst,nhtk->nhsk", weights.astype(v.dtype), v) / total
+    out = einsum("nhst,nhtk->nhsk", weights.astype(v.dtype), v) / total
     return out.astype(v.dtype)
 
 
@@ -161,15 +161,15 @@ def _backward(scale, residuals, g):
     weights, total = _weights(q, k, bias)
     weights = materialize(weights / total)
     mean = (g.astype(jnp.float32) * out.astype(jnp.float32)).sum(-1, keepdims=True)
-    used, dweights = weights, _dot("nhsk,nhtk->nhst", g, v)
+    used, dweights = weights, einsum("nhsk,nhtk->nhst", g, v)
     if kept is not None:
         used = jnp.where(kept, weights * scale, 0)
         dweights = jnp.where(kept, dweights * scale, 0)
     dscores = materialize((weights * (dweights - mean)).astype(k.dtype))
-    dq = _dot("nhst,nhtk->nhsk", dscores, k)
+    dq = einsum("nhst,nhtk->nhsk", dscores, k)
     # A small transpose here saves a large transpose inside the products.
-    dk = _dot("nhks,nhst->nhkt", _flip(q), dscores)
-    dv = _dot("nhks,nhst->nhkt", _flip(g), used.astype(g.dtype))
+    dk = einsum("nhks,nhst->nhkt", _flip(q), dscores)
+    dv = einsum("nhks,nhst->nhkt", _flip(g), used.astype(g.dtype))
     dk, dv = (materialize(x).swapaxes(2, 3) for x in (dk, dv))
     return dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype), None, None
 
@@ -179,7 +179,7 @@ _weighted.defvjp(_forward, _backward)
 
 def _weights(q, k, bias):
     """The softmax's numerator and denominator, float32."""
-    scores = _dot("nhsk,nhtk->nhst", q, k) + bias
+    scores = einsum("nhsk,nhtk->nhst", q, k) + bias
     weights = jnp.exp(scores - scores.max(-1, keepdims=True))
     return weights, weights.sum(-1, keepdims=True)
 
@@ -190,7 +190,3 @@ def _heads_first(x):
 
 def _flip(x):
     return row_major(x.swapaxes(2, 3))
-
-
-def _dot(equation, a, b):
-    return jnp.einsum(equation, a, b, preferred_element_type=jnp.float32)

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from docjax.encoders.blocks import NEVER
+from docjax.encoders.blocks import NEVER, einsum
 from docjax.kernels import by_platform, row_major, unchanged
 
 
@@ -141,13 +141,9 @@ def _block(x, number, size: int):
 
 def _weighted(q, k, v, bias):
     """softmax(q k + bias) v of each block."""
-    scores = _dot("bsk,btk->bst", q, k) + bias
+    scores = einsum("bsk,btk->bst", q, k) + bias
     top = jax.lax.stop_gradient(scores.max(-1, keepdims=True))
     weights = jnp.exp(scores - top)
     total = weights.sum(-1, keepdims=True)
-    out = _dot("bst,btk->bsk", weights.astype(v.dtype), v) / total
+    out = einsum("bst,btk->bsk", weights.astype(v.dtype), v) / total
     return out.astype(v.dtype)
-
-
-def _dot(equation, a, b):
-    return jnp.einsum(equation, a, b, preferred_element_type=jnp.float32)

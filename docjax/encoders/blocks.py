@@ -62,7 +62,7 @@ def _forward(q, k, v, lengths, keys, pattern):
         weights = jnp.exp(scores - top)
         total = weights.sum(-1, keepdims=True)
         used = _dropped(weights, seen, keys)
-        out = _dot("nhsc,nhck->nhsk", used.astype(v.dtype), seen.of(v)) / total
+        out = einsum("nhsc,nhck->nhsk", used.astype(v.dtype), seen.of(v)) / total
         return out.astype(v.dtype), top + jnp.log(total)
 
     out, normalizer = jax.lax.map(block, (jnp.arange(len(q)), q))
@@ -78,14 +78,14 @@ def _backward(pattern, residuals, g):
         seen = _Seen(number, pattern, k.shape[2])
         key = seen.of(k)
         weights = jnp.exp(_scores(q, key, seen, lengths) - normalizer)
-        dweights = _dot("nhsk,nhck->nhsc", g, seen.of(v))
+        dweights = einsum("nhsk,nhck->nhsc", g, seen.of(v))
         dweights = _dropped(dweights, seen, keys)
         dscores = (weights * (dweights - mean)).astype(k.dtype)
         used = _dropped(weights, seen, keys).astype(g.dtype)
         # A small transpose here saves a large transpose inside the products.
-        dk = _dot("nhks,nhsc->nhkc", q.swapaxes(2, 3), dscores)
-        dv = _dot("nhks,nhsc->nhkc", g.swapaxes(2, 3), used)
-        dq = _dot("nhsc,nhck->nhsk", dscores, key).astype(q.dtype)
+        dk = einsum("nhks,nhsc->nhkc", q.swapaxes(2, 3), dscores)
+        dv = einsum("nhks,nhsc->nhkc", g.swapaxes(2, 3), used)
+        dq = einsum("nhsc,nhck->nhsk", dscores, key).astype(q.dtype)
         return (seen.add(sums[0], dk), seen.add(sums[1], dv)), dq
 
     zeros = jnp.zeros((*k.shape[:2], k.shape[3], k.shape[2]), jnp.float32)
@@ -135,7 +135,7 @@ class _Seen:
 def _scores(q, key, seen, lengths):
     visible = seen.near & (seen.keys < lengths[:, None, None])
     bias = jnp.where(visible, 0.0, NEVER)[:, None]
-    return _dot("nhsk,nhck->nhsc", q, key) + bias
+    return einsum("nhsk,nhck->nhsc", q, key) + bias
 
 
 def _dropped(x, seen, keys):
@@ -155,5 +155,11 @@ def _from_blocks(x: Float[Array, "w n h s k"], t: int) -> Float[Array, "n t h k"
     return x.transpose(1, 0, 3, 2, 4).reshape(n, count * s, h, k)[:, :t]
 
 
-def _dot(equation, a, b):
-    return jnp.einsum(equation, a, b, preferred_element_type=jnp.float32)
+def einsum(equation: str, a: Array, b: Array) -> Array:
+    """Multiplied in the type of `a` and `b`, and summed in float32.
+
+    A float32 product is not rounded on any platform.
+    """
+    exact = jax.lax.Precision.HIGHEST if a.dtype == jnp.float32 else None
+    kind = jnp.float32
+    return jnp.einsum(equation, a, b, precision=exact, preferred_element_type=kind)

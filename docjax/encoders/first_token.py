@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from docjax.encoders.attention import NEVER
+from docjax.kernels import EXACT
 
 
 def first_token_attention(
@@ -38,7 +39,7 @@ def first_token_attention(
         .reshape(len(tokens), -1, heads, transformer.width // heads)
         for name in ("query", "key")
     )
-    scores = jnp.einsum("nhk,nthk->nht", query[:, 0], key)
+    scores = jnp.einsum("nhk,nthk->nht", query[:, 0], key, precision=EXACT)
     scores = scores * (transformer.width // heads) ** -0.5
     real = jnp.arange(tokens.shape[1]) < lengths[:, None, None]
     weights = jax.nn.softmax(jnp.where(real, scores, NEVER), axis=-1)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from docjax.encoders.dropout import dropout
 from docjax.encoders.word_vectors import WordVectors
-from docjax.kernels import materialize, normalized, product
+from docjax.kernels import EXACT, materialize, normalized, product
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -214,7 +214,7 @@ class MaskedTokens(nn.Module):
         inner = ACTIVATIONS[self.activation](inner)
         inner = Norm(self.epsilon, self.bias, name="norm")(inner)
         bias = self.param("bias", nn.initializers.zeros, (self.vocabulary,))
-        return jax.lax.dot(inner, words.T) + bias
+        return jax.lax.dot(inner, words.T, precision=EXACT) + bias
 
 
 def add_after_pooling(encoder: nn.Module) -> None:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.attention import NEVER, attention
+from docjax.encoders.blocks import einsum
 from docjax.encoders.dropout import dropout, dropout_at, dropped
 from docjax.encoders.layers import Dense, Norm, PostNorm, Projection
 from docjax.encoders.token_encoder import TokenEncoder
@@ -40,18 +41,20 @@ class GlobalAttention(nn.Module):
         by_head = lambda kernel: kernel.astype(x.dtype).reshape(d, self.heads, width)
         q = Dense(d, name="query")(x[:, 0]).reshape(n, self.heads, width)
         kernel, _ = Projection(d, name="key")(d)
-        asked = _dot("nhk,dhk->nhd", (q * width**-0.5).astype(x.dtype), by_head(kernel))
+        asked = einsum(
+            "nhk,dhk->nhd", (q * width**-0.5).astype(x.dtype), by_head(kernel)
+        )
         # The bias of the keys is the same for all tokens, so the softmax cancels it.
-        scores = _dot("nhd,ntd->nht", asked.astype(x.dtype), x)
+        scores = einsum("nhd,ntd->nht", asked.astype(x.dtype), x)
         padding = jnp.arange(t) >= lengths[:, None, None]
         weights = jax.nn.softmax(jnp.where(padding, NEVER, scores))
         if keys is not None and dropped(self.dropout):
             at = jnp.zeros(1, jnp.int32), jnp.arange(t)
             rate = dict(site=self.site, rate=self.dropout)
             weights = dropout_at(weights[:, :, None], keys, *at, **rate)[:, :, 0]
-        taken = _dot("nht,ntd->nhd", weights.astype(x.dtype), x).astype(x.dtype)
+        taken = einsum("nht,ntd->nhd", weights.astype(x.dtype), x).astype(x.dtype)
         kernel, bias = Projection(d, name="value")(d)
-        out = _dot("nhd,dhk->nhk", taken, by_head(kernel))
+        out = einsum("nhd,dhk->nhk", taken, by_head(kernel))
         out = out + weights.sum(-1)[..., None] * bias.reshape(self.heads, width)
         return out.reshape(n, d)
 
@@ -144,7 +147,3 @@ class Longformer(PostNorm, TokenEncoder):
                     "each side of a token"
                 )
         return windows
-
-
-def _dot(equation, a, b):
-    return jnp.einsum(equation, a, b, preferred_element_type=jnp.float32)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.encoders.attention import NEVER
+from docjax.encoders.blocks import NEVER, einsum
 from docjax.encoders.dropout import dropout, dropped, kept, scale
 from docjax.encoders.layers import Dense, PreNormLayer, Table, add_after_pooling
 from docjax.encoders.token_encoder import TokenEncoder
@@ -59,13 +59,13 @@ class Attention(nn.Module):
         q, k, v = split("query", asking), split("key", y), split("value", y)
         padding = jnp.arange(t) >= lengths[:, None, None, None]
         # T5 divides no scores by the root of the width: its first weights are smaller.
-        scores = _dot("nshk,nthk->nhst", q, k) + distances[:, : q.shape[1]]
+        scores = einsum("nshk,nthk->nhst", q, k) + distances[:, : q.shape[1]]
         weights = jax.nn.softmax(jnp.where(padding, NEVER, scores))
         if keys is not None and dropped(self.attention_dropout):
             rate = self.attention_dropout
             mask = kept(keys, self.site, weights.shape[1:], rate)
             weights = jnp.where(mask, weights * scale(rate), 0)
-        out = _dot("nhst,nthk->nshk", weights.astype(dtype), v).astype(dtype)
+        out = einsum("nhst,nthk->nshk", weights.astype(dtype), v).astype(dtype)
         out = out.reshape(-1, self.heads * self.head_width)
         out = Dense(d, bias=False, name="output")(out).reshape(n, -1, d)
         out = dropout(out, keys, self.site + 1, self.dropout)
@@ -184,7 +184,3 @@ def buckets(tokens: int, count: int, farthest: int) -> Int[np.ndarray, "t t"]:
     far = exact + ratio.astype(np.int64)
     near = np.where(away < exact, away, np.minimum(far, side - 1))
     return np.where(distance > 0, side, 0) + near
-
-
-def _dot(equation, a, b):
-    return jnp.einsum(equation, a, b, preferred_element_type=jnp.float32)

@@ -59,24 +59,22 @@ def differences(
     queries, peer = _queries(model, documents), _sentence_transformer(folder)
     as_item = full_text if is_stock(folder) else _item
     items = [as_item(document) for document in documents]
-    # Without this, a GPU multiplies float32 numbers with fewer digits.
-    with jax.default_matmul_precision("float32"):
-        expected = model.encode(documents)
-        arrays = {"docjax": reloaded.encode(documents) - expected}
-        segment = model.encoder.segment
-        tables = adds_to_transformers(named.node(segment))
-        if family_of(segment).in_transformers and not tables:
-            arrays["transformers"] = _transformers(folder, model, documents)
-            if segment.masked_lm:
-                name = "transformers, masked tokens"
-                arrays[name] = _masked_tokens(folder, model, documents)
-        options = dict(batch_size=ROWS, show_progress_bar=False)
-        vectors = peer.encode(items, prompt=model.document_prompt, **options)
-        arrays["sentence-transformers"] = vectors - expected
-        if queries:
-            vectors = peer.encode_query(queries, prompt=model.query_prompt, **options)
-            name = "sentence-transformers, queries"
-            arrays[name] = vectors - model.encode_queries(queries)
+    expected = model.encode(documents)
+    arrays = {"docjax": reloaded.encode(documents) - expected}
+    segment = model.encoder.segment
+    tables = adds_to_transformers(named.node(segment))
+    if family_of(segment).in_transformers and not tables:
+        arrays["transformers"] = _transformers(folder, model, documents)
+        if segment.masked_lm:
+            name = "transformers, masked tokens"
+            arrays[name] = _masked_tokens(folder, model, documents)
+    options = dict(batch_size=ROWS, show_progress_bar=False)
+    vectors = peer.encode(items, prompt=model.document_prompt, **options)
+    arrays["sentence-transformers"] = vectors - expected
+    if queries:
+        vectors = peer.encode_query(queries, prompt=model.query_prompt, **options)
+        name = "sentence-transformers, queries"
+        arrays[name] = vectors - model.encode_queries(queries)
     return {name: float(np.abs(array).max()) for name, array in arrays.items()}
 
 
