@@ -4,10 +4,10 @@
     python benchmarks/docsplit_step.py --dtype bfloat16 --layers 12 --microbatch 36
 
 36 documents, two views of 512 tokens each, BERT's base shape (fewer layers fit more
-machines), float32, dropout 0.1, cosine InfoNCE with a tanh layer, and 0.1 times the
-masked-language-model loss of both views in a second pass; AdamW. torch does what the
-published code does: it keeps the activations of all views, and reads the masked views
-after the gradient of the first loss. Both begin with the same random parameters; the
+machines), by default in float32 and with dropout 0.1 of attention weights too, cosine
+InfoNCE with a tanh layer, and 0.1 times the masked-language-model loss of both views in a
+second pass; AdamW. torch does what the published code does: it keeps the activations of
+all views, and reads the masked views after the gradient of the first loss. Both begin with the same random parameters; the
 losses without dropout must agree. Prints seconds of each, and the ratio of the medians.
 
 Both use the GPU where JAX has one. With `--dtype bfloat16` torch computes under autocast.
@@ -177,8 +177,7 @@ def main() -> None:
     _, metrics, _ = cache.gradient(params, placed, None)
     losses = float(metrics["loss"]), loss_of_torch()
     print(f"loss: docjax {losses[0]:.5f}, torch {losses[1]:.5f}", flush=True)
-    exact = flags.dtype == "float32" and jax.default_backend() == "cpu"
-    np.testing.assert_allclose(*losses, rtol=1e-4 if exact else 0.01)
+    np.testing.assert_allclose(*losses, rtol=1e-4 if flags.dtype == "float32" else 0.01)
     seconds: dict[str, list[float]] = {"docjax": [], "torch": []}
     for repeat in range(flags.repeats + 1):
         for name, run in seconds.items():

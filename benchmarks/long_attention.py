@@ -3,13 +3,13 @@
     python benchmarks/long_attention.py
     python benchmarks/long_attention.py --gpu --layers 12 --rows 8
 
-One row of random tokens, the base shape with `--layers` layers, float32, both libraries
+`--rows` of random tokens, the base shape with `--layers` layers, float32, both libraries
 on the same `--cores`. docjax and torch take turns; times are CPU seconds, the least of
 `--repeats`, so that other work on the machine counts little. "x2" is the figure over
 that of half the length. With `--memory` the figures are not times but MiB: the highest
 resident memory of a first run above that before it. Every run is checked against
 torch's result: hidden states, or one gradient. With `--gpu` both use an NVIDIA GPU, in
-bfloat16, and times are seconds.
+bfloat16, and times are seconds; torch takes the attention that transformers chooses.
 """
 
 import argparse
@@ -232,6 +232,8 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--gpu", action="store_true")
     flags = parser.parse_args()
+    if flags.gpu and flags.memory:
+        parser.error("--memory is the memory of the machine: leave out --gpu")
     if not flags.gpu:  # before jax and torch count the cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-flags.cores :])
     unit = "MiB" if flags.memory else "s"

@@ -177,10 +177,17 @@ def of_deca(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, floa
 
 
 def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dict]:
-    """The metrics of each system, by name; kept in a file beside the run."""
+    """The metrics of each system, by name; kept in a file beside the run.
+
+    Raises:
+      SystemExit: if the run is one of the other variant.
+    """
     run = flags.workdir / f"{corpus}-{seed}"
     path = run / "measured.json"
     if path.exists():
+        frozen = json.loads((run / "config.json").read_text())["encoder"]["frozen"]
+        if (frozen == "segment/") != (flags.variant == "frozen"):
+            raise SystemExit(f"{run} is of the other variant: give another --workdir")
         return json.loads(path.read_text())
     asked, started = config(corpus, flags, seed), time.perf_counter()
     begin(run, flags.workdir.glob(f"{corpus}-*"), baselines=False)

@@ -85,8 +85,7 @@ def parameters(config: dict) -> dict:
 def _parameters(node: str) -> dict:
     """Of a transformer's layers two are traced: the others are like the second."""
     built = encoder({"encoder": json.loads(node)})
-    segment = built.segment
-    inner = segment.encoder if segment.has_towers else segment
+    segment, inner = built.segment, segment_of(built)
     layers = getattr(inner, "layers", 0)
     if layers > 2:
         inner = inner.with_layers(2)

@@ -2,7 +2,8 @@
 
 The loop over the blocks keeps no [t t] scores, forward or backward: a window costs time
 and memory linear in the length, and all keys cost linear memory. On a CPU the scores of
-a block stay in the cache. `attention.py` calls this module.
+a block stay in the cache. `attention.py` calls this module, and all attention multiplies
+with its `einsum`.
 """
 
 import functools
@@ -156,10 +157,12 @@ def _from_blocks(x: Float[Array, "w n h s k"], t: int) -> Float[Array, "n t h k"
 
 
 def einsum(equation: str, a: Array, b: Array) -> Array:
-    """Multiplied in the type of `a` and `b`, and summed in float32.
+    """The sum of products, float32.
 
-    A float32 product is not rounded on any platform.
+    bfloat16 arrays are multiplied as they are; no platform rounds float32 arrays.
     """
-    exact = jax.lax.Precision.HIGHEST if a.dtype == jnp.float32 else None
-    kind = jnp.float32
-    return jnp.einsum(equation, a, b, precision=exact, preferred_element_type=kind)
+    is_exact = jnp.result_type(a, b) == jnp.float32
+    precision = jax.lax.Precision.HIGHEST if is_exact else None
+    return jnp.einsum(
+        equation, a, b, precision=precision, preferred_element_type=jnp.float32
+    )

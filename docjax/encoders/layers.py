@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.encoders.blocks import einsum
 from docjax.encoders.dropout import dropout
 from docjax.encoders.word_vectors import WordVectors
-from docjax.kernels import EXACT, materialize, normalized, product
+from docjax.kernels import materialize, normalized, product
 
 
 def gelu(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -198,7 +199,8 @@ class PreNormLayer(nn.Module):
 class MaskedTokens(nn.Module):
     """The head of masked language modelling: states to scores of the vocabulary.
 
-    Dense, activation, LayerNorm, and the tied word embeddings (Devlin et al. 2019).
+    Dense, activation, LayerNorm, and the tied word embeddings (Devlin et al. 2019). It
+    multiplies in the type of the states, and the scores are float32.
     """
 
     vocabulary: int
@@ -214,7 +216,8 @@ class MaskedTokens(nn.Module):
         inner = ACTIVATIONS[self.activation](inner)
         inner = Norm(self.epsilon, self.bias, name="norm")(inner)
         bias = self.param("bias", nn.initializers.zeros, (self.vocabulary,))
-        return jax.lax.dot(inner, words.T, precision=EXACT) + bias
+        inner, words = (x.astype(states.dtype) for x in (inner, words))
+        return einsum("md,rd->mr", inner, words) + bias
 
 
 def add_after_pooling(encoder: nn.Module) -> None:

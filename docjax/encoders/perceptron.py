@@ -3,6 +3,8 @@
 import flax.linen as nn
 from jaxtyping import Array, Float
 
+from docjax.kernels import EXACT
+
 
 class Perceptron(nn.Module):
     """Vectors to scores of classes (SimLTE and DocSplit, section 4: "an MLP").
@@ -24,6 +26,6 @@ class Perceptron(nn.Module):
         """`train` turns dropout on, which needs a key of the name "dropout"."""
         for _ in range(self.hidden_layers):
             dropped = nn.Dropout(self.dropout)(vectors, deterministic=not train)
-            vectors = nn.tanh(nn.Dense(self.width)(dropped))
+            vectors = nn.tanh(nn.Dense(self.width, precision=EXACT)(dropped))
         vectors = nn.Dropout(self.dropout)(vectors, deterministic=not train)
-        return nn.Dense(self.classes)(vectors)
+        return nn.Dense(self.classes, precision=EXACT)(vectors)

@@ -1,4 +1,4 @@
-"""The shapes of an encoder's parameters, and the check of an encoder's sizes."""
+"""Facts of an encoder: shapes of its parameters, its segment encoder, valid sizes."""
 
 from pathlib import Path
 from typing import Any

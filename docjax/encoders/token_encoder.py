@@ -137,7 +137,8 @@ class TokenEncoder(nn.Module):
         states = self.hidden_states(tokens, lengths, places, keys)
         masked = jnp.take_along_axis(states, positions[..., None], axis=1)
         words = self.variables["params"]["embeddings"]["tokens"]["embedding"]
-        return self.predict(masked.reshape(-1, self.width), jnp.asarray(words))
+        masked = masked.reshape(-1, self.width).astype(self.dtype)
+        return self.predict(masked, jnp.asarray(words))
 
     def states(
         self,

@@ -12,6 +12,7 @@ from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.shapes import segment_of
 from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.run.fields import RunConfig, is_run, read
@@ -69,7 +70,7 @@ def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
 
 def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
     """The parameters with a Hugging Face segment encoder in every tower."""
-    module = _of_tower(encoder)
+    module = segment_of(encoder)
     loaded = weights.load(init, masked_lm=module.masked_lm)
     mismatches = [
         f"{key} {getattr(module, key, None)!r} (init has {value!r})"
@@ -100,7 +101,7 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
             f"{' and '.join(names) or 'none'}; give a run with the same towers"
         )
     pairs = {
-        "segment": (_of_tower(encoder), _of_tower(init_encoder)),
+        "segment": (segment_of(encoder), segment_of(init_encoder)),
         "document": (encoder.document, init_encoder.document),
     }
     mismatches = [
@@ -133,12 +134,6 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
 def _towers(encoder: DocumentEncoder) -> tuple[str, ...]:
     """The names of the towers; none for a single segment encoder."""
     return encoder.segment.names if encoder.segment.has_towers else ()
-
-
-def _of_tower(encoder: DocumentEncoder) -> Any:
-    """The segment encoder; with towers, the encoder inside each tower."""
-    segment = encoder.segment
-    return segment.encoder if segment.has_towers else segment
 
 
 def _in_every_tower(encoder: DocumentEncoder, loaded: Params) -> Params:

@@ -60,7 +60,7 @@ def abstract(kind):
     return AbstractMesh((8,), ("data",), axis_types=auto, abstract_device=kind)
 
 
-def lowered(tokens, **options):
+def lowered(tokens, dtype="bfloat16", **options):
     """The gradient's program for TPUs; each reads one row of two heads."""
     mesh = abstract(AbstractDevice("TPU v5 lite", 1, "tpu"))
 
@@ -75,7 +75,7 @@ def lowered(tokens, **options):
         out_specs=P("data"),
         check_vma=False,
     )
-    x = jax.ShapeDtypeStruct((8, tokens, 2, 64), "bfloat16")
+    x = jax.ShapeDtypeStruct((8, tokens, 2, 64), dtype)
     lengths = jax.ShapeDtypeStruct((8,), jnp.int32)
     traced = jax.jit(gradient).trace(x, x, x, lengths)
     return traced.lower(lowering_platforms=("tpu",)).as_text()
@@ -89,9 +89,10 @@ def lowered(tokens, **options):
         (200, dict(window=400), 0),
         (module.WHOLE, {}, 0),
         (200, dict(window=64, kernel="own"), 0),
+        (200, dict(window=64, dtype="float32"), 0),
         (200, dict(window=64, keys=jax.random.key(0)[None], rate=0.1), 0),
     ],
-    ids=["long", "window", "wide window", "short", "own", "dropout"],
+    ids=["long", "window", "wide window", "short", "own", "float32", "dropout"],
 )
 def test_tpus_take_splash_for_windows_and_long_rows(tokens, options, kernels):
     assert lowered(tokens, **options).count("tpu_custom_call") == kernels
@@ -101,7 +102,8 @@ def test_inference_reads_windows_with_splash_on_tpus():
     """So its passes over segments are mapped over the devices."""
     mesh = abstract(AbstractDevice("TPU v5 lite", 1, "tpu"))
     sizes = dict(vocabulary=50, width=128, heads=2, hidden=16, layers=2)
-    encoder = DocumentEncoder(ModernBert(**sizes, window=32, pooling="mean"), Mean())
+    options = dict(window=32, pooling="mean", dtype="bfloat16")
+    encoder = DocumentEncoder(ModernBert(**sizes, **options), Mean())
     params = jax.eval_shape(lambda: fresh_params(encoder, 0))["segment"]
     inference = Inference(encoder, None, local_mesh(), 512)
     object.__setattr__(inference, "mesh", mesh)  # no device of it exists
