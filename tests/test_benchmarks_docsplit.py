@@ -51,6 +51,7 @@ def test_a_checkpoint_learns_masked_words_by_the_papers_rate(flags, monkeypatch)
     start, config = asked
     assert start.init == "folder" and config.init.endswith("masked_lm")
     assert start.optimizer.learning_rate == config.optimizer.learning_rate == 5e-5
+    assert start.encoder.segment.pooling == config.encoder.segment.pooling  # or refused
 
 
 def rows(corpus: str) -> docsplit.Rows:
