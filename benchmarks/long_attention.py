@@ -1,7 +1,7 @@
 """Time and memory of the encoders of long segments against Hugging Face torch.
 
     python benchmarks/long_attention.py
-    python benchmarks/long_attention.py --gpu --layers 12 --rows 8
+    python benchmarks/long_attention.py --gpu --rows 4
 
 `--rows` of random tokens, the base shape with `--layers` layers, float32, both libraries
 on the same `--cores`. docjax and torch take turns; times are CPU seconds, the least of
@@ -152,11 +152,11 @@ def seconds(
 
 
 def host(result: Any) -> Any:
-    """Of torch or JAX, as float32 of NumPy."""
+    """An array of torch or JAX as a float32 array of NumPy."""
     import numpy as np
 
-    found = result.float().cpu().numpy() if hasattr(result, "cpu") else result
-    return np.asarray(found, np.float32)
+    array = result.float().cpu().numpy() if hasattr(result, "cpu") else result
+    return np.asarray(array, np.float32)
 
 
 def measure(name: str, flags: argparse.Namespace) -> None:

@@ -85,8 +85,8 @@ def test_padding_that_cudnn_does_not_write_reaches_nothing(monkeypatch):
     lengths = jnp.array([8, 3, 0])
     expected = values_and_gradients(plain, q, k, v, lengths)
     monkeypatch.setattr(jax.nn, "dot_product_attention", unwritten)
-    found = values_and_gradients(module._cudnn, q, k, v, lengths)
-    for got, value in zip(found, expected, strict=True):
+    ours = values_and_gradients(module._cudnn, q, k, v, lengths)
+    for got, value in zip(ours, expected, strict=True):
         np.testing.assert_allclose(got, value, atol=2e-5)
     assert jnp.isfinite(module._cudnn(q, k, v, lengths)).all()
 
