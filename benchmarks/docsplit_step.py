@@ -7,7 +7,8 @@
 machines), by default in float32 and with dropout 0.1 of attention weights too, cosine
 InfoNCE with a tanh layer, and 0.1 times the masked-language-model loss of both views in a
 second pass; AdamW. torch does what the published code does: it keeps the activations of
-all views, and reads the masked views after the gradient of the first loss. Both begin
+all views, and reads the masked views after the gradient of the first loss. docjax keeps
+them where memory allows, as its runs do (`--keep` and `--no-keep` decide). Both begin
 with the same random parameters; the losses without dropout must agree. Prints seconds of
 each, and the ratio of the medians.
 
@@ -15,6 +16,7 @@ Both use the GPU where JAX has one. With `--dtype bfloat16` torch computes under
 """
 
 import argparse
+import dataclasses
 import json
 import statistics
 import tempfile
@@ -36,8 +38,8 @@ from docjax.encoders.pooling import Mean, TrainingHead
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import exported, families
 from docjax.objectives.infonce import infonce
+from docjax.training import memory, sharding
 from docjax.training import optimizer as optimizers
-from docjax.training import sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.step import initial_state, make_step
 from docjax.types import Batch, Frame, Segments, Targets
@@ -142,6 +144,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--attention-dropout", type=float, default=0.1)
+    parser.add_argument("--keep", action=argparse.BooleanOptionalAction)
     flags = parser.parse_args()
     sizes = dict(layers=flags.layers, width=flags.width, heads=flags.width // 64)
     segment = Transformer(
@@ -167,6 +170,12 @@ def main() -> None:
     )
     state = initial_state(jax.tree.map(jnp.copy, params), optimizer)
     state, placed = sharding.replicate(state, mesh), sharding.put_batch(batch, mesh)
+    keep = flags.keep
+    if keep is None:
+        size = flags.microbatch, flags.tokens, 2 * flags.documents
+        keep = memory.keeps(cache, state, *size)
+    print(f"docjax keeps activations: {keep}")
+    cache = dataclasses.replace(cache, keep=keep)
     step, key = make_step(cache, optimizer), jax.random.key(0)
     with tempfile.TemporaryDirectory() as folder:
         exported.write_params(Path(folder), encoder, params)

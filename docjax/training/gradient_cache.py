@@ -4,7 +4,9 @@ The loss depends on the segment encoder only through the segment vectors. So the
 three passes (Gao et al., 2021). The first encodes all micro-batches and keeps no
 activations. The second runs the document encoder and the objective, and gives the loss
 and its gradient with respect to the segment vectors. The third encodes each micro-batch
-again, pulls that gradient back, and adds the gradient of the masked tokens' loss.
+again, pulls that gradient back, and adds the gradient of the masked tokens' loss. Where
+memory allows (`keep`), the first pass keeps its activations after all, and the third one
+encodes nothing again: three quarters of the operations.
 
 An objective with `momentum` has a second encoder, which reads all views but the first
 and gets no gradient (`momentum.py`). It counts as tower 1, the trained encoder as 0.
@@ -62,6 +64,7 @@ class GradientCache:
       objective: the loss of the views' vectors, or None for the token loss alone.
       kinds: the kinds of the views, see `docjax.types.Views`.
       token_weight: the weight of the mean loss of masked tokens.
+      keep: keeps the activations of all micro-batches from the first to the third pass.
     """
 
     encoder: DocumentEncoder
@@ -69,6 +72,7 @@ class GradientCache:
     mesh: Mesh
     kinds: tuple[str, ...]
     token_weight: float = 0.0
+    keep: bool = False
 
     @property
     def momentum(self) -> float | None:
@@ -103,7 +107,7 @@ class GradientCache:
         if self.momentum is not None:
             average, own = followed(memory, params, self.momentum)
         trained, frozen = freezing.divided(params, self.encoder.frozen)
-        keys = Keys.of(key)
+        keys, kept = Keys.of(key), [None] * len(batch.microbatches)
         segment = trained.pop("segment", {}), frozen.get("segment", {})
         if self.objective is None:
             gradients = jax.tree.map(jnp.zeros_like, trained)
@@ -111,33 +115,38 @@ class GradientCache:
         else:
             vectors = batch.vectors
             if vectors is None:
-                vectors = self._vectors(segment, average, batch, keys.segments)
+                vectors, kept = self._vectors(segment, average, batch, keys.segments)
             light_pass = self._both if segment[0] else self._documents
             inputs = vectors, _light(batch), keys.documents, own
             gradients, cotangents, metrics, own = light_pass(
                 trained, without_segment(frozen), *inputs, without_segment(average)
             )
         if segment[0]:
-            of_segment, of_tokens = self._third_pass(segment, cotangents, batch, keys)
+            inputs = segment, cotangents, kept, batch, keys
+            of_segment, of_tokens = self._third_pass(*inputs)
             gradients = gradients | {"segment": of_segment}
             metrics = self._with_tokens(metrics, of_tokens)
         memory = own if average is None else Following(average, own)
         return gradients, metrics, memory
 
     def _vectors(self, segment, average, batch: Batch, key):
-        """All segment vectors, [micro-batches n d]."""
-        buffer = None
+        """All segment vectors, [micro-batches n d], and what is kept of each."""
+        buffer, kept = None, []
         for i, (microbatch, number, tower) in enumerate(self._read(batch)):
             params = (self._of_tower(part, tower) for part in segment)
-            if average is not None and tower:
+            follows = average is not None and tower
+            if follows:
                 parts = freezing.divided(average, self.encoder.frozen)
                 params = (part.get("segment", {}) for part in parts)
-            vectors = self._encode(*params, microbatch, jnp.int32(number), key, tower)
+            keep = self.keep and bool(segment[0]) and not follows
+            inputs = microbatch, jnp.int32(number), key, tower, keep
+            vectors, activations = self._encode(*params, *inputs)
+            kept.append(activations)
             if buffer is None:
                 shape = (round_up(len(batch.microbatches)), *vectors.shape)
                 buffer = _zeros(shape, NamedSharding(self.mesh, P(None, "data")))
             buffer = _write(buffer, vectors, i)
-        return buffer
+        return buffer, kept
 
     def _read(self, batch: Batch) -> Iterator[tuple[Microbatch, int, int | None]]:
         """Each micro-batch, its number among its tower's micro-batches, and the tower
@@ -155,17 +164,26 @@ class GradientCache:
         name = self.encoder.segment.names[tower]
         return {name: segment[name]} if name in segment else {}
 
-    def _third_pass(self, segment, cotangents, batch: Batch, keys: "Keys"):
-        """The gradient of the segment encoder, and the sums of the token losses."""
+    def _third_pass(self, segment, cotangents, kept, batch: Batch, keys: "Keys"):
+        """The gradient of the segment encoder, and the sums of the token losses.
+
+        Empties `kept`, so that memory is free as soon as possible.
+        """
         trained, frozen = segment
         total = self._zeros(trained)
         if cotangents is not None:
             for i, (microbatch, number, tower) in enumerate(self._read(batch)):
+                activations = kept.pop(0)
                 if self.momentum is not None and tower:
                     continue
-                trees = (self._of_tower(part, tower) for part in (total, *segment))
-                inputs = _take(cotangents, i), microbatch, jnp.int32(number)
-                total = total | self._pull_back(*trees, *inputs, keys.segments, tower)
+                own = self._of_tower(total, tower)
+                cotangent = _take(cotangents, i)
+                if activations is not None:
+                    total |= self._pull_kept(own, activations, cotangent)
+                    continue
+                parts = (self._of_tower(part, tower) for part in segment)
+                inputs = microbatch, jnp.int32(number), keys.segments, tower
+                total |= self._pull_back(own, *parts, cotangent, *inputs)
         sums = self._zeros(jnp.zeros(3))
         scale = self.token_weight / jnp.maximum(batch.answers, 1.0)
         for i, masked in enumerate(batch.masked):
@@ -206,13 +224,21 @@ class GradientCache:
         part = index * self.mesh.size + jax.lax.axis_index("data")
         return part * len(microbatch.lengths)
 
-    @functools.partial(jax.jit, static_argnums=(0, 6))
-    def _encode(self, trained, frozen, microbatch, index, key, tower):
+    @functools.partial(jax.jit, static_argnums=(0, 6, 7))
+    def _encode(self, trained, frozen, microbatch, index, key, tower, keep):
+        """The vectors of a micro-batch; with `keep` also, for each device, the function
+        from their gradient to that of `trained`, which is a tree of activations."""
+
         @self._per_device(P(), P(), P("data"), P(), P(), out=P("data"))
         def encode(trained, frozen, microbatch, index, key):
             row = self._first_row(microbatch, index)
-            segment = freezing.joined(trained, frozen)
-            return self._segments(segment, microbatch, row, key, tower)
+            vectors = lambda trained: self._segments(
+                freezing.joined(trained, frozen), microbatch, row, key, tower
+            )
+            if not keep:
+                return vectors(trained), None
+            found, vjp = jax.vjp(vectors, trained)
+            return found, jax.tree.map(lambda leaf: leaf[None], vjp)
 
         return encode(trained, frozen, microbatch, index, key)
 
@@ -305,6 +331,17 @@ class GradientCache:
         else:
             loss, metrics = self.objective(outputs, targets)
         return loss, (metrics | {"loss": loss}, memory)
+
+    @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def _pull_kept(self, total, activations, cotangent):
+        """As `_pull_back`, from what `_encode` kept."""
+
+        @self._per_device(P("data"), P("data"), P("data"), out=P("data"))
+        def pull(total, activations, cotangent):
+            vjp = jax.tree.map(lambda leaf: leaf[0], activations)
+            return jax.tree.map(lambda t, g: t + g[None], total, vjp(cotangent)[0])
+
+        return pull(total, activations, cotangent)
 
     @functools.partial(jax.jit, static_argnums=(0, 8), donate_argnums=1)
     def _pull_back(

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import dataclasses
 import math
 import os
 import platform
@@ -81,9 +82,12 @@ def check_vectors(
 def backward_bytes(
     cache: GradientCache, state: State, microbatch: Microbatch, answers: int | None
 ) -> int:
-    """Bytes that the larger backward pass of a micro-batch takes, once compiled."""
+    """Bytes that the largest pass of a micro-batch with a gradient takes, compiled."""
     traced = []
-    if cache.objective is not None:
+    if cache.objective is not None and cache.keep:
+        traced.append(programs.encode(cache, state.params, microbatch))
+        traced.append(programs.pull_kept(cache, state.params, microbatch))
+    elif cache.objective is not None:
         traced.append(programs.pull_back(cache, state.params, microbatch))
     if answers is not None:
         traced.append(programs.pull_tokens(cache, state.params, microbatch, answers))
@@ -97,8 +101,9 @@ def kept_bytes(
 
     The bytes hold the optimizer's state, the objective's memory before and after the
     step, the parameters of the document encoder and of other towers with their
-    gradient, and the vectors of `segments` segments with their gradient. The parameters
-    of the segment encoder and their gradient belong to the backward pass.
+    gradient, the vectors of `segments` segments with their gradient, and the
+    activations that `cache.keep` keeps. The parameters of the segment encoder and their
+    gradient belong to the backward pass.
     """
     segment = programs.segment_params(cache, state.params)
     rest = tree_bytes(state.params) - tree_bytes(segment)
@@ -106,7 +111,33 @@ def kept_bytes(
     row = tree_bytes(vectors) // len(microbatch.lengths)
     per_device = -(-segments // cache.mesh.size)
     state_bytes = tree_bytes(state.optimizer) + 2 * tree_bytes(state.memory)
-    return state_bytes + 2 * rest + 2 * per_device * row
+    kept = activation_bytes(cache, state, microbatch, segments) if cache.keep else 0
+    return state_bytes + 2 * rest + 2 * per_device * row + kept
+
+
+def activation_bytes(
+    cache: GradientCache, state: State, microbatch: Microbatch, segments: int
+) -> int:
+    """Bytes of all activations of a step that a device would keep."""
+    keeping = dataclasses.replace(cache, keep=True)
+    found = programs.encode(keeping, state.params, microbatch).out_info
+    microbatches = -(-segments // len(microbatch.lengths))
+    return microbatches * tree_bytes(found) // cache.mesh.size
+
+
+def keeps(
+    cache: GradientCache, state: State, microbatch: int, width: int, segments: int
+) -> bool:
+    """Whether the activations of a step take a quarter of a device's free memory at most.
+
+    Arguments as of `check`. The rest is room for the passes, for larger batches, and
+    for other programs.
+    """
+    if cache.objective is None or microbatch * width // cache.mesh.size >= TOKENS:
+        return False
+    shape = programs.microbatch_shape(microbatch, width)
+    free = available(cache.mesh) - kept_bytes(cache, state, shape, segments)
+    return 4 * activation_bytes(cache, state, shape, segments) <= free
 
 
 def tree_bytes(tree: Any) -> int:

@@ -63,6 +63,9 @@ def _passes(trainer: Any, state: State) -> Bytes:
     segments = batches.segments()
     answers = batches.masking.most(width) if batches.masking else None
     passes["microbatch"] = memory.backward_bytes(cache, state, shape, answers)
+    if cache.keep:
+        size = cache, state, shape, segments
+        passes["activations"] = memory.activation_bytes(*size)
     kept = memory.kept_bytes(cache, state, shape, segments)
     second = held + passes.get("second_pass", 0)
     return passes | {"largest": max(kept + passes["microbatch"], second)}

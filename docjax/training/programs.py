@@ -54,7 +54,7 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
 def encode(
     cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
 ) -> Traced:
-    """The first pass: a micro-batch to its vectors."""
+    """The first pass: a micro-batch to its vectors, and to what `cache.keep` keeps."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     return GradientCache._encode.trace(
         cache,
@@ -63,6 +63,7 @@ def encode(
         INDEX,
         _key(cache, dropout),
         cache.tower,
+        cache.keep,
     )
 
 
@@ -115,6 +116,15 @@ def pull_back(
         _key(cache, dropout),
         cache.tower,
     )
+
+
+def pull_kept(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Traced:
+    """The third pass from the activations that the first one kept."""
+    rows = abstract(cache.mesh, "data")
+    vectors, activations = encode(cache, params, microbatch).out_info
+    trained, _ = segment_params(cache, params)
+    inputs = jax.tree.map(rows, (activations, vectors))
+    return GradientCache._pull_kept.trace(cache, _totals(cache, trained), *inputs)
 
 
 def pull_tokens(

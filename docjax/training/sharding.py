@@ -85,7 +85,12 @@ def abstract(
     The sharding splits the array over `axes`; without axes every device has a copy.
     """
     sharding = NamedSharding(mesh, P(*axes))
-    return lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding)
+
+    def shape(a: Any) -> jax.ShapeDtypeStruct:  # an array of NumPy, or a shape, too
+        weak = getattr(a, "weak_type", False)
+        return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding, weak_type=weak)
+
+    return shape
 
 
 def put_batch(batch: Batch, mesh: Mesh) -> Batch:

@@ -73,9 +73,9 @@ class VectorTrainer:
             self.batches = dataclasses.replace(self.batches, layout=layout)
         self.steps = config.steps or config.epochs * self.epoch_steps
         self.optimizer = _optimizer(config, self.steps)
-        self.step = make_step(self.cache, self.optimizer)
         self.dataset = self.batches.dataset(self.steps)
-        self._check_memory()
+        self._fit_memory()
+        self.step = make_step(self.cache, self.optimizer)
 
     @property
     def epoch_steps(self) -> int:
@@ -113,8 +113,12 @@ class VectorTrainer:
         slots = zip(self.batches.examples.kinds, rows.T, strict=True)
         return [corpora[kind].ids[row] for kind, column in slots for row in column]
 
-    def _check_memory(self) -> None:
-        """Raises UserError if a batch does not fit or `frozen` is invalid."""
+    def _fit_memory(self) -> None:
+        """Keeps activations where memory allows.
+
+        Raises:
+          UserError: if a batch does not fit or `frozen` is invalid.
+        """
         shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
         freezing.check(shapes, self.prepared.encoder.frozen)
         trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
@@ -123,6 +127,8 @@ class VectorTrainer:
             state, width = jax.eval_shape(self.begin, shapes), layout.widths[-1]
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
+            keep = memory.keeps(self.cache, state, *size)
+            self.cache = dataclasses.replace(self.cache, keep=keep)
             memory.check(self.cache, state, *size, answers)
 
 

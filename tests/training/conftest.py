@@ -160,11 +160,14 @@ class Problem(NamedTuple):
         shapes = jax.eval_shape(lambda: fresh_params(self.encoder, 0))
         return jax.tree.map_with_path(scale, jax.tree.map(draw, shapes))
 
-    def gradient(self, microbatch: int, mesh: Mesh, key, widths=WIDTHS) -> tuple:
+    def gradient(
+        self, microbatch: int, mesh: Mesh, key, widths=WIDTHS, keep: bool = False
+    ) -> tuple:
         """(gradient, metrics) by the gradient cache on a mesh."""
         params = sharding.replicate(self.params(), mesh)
         batch = sharding.put_batch(self.batch(microbatch, widths), mesh)
-        cache, memory = self.cache(mesh), sharding.replicate(self.memory, mesh)
+        cache = dataclasses.replace(self.cache(mesh), keep=keep)
+        memory = sharding.replicate(self.memory, mesh)
         gradient, metrics, _ = cache.gradient(params, batch, key, memory)
         return jax.device_get((gradient, metrics))
 

@@ -25,8 +25,8 @@ PROBLEMS = (
     *("several vectors", "momentum", "longformer", "modernbert", "bigbird"),
     *("labelled pairs", "pairs with a margin", "query and negative"),
 )
-# Several widths, one document at a time, and all at once. The test on many devices takes
-# the gradients of all PROBLEMS.
+# Several widths, one document at a time, and all at once, with activations kept. The
+# test on many devices takes the gradients of all PROBLEMS, mostly without.
 SIZES = [
     *((name, 7) for name in ("masked tokens", "two towers", "queue", "momentum")),
     ("relations", 7),
@@ -36,13 +36,16 @@ SIZES = [
 
 
 @pytest.mark.parametrize("dropout", [False, True], ids=["no dropout", "dropout"])
-@pytest.mark.parametrize("microbatch, widths", [(1, (16,)), (7, (8, 16)), (64, (16,))])
+@pytest.mark.parametrize(
+    "microbatch, widths, keep",
+    [(1, (16,), False), (7, (8, 16), False), (7, (8, 16), True), (64, (16,), True)],
+)
 def test_the_gradient_is_exact_for_every_size_of_micro_batch(
-    problem, plain, mesh, worst_error, microbatch, widths, dropout
+    problem, plain, mesh, worst_error, microbatch, widths, keep, dropout
 ):
     key = jax.random.key(1) if dropout else None
     found, metrics = problem("one against rest").gradient(
-        microbatch, mesh(1), key, widths
+        microbatch, mesh(1), key, widths, keep
     )
     expected, exact = plain("one against rest", dropout)
     assert worst_error(found, expected) <= BAR
@@ -55,7 +58,7 @@ def test_losses_are_exact_for_every_size_of_micro_batch(
     problem, plain, mesh, worst_error, name, microbatch
 ):
     key, widths = jax.random.key(1), (8, 16) if microbatch == 7 else (16,)
-    found, metrics = problem(name).gradient(microbatch, mesh(1), key, widths)
+    found, metrics = problem(name).gradient(microbatch, mesh(1), key, widths, True)
     expected, exact = plain(name, True)
     assert worst_error(found, expected) <= BAR
     assert set(metrics) == set(exact)
@@ -74,11 +77,17 @@ def test_a_frozen_parameter_has_no_gradient_and_the_others_the_one_they_had(
     )
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+KEPT = "one against rest", "longformer", "bigbird", "distillation"
+
+
+@pytest.mark.parametrize(
+    "name, keep",
+    [*((name, False) for name in PROBLEMS), *((name, True) for name in KEPT)],
+)
 def test_the_gradient_is_the_same_on_many_devices_with_dropout(
-    problem, plain, mesh, worst_error, name
+    problem, plain, mesh, worst_error, name, keep
 ):
-    found, metrics = problem(name).gradient(16, mesh(8), jax.random.key(1))
+    found, metrics = problem(name).gradient(16, mesh(8), jax.random.key(1), keep=keep)
     expected, exact = plain(name, True)
     assert worst_error(found, expected) <= BAR
     np.testing.assert_allclose(metrics["loss"], exact["loss"], rtol=2e-6)

@@ -1,5 +1,7 @@
 """What a step needs of memory, against sums done by hand and against what is compiled."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import optax
@@ -22,11 +24,12 @@ def parameters(tree) -> int:
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))
 
 
+@pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize(
     "name, devices", [("one against rest", 1), ("masked tokens", 1), ("two towers", 2)]
 )
 def test_the_first_step_calls_the_programs_that_the_check_compiled(
-    problem, mesh, name, devices
+    problem, mesh, name, devices, keep
 ):
     one, device, compiled = problem(name), mesh(devices), []
 
@@ -34,7 +37,8 @@ def test_the_first_step_calls_the_programs_that_the_check_compiled(
         if "backend_compile" in event:
             compiled.append(fun_name)
 
-    cache, optimizer = one.cache(device), adamw(10)
+    cache = dataclasses.replace(one.cache(device), keep=keep)
+    optimizer = adamw(10)
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         state = abstract_state(one.encoder, optimizer)
@@ -50,7 +54,8 @@ def test_the_first_step_calls_the_programs_that_the_check_compiled(
     assert {m.tokens.shape for m in batch.microbatches} == {(ROWS, WIDTH)}
     towers = len(set(batch.towers)) or 1
     assert compiled.count("jit(_encode)") == towers
-    assert compiled.count("jit(_pull_back)") == towers
+    assert compiled.count("jit(_pull_kept)") == towers * keep
+    assert compiled.count("jit(_pull_back)") == towers * (not keep)
     assert compiled.count("jit(_pull_tokens)") == len(answers)
 
 
@@ -65,6 +70,40 @@ def test_a_device_keeps_moments_the_light_part_and_the_vectors(problem, mesh):
     assert memory.kept_bytes(one.cache(mesh(1)), state, shape, 100) == expected
     halved = memory.kept_bytes(one.cache(mesh(2)), state, shape, 100)
     assert halved == expected - 4 * vectors
+
+
+def test_the_activations_of_a_step_are_counted_as_they_are(problem, mesh):
+    """On each of two devices, for two micro-batches of which the second is not full."""
+    one, device = problem("one against rest"), mesh(2)
+    cache = dataclasses.replace(one.cache(device), keep=True)
+    state = abstract_state(one.encoder, adamw(10))
+    batch = sharding.put_batch(one.batch(ROWS), device)
+    params = sharding.replicate(one.params(), device)
+    inputs = batch.microbatches[0], np.int32(0), jax.random.key(1), None, True
+    found = jax.tree.leaves(cache._encode(params["segment"], {}, *inputs))
+    sizes = [shard.data.nbytes for leaf in found for shard in leaf.addressable_shards]
+    shape = programs.microbatch_shape(ROWS, WIDTH)
+    counted = memory.activation_bytes(cache, state, shape, ROWS + 1)
+    assert counted == 2 * sum(sizes) // 2
+    without = dataclasses.replace(cache, keep=False)
+    both = (
+        memory.kept_bytes(each, state, shape, ROWS + 1) for each in (cache, without)
+    )
+    assert next(both) - next(both) == counted
+
+
+def test_activations_are_kept_in_a_quarter_of_what_is_free(problem, mesh, monkeypatch):
+    one, segments = problem("one against rest"), 100
+    cache, state = one.cache(mesh(1)), abstract_state(one.encoder, adamw(10))
+    shape = programs.microbatch_shape(ROWS, WIDTH)
+    counts = (memory.activation_bytes, memory.kept_bytes)
+    activations, kept = (count(cache, state, shape, segments) for count in counts)
+    for missing in (0, 1):
+        limit = kept + 4 * activations - missing
+        monkeypatch.setattr(memory, "available", lambda mesh, limit=limit: limit)
+        assert memory.keeps(cache, state, ROWS, WIDTH, segments) == (not missing)
+    alone = problem("masked tokens alone").cache(mesh(1))  # has no first pass
+    assert not memory.keeps(alone, state, ROWS, WIDTH, segments)
 
 
 def test_the_backward_pass_holds_parameters_and_gradients(problem, mesh):
