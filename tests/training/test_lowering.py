@@ -4,6 +4,7 @@ Encoders have two layers, and else the sizes of their config. Nothing is compile
 """
 
 import copy
+import dataclasses
 import itertools
 import json
 import re
@@ -137,6 +138,14 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
             assert not re.search(COLLECTIVES, text)
             if is_float32 and not segment_is_frozen(encoder):
                 check_precision(text)
+
+
+def test_a_pass_with_kept_activations_is_lowered_for_every_platform(cudnn):
+    cache = dataclasses.replace(HEAVY[0].cache(), keep=True)
+    read = programs.microbatch_shape(DEVICES, ODD_WIDTHS[0])
+    for make in (programs.encode, programs.pull_kept):
+        for text in lowered(make(cache, HEAVY[0].params(), read)).values():
+            assert not re.search(COLLECTIVES, text)
 
 
 def test_a_gpu_program_calls_cudnn_in_all_layers_but_the_last(cudnn):
