@@ -30,8 +30,9 @@ from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.transformer import Transformer
 from docjax.objectives.infonce import infonce
 from docjax.training import sharding
-from docjax.training.gradient_cache import GradientCache, plain_gradient
+from docjax.training.gradient_cache import GradientCache
 from docjax.training.memory import keep_freed
+from docjax.training.plain_gradient import plain_gradient
 from docjax.types import Frame, Segments, Targets, Units
 from docjax.views.halves import Halves
 

@@ -286,7 +286,7 @@ class GradientCache:
             flat[to_blocks(batch.rows)],
             NamedSharding(self.mesh, P(None, None, "data")),
         )
-        light = batch.lengths, batch.places, batch.graphs, _example_keys(key, examples)
+        light = batch.lengths, batch.places, batch.graphs, example_keys(key, examples)
         light = jax.tree.map(to_blocks, light)
         # Keep the activations of one block at a time, in the backward pass too.
         views = jax.checkpoint(
@@ -408,54 +408,6 @@ class GradientCache:
         )
 
 
-def plain_gradient(
-    cache: GradientCache,
-    params: Params,
-    batch: Batch,
-    key: jax.Array | None,
-    memory: Any = (),
-) -> tuple[Params, Metrics]:
-    """The reference: the gradient of one pass that keeps all activations."""
-    keys, average, own = Keys.of(key), None, memory
-    if cache.momentum is not None:
-        average, own = followed(memory, params, cache.momentum)
-    trained, frozen = freezing.divided(params, cache.encoder.frozen)
-
-    def loss(trained):
-        params = freezing.joined(trained, frozen)
-        total, metrics = jnp.zeros(()), {}
-        if cache.objective is not None:
-            inputs = params, average, batch, keys, own
-            total, (metrics, _) = _plain_loss(cache, *inputs)
-        sums, row = jnp.zeros(3), 0
-        for masked in batch.masked:
-            _, added = cache._tokens(params["segment"], masked, row, keys.tokens)
-            sums, row = sums + added, row + len(masked.positions)
-        metrics = metrics | {"loss": total}
-        metrics = cache._with_tokens(metrics, sums if batch.masked else None)
-        return metrics["loss"], metrics
-
-    (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(trained)
-    return gradient, metrics
-
-
-def _plain_loss(
-    cache: GradientCache, params: Params, average: Params, batch: Batch, keys, memory
-):
-    vectors = []
-    for microbatch, number, tower in cache._read(batch):
-        row = number * len(microbatch.lengths)
-        inputs = microbatch, row, keys.segments, tower
-        reader = params if average is None or not tower else average
-        vectors.append(cache._segments(reader["segment"], *inputs))
-    gathered = jnp.concatenate(vectors)[batch.rows]
-    per_example = _example_keys(keys.documents, batch.rows.shape[1])
-    light = batch.lengths, batch.places, batch.graphs, per_example
-    documents = cache._views(params, average, gathered, *light)
-    inputs = documents, batch.targets, keys.documents, memory
-    return cache._loss(params, average, *inputs)
-
-
 def _light(batch: Batch) -> Batch:
     """The batch without its segments: what the second pass reads beside vectors."""
     none = dict.fromkeys(("microbatches", "towers", "masked"), ())
@@ -479,7 +431,7 @@ def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):
     return jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
 
 
-def _example_keys(key, examples: int):
+def example_keys(key, examples: int):
     """The dropout key of each example, [1 b]."""
     if key is None:
         return None

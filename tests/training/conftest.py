@@ -40,8 +40,9 @@ from docjax.objectives.pair_similarity import pair_similarity
 from docjax.objectives.queue import Queue
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.training import sharding
-from docjax.training.gradient_cache import GradientCache, plain_gradient
+from docjax.training.gradient_cache import GradientCache
 from docjax.training.momentum import Following
+from docjax.training.plain_gradient import plain_gradient
 from docjax.types import (
     DOCUMENT,
     QUERY,
