@@ -8,7 +8,7 @@ machines), by default in float32 and with dropout 0.1 of attention weights too, 
 InfoNCE with a tanh layer, and 0.1 times the masked-language-model loss of both views in a
 second pass; AdamW. torch does what the published code does: it keeps the activations of
 all views, and reads the masked views after the gradient of the first loss. docjax keeps
-them where memory allows, as its runs do (`--keep` and `--no-keep` decide). Both begin
+them where memory allows, as its runs do (`--keep 0`: none). Both begin
 with the same random parameters; the losses without dropout must agree. Prints seconds of
 each, and the ratio of the medians.
 
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--attention-dropout", type=float, default=0.1)
-    parser.add_argument("--keep", action=argparse.BooleanOptionalAction)
+    parser.add_argument("--keep", type=int, help="micro-batches (as memory allows)")
     flags = parser.parse_args()
     sizes = dict(layers=flags.layers, width=flags.width, heads=flags.width // 64)
     segment = Transformer(
@@ -173,8 +173,8 @@ def main() -> None:
     keep = flags.keep
     if keep is None:
         size = flags.microbatch, flags.tokens, 2 * flags.documents
-        keep = memory.keeps(cache, state, *size)
-    print(f"docjax keeps activations: {keep}")
+        keep = memory.most_kept(cache, state, *size)
+    print(f"docjax keeps the activations of up to {keep} micro-batches")
     cache = dataclasses.replace(cache, keep=keep)
     step, key = make_step(cache, optimizer), jax.random.key(0)
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ The setting: 1,536 documents of 2 to 50 passages of about 100 words (130 tokens)
 shape of roberta-base, bfloat16, random halves, graph attention, InfoNCE, AdamW. Prints
 documents/s, real tokens/s, peak memory, and model FLOPs utilisation. The utilisation is
 the rate of the gradient's operations, on real tokens only and without the cache's extra
-forward pass, over the measured rate of a large matrix product.
+forward pass, over the measured rate of a large matrix product. No activations are kept.
 """
 
 import argparse

@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    """No test leaves logging on, as the main functions of benchmarks do."""
+    """Turns off the logging that the main functions of benchmarks turn on."""
     logging.root.removeHandler(absl.logging.get_absl_handler())
     absl.logging.set_verbosity(absl.logging.WARNING)
     absl.logging.get_absl_logger().setLevel(logging.NOTSET)
@@ -71,19 +71,19 @@ def resident() -> int:
 
 
 @pytest.fixture(scope="session")
-def held() -> list[int]:
+def bytes_after_clearing() -> list[int]:
     """The bytes held when compiled programs were last forgotten; some are never freed."""
     return [resident()]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def memory(held):
+def memory(bytes_after_clearing):
     """Compiled programs are forgotten where they take much: those of all take 14 GB."""
     yield
-    if resident() > held[0] + (2 << 30):
+    if resident() > bytes_after_clearing[0] + (2 << 30):
         jax.clear_caches()
         gc.collect()
-        held[0] = resident()
+        bytes_after_clearing[0] = resident()
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,13 @@ def wait(what: str) -> None:
         multihost_utils.sync_global_devices(what)
 
 
+def least(value: int) -> int:
+    """The least of the values that the processes have."""
+    if jax.process_count() == 1:
+        return value
+    return int(multihost_utils.process_allgather(np.array(value)).min())
+
+
 def of_first(value: bool) -> bool:
     """The value that process 0 has, on every process."""
     if jax.process_count() == 1:

@@ -1,12 +1,11 @@
 """The exact gradient of a large batch in the memory of one micro-batch.
 
 The loss depends on the segment encoder only through the segment vectors. So there are
-three passes (Gao et al., 2021). The first encodes all micro-batches and keeps no
-activations. The second runs the document encoder and the objective, and gives the loss
+three passes (Gao et al., 2021). The first encodes all micro-batches. The second runs the document encoder and the objective, and gives the loss
 and its gradient with respect to the segment vectors. The third encodes each micro-batch
-again, pulls that gradient back, and adds the gradient of the masked tokens' loss. Where
-memory allows (`keep`), the first pass keeps its activations after all, and the third one
-encodes nothing again: three quarters of the operations.
+again, pulls that gradient back, and adds the gradient of the masked tokens' loss. The
+first pass keeps the activations of `keep` micro-batches, which the third pass need not
+encode again: with all kept, a step has three quarters of the operations.
 
 An objective with `momentum` has a second encoder, which reads all views but the first
 and gets no gradient (`momentum.py`). It counts as tower 1, the trained encoder as 0.
@@ -64,7 +63,7 @@ class GradientCache:
       objective: the loss of the views' vectors, or None for the token loss alone.
       kinds: the kinds of the views, see `docjax.types.Views`.
       token_weight: the weight of the mean loss of masked tokens.
-      keep: keeps the activations of all micro-batches from the first to the third pass.
+      keep: the most micro-batches whose activations are kept until the third pass.
     """
 
     encoder: DocumentEncoder
@@ -72,7 +71,7 @@ class GradientCache:
     mesh: Mesh
     kinds: tuple[str, ...]
     token_weight: float = 0.0
-    keep: bool = False
+    keep: int = 0
 
     @property
     def momentum(self) -> float | None:
@@ -138,7 +137,7 @@ class GradientCache:
             if follows:
                 parts = freezing.divided(average, self.encoder.frozen)
                 params = (part.get("segment", {}) for part in parts)
-            keep = self.keep and bool(segment[0]) and not follows
+            keep = i < self.keep and bool(segment[0]) and not follows
             inputs = microbatch, jnp.int32(number), key, tower, keep
             vectors, activations = self._encode(*params, *inputs)
             kept.append(activations)
@@ -167,7 +166,7 @@ class GradientCache:
     def _third_pass(self, segment, cotangents, kept, batch: Batch, keys: "Keys"):
         """The gradient of the segment encoder, and the sums of the token losses.
 
-        Empties `kept`, so that memory is free as soon as possible.
+        Empties `kept`, so that its memory is free before the token losses.
         """
         trained, frozen = segment
         total = self._zeros(trained)
@@ -180,6 +179,7 @@ class GradientCache:
                 cotangent = _take(cotangents, i)
                 if activations is not None:
                     total |= self._pull_kept(own, activations, cotangent)
+                    activations = None
                     continue
                 parts = (self._of_tower(part, tower) for part in segment)
                 inputs = microbatch, jnp.int32(number), keys.segments, tower
@@ -226,8 +226,11 @@ class GradientCache:
 
     @functools.partial(jax.jit, static_argnums=(0, 6, 7))
     def _encode(self, trained, frozen, microbatch, index, key, tower, keep):
-        """The vectors of a micro-batch; with `keep` also, for each device, the function
-        from their gradient to that of `trained`, which is a tree of activations."""
+        """The vectors of a micro-batch.
+
+        With `keep` also a function for each device, from the gradient of the vectors to
+        that of `trained`: a tree of activations, and of the weights that it needs.
+        """
 
         @self._per_device(P(), P(), P("data"), P(), P(), out=P("data"))
         def encode(trained, frozen, microbatch, index, key):
@@ -237,8 +240,8 @@ class GradientCache:
             )
             if not keep:
                 return vectors(trained), None
-            found, vjp = jax.vjp(vectors, trained)
-            return found, jax.tree.map(lambda leaf: leaf[None], vjp)
+            values, vjp = jax.vjp(vectors, trained)
+            return values, jax.tree.map(lambda leaf: leaf[None], vjp)
 
         return encode(trained, frozen, microbatch, index, key)
 

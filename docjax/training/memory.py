@@ -30,7 +30,7 @@ def check(
     segments: int,
     answers: int | None = None,
 ) -> None:
-    """Compiles the backward passes of `microbatch` segments of `width` tokens.
+    """Compiles the passes of `microbatch` segments of `width` tokens with a gradient.
 
     The first step calls the compiled programs and does not compile them again.
 
@@ -48,14 +48,13 @@ def check(
             f"x {width} tokens has 2^31 tokens per device or more: {LOWER}"
         )
     shape = programs.microbatch_shape(microbatch, width)
-    passes = backward_bytes(cache, state, shape, answers)
-    kept = kept_bytes(cache, state, shape, segments)
-    limit = available(cache.mesh)
-    if passes + kept > limit:
+    passes = pass_bytes(cache, state, shape, answers)
+    held, limit = held_bytes(cache, state, shape, segments), available(cache.mesh)
+    if passes + held > limit:
         raise UserError(
             f"a step does not fit in memory ({_gib(limit)} per device): {_gib(passes)} "
             f"for a micro-batch of {microbatch:,} segments x {width} tokens, "
-            f"{_gib(kept)} for parameters, optimizer and segment vectors: {_mend(kept, limit)}"
+            f"{_gib(held)} for parameters, optimizer and segment vectors: {_mend(held, limit)}"
         )
 
 
@@ -79,7 +78,7 @@ def check_vectors(
         )
 
 
-def backward_bytes(
+def pass_bytes(
     cache: GradientCache, state: State, microbatch: Microbatch, answers: int | None
 ) -> int:
     """Bytes that the largest pass of a micro-batch with a gradient takes, compiled."""
@@ -94,16 +93,15 @@ def backward_bytes(
     return max(program_bytes(program.lower().compile()) for program in traced)
 
 
-def kept_bytes(
+def held_bytes(
     cache: GradientCache, state: State, microbatch: Microbatch, segments: int
 ) -> int:
     """Bytes that a device holds beside the arrays of the backward pass.
 
     The bytes hold the optimizer's state, the objective's memory before and after the
     step, the parameters of the document encoder and of other towers with their
-    gradient, the vectors of `segments` segments with their gradient, and the
-    activations that `cache.keep` keeps. The parameters of the segment encoder and their
-    gradient belong to the backward pass.
+    gradient, and the vectors of `segments` segments with their gradient. The parameters
+    of the segment encoder and their gradient belong to the backward pass.
     """
     segment = programs.segment_params(cache, state.params)
     rest = tree_bytes(state.params) - tree_bytes(segment)
@@ -111,33 +109,37 @@ def kept_bytes(
     row = tree_bytes(vectors) // len(microbatch.lengths)
     per_device = -(-segments // cache.mesh.size)
     state_bytes = tree_bytes(state.optimizer) + 2 * tree_bytes(state.memory)
-    kept = activation_bytes(cache, state, microbatch, segments) if cache.keep else 0
-    return state_bytes + 2 * rest + 2 * per_device * row + kept
+    return state_bytes + 2 * rest + 2 * per_device * row
 
 
-def activation_bytes(
-    cache: GradientCache, state: State, microbatch: Microbatch, segments: int
-) -> int:
-    """Bytes of all activations of a step that a device would keep."""
-    keeping = dataclasses.replace(cache, keep=True)
-    found = programs.encode(keeping, state.params, microbatch).out_info
-    microbatches = -(-segments // len(microbatch.lengths))
-    return microbatches * tree_bytes(found) // cache.mesh.size
+def activation_bytes(cache: GradientCache, state: State, microbatch: Microbatch) -> int:
+    """Bytes that a device keeps of a micro-batch, if activations are kept."""
+    keeping = cache if cache.keep else dataclasses.replace(cache, keep=1)
+    _, activations = programs.encode(keeping, state.params, microbatch).out_info
+    return tree_bytes(activations) // cache.mesh.size
 
 
-def keeps(
+def most_kept(
     cache: GradientCache, state: State, microbatch: int, width: int, segments: int
-) -> bool:
-    """Whether the activations of a step take a quarter of a device's free memory at most.
+) -> int:
+    """The most micro-batches whose activations a device should keep.
 
-    Arguments as of `check`. The rest is room for the passes, for larger batches, and
-    for other programs.
+    Those of an average batch may take a quarter of what parameters, gradients, optimizer
+    and vectors leave of a device, or none are kept; those of a larger batch a half. The
+    rest is for the passes and for other programs. Arguments as of `check`.
     """
     if cache.objective is None or microbatch * width // cache.mesh.size >= TOKENS:
-        return False
+        return 0
     shape = programs.microbatch_shape(microbatch, width)
-    free = available(cache.mesh) - kept_bytes(cache, state, shape, segments)
-    return 4 * activation_bytes(cache, state, shape, segments) <= free
+    # The parameters, as part of what is kept, their gradient, and its sum.
+    heavy = 4 * tree_bytes(programs.segment_params(cache, state.params))
+    held = held_bytes(cache, state, shape, segments)
+    free = available(cache.mesh) - held - heavy
+    if jax.default_backend() == "cpu":  # its processes may share a machine
+        free //= jax.process_count()
+    each = activation_bytes(cache, state, shape)
+    average = -(-segments // microbatch)
+    return free // (2 * each) if 4 * average * each <= free else 0
 
 
 def tree_bytes(tree: Any) -> int:

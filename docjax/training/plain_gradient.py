@@ -1,4 +1,4 @@
-"""The reference for the gradient cache: one pass that keeps all activations."""
+"""The reference that tests and benchmarks compare the gradient cache with."""
 
 from typing import Any
 

@@ -166,7 +166,9 @@ def _smaller(
     if batch >= config.batch:
         return trainer
     config = dataclasses.replace(config, batch=batch)
-    return trainer_of(dataclasses.replace(prepared, config=config))
+    smaller: Any = trainer_of(dataclasses.replace(prepared, config=config))
+    smaller.keep(trainer.cache.keep)  # not what fits with the smaller batch
+    return smaller
 
 
 def _step_times(timed: Any, params: Any, counts: Plan) -> tuple[float, float, float]:

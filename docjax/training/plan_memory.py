@@ -62,13 +62,14 @@ def _passes(trainer: Any, state: State) -> Bytes:
         return passes | {"largest": held + passes["second_pass"]}
     segments = batches.segments()
     answers = batches.masking.most(width) if batches.masking else None
-    passes["microbatch"] = memory.backward_bytes(cache, state, shape, answers)
-    if cache.keep:
-        size = cache, state, shape, segments
-        passes["activations"] = memory.activation_bytes(*size)
-    kept = memory.kept_bytes(cache, state, shape, segments)
+    passes["microbatch"] = memory.pass_bytes(cache, state, shape, answers)
+    beside = memory.held_bytes(cache, state, shape, segments)
+    kept = min(cache.keep, -(-segments // rows))
+    if kept:  # the pass has those of one micro-batch
+        each = memory.activation_bytes(cache, state, shape)
+        passes["activations"], beside = kept * each, beside + (kept - 1) * each
     second = held + passes.get("second_pass", 0)
-    return passes | {"largest": max(kept + passes["microbatch"], second)}
+    return passes | {"largest": max(beside + passes["microbatch"], second)}
 
 
 def _second_pass(trainer: Any, state: State, batch: Batch) -> Any:

@@ -9,7 +9,7 @@ BYTES = {  # of the plan's memory -> words
     "optimizer": "optimizer",
     "objective": "vectors that the objective remembers",
     "activations": "activations that a step keeps",
-    "microbatch": "backward pass of a micro-batch, with parameters and gradient",
+    "microbatch": "largest pass of a micro-batch, with parameters and gradient",
     "second_pass": "second pass, over the vectors of a batch",
     "step": "whole step",
     "largest": "most at a time",

@@ -54,7 +54,7 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
 def encode(
     cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
 ) -> Traced:
-    """The first pass: a micro-batch to its vectors, and to what `cache.keep` keeps."""
+    """The first pass: a micro-batch to its vectors, and to what is kept, if anything is."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     return GradientCache._encode.trace(
         cache,
@@ -63,7 +63,7 @@ def encode(
         INDEX,
         _key(cache, dropout),
         cache.tower,
-        cache.keep,
+        cache.keep > 0,
     )
 
 
@@ -118,10 +118,12 @@ def pull_back(
     )
 
 
-def pull_kept(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Traced:
+def pull_kept(
+    cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
+) -> Traced:
     """The third pass from the activations that the first one kept."""
     rows = abstract(cache.mesh, "data")
-    vectors, activations = encode(cache, params, microbatch).out_info
+    vectors, activations = encode(cache, params, microbatch, dropout).out_info
     trained, _ = segment_params(cache, params)
     inputs = jax.tree.map(rows, (activations, vectors))
     return GradientCache._pull_kept.trace(cache, _totals(cache, trained), *inputs)

@@ -86,7 +86,8 @@ def abstract(
     """
     sharding = NamedSharding(mesh, P(*axes))
 
-    def shape(a: Any) -> jax.ShapeDtypeStruct:  # an array of NumPy, or a shape, too
+    def shape(a: Any) -> jax.ShapeDtypeStruct:
+        # Another weak type would be another program. Arrays of NumPy have none.
         weak = getattr(a, "weak_type", False)
         return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding, weak_type=weak)
 

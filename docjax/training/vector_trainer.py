@@ -28,7 +28,7 @@ from docjax.run.fields import RunConfig, begun
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.run.teacher import teacher_vectors
-from docjax.storage.processes import wait
+from docjax.storage.processes import least, wait
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.momentum import Following
@@ -74,12 +74,17 @@ class VectorTrainer:
         self.steps = config.steps or config.epochs * self.epoch_steps
         self.optimizer = _optimizer(config, self.steps)
         self.dataset = self.batches.dataset(self.steps)
+        self.keep(0)
         self._fit_memory()
-        self.step = make_step(self.cache, self.optimizer)
 
     @property
     def epoch_steps(self) -> int:
         return self.batches.epoch_steps
+
+    def keep(self, microbatches: int) -> None:
+        """From now on steps keep activations of so many micro-batches at most."""
+        self.cache = dataclasses.replace(self.cache, keep=microbatches)
+        self.step = make_step(self.cache, self.optimizer)
 
     def begin(self, params: Any) -> State:
         """The state before the first step."""
@@ -127,8 +132,7 @@ class VectorTrainer:
             state, width = jax.eval_shape(self.begin, shapes), layout.widths[-1]
             answers = masking.most(width) if masking else None
             size = layout.rows, width, self.batches.segments()
-            keep = memory.keeps(self.cache, state, *size)
-            self.cache = dataclasses.replace(self.cache, keep=keep)
+            self.keep(least(memory.most_kept(self.cache, state, *size)))
             memory.check(self.cache, state, *size, answers)
 
 

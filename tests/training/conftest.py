@@ -162,7 +162,7 @@ class Problem(NamedTuple):
         return jax.tree.map_with_path(scale, jax.tree.map(draw, shapes))
 
     def gradient(
-        self, microbatch: int, mesh: Mesh, key, widths=WIDTHS, keep: bool = False
+        self, microbatch: int, mesh: Mesh, key, widths=WIDTHS, keep: int = 0
     ) -> tuple:
         """(gradient, metrics) by the gradient cache on a mesh."""
         params = sharding.replicate(self.params(), mesh)
@@ -303,6 +303,12 @@ def problem(name: str) -> Problem:
         ),
         "two towers": lambda: Problem(
             DocumentEncoder(Towers(transformer), attention),
+            one_sided,
+            OneAgainstRest(),
+            graphs.section,
+        ),
+        "frozen tower": lambda: Problem(
+            DocumentEncoder(Towers(transformer), attention, frozen="segment/query/"),
             one_sided,
             OneAgainstRest(),
             graphs.section,

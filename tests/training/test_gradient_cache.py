@@ -25,20 +25,29 @@ PROBLEMS = (
     *("several vectors", "momentum", "longformer", "modernbert", "bigbird"),
     *("labelled pairs", "pairs with a margin", "query and negative"),
 )
-# Several widths, one document at a time, and all at once, with activations kept. The
-# test on many devices takes the gradients of all PROBLEMS, mostly without.
+# Several widths, one document at a time, and all at once; activations of none, of all, or
+# of some micro-batches are kept. The test on many devices takes the gradients of all
+# PROBLEMS, and of KEPT with all activations.
 SIZES = [
-    *((name, 7) for name in ("masked tokens", "two towers", "queue", "momentum")),
-    ("relations", 7),
-    *((name, 7) for name in ("chunks", "query and negative", "several vectors")),
-    *(("masked tokens", 1), ("two towers", 64)),
+    *((name, 7, 99) for name in ("masked tokens", "two towers", "momentum")),
+    *((name, 7, 0) for name in ("two towers", "relations", "queue", "chunks")),
+    *((name, 7, 0) for name in ("query and negative", "several vectors")),
+    *(("masked tokens", 1, 0), ("momentum", 7, 2), ("frozen tower", 64, 99)),
 ]
+KEPT = (
+    "longformer",
+    "bigbird",
+    "distillation",
+    "two towers",
+    "momentum",
+    "masked tokens",
+)
 
 
 @pytest.mark.parametrize("dropout", [False, True], ids=["no dropout", "dropout"])
 @pytest.mark.parametrize(
     "microbatch, widths, keep",
-    [(1, (16,), False), (7, (8, 16), False), (7, (8, 16), True), (64, (16,), True)],
+    [(1, (16,), 0), (7, (8, 16), 0), (7, (8, 16), 9), (7, (8, 16), 1), (64, (16,), 9)],
 )
 def test_the_gradient_is_exact_for_every_size_of_micro_batch(
     problem, plain, mesh, worst_error, microbatch, widths, keep, dropout
@@ -53,12 +62,12 @@ def test_the_gradient_is_exact_for_every_size_of_micro_batch(
         np.testing.assert_allclose(metrics[name], value, rtol=2e-6)
 
 
-@pytest.mark.parametrize("name, microbatch", SIZES)
+@pytest.mark.parametrize("name, microbatch, keep", SIZES)
 def test_losses_are_exact_for_every_size_of_micro_batch(
-    problem, plain, mesh, worst_error, name, microbatch
+    problem, plain, mesh, worst_error, name, microbatch, keep
 ):
     key, widths = jax.random.key(1), (8, 16) if microbatch == 7 else (16,)
-    found, metrics = problem(name).gradient(microbatch, mesh(1), key, widths, True)
+    found, metrics = problem(name).gradient(microbatch, mesh(1), key, widths, keep)
     expected, exact = plain(name, True)
     assert worst_error(found, expected) <= BAR
     assert set(metrics) == set(exact)
@@ -77,12 +86,9 @@ def test_a_frozen_parameter_has_no_gradient_and_the_others_the_one_they_had(
     )
 
 
-KEPT = "one against rest", "longformer", "bigbird", "distillation"
-
-
 @pytest.mark.parametrize(
     "name, keep",
-    [*((name, False) for name in PROBLEMS), *((name, True) for name in KEPT)],
+    [*((name, 0) for name in PROBLEMS), *((name, 99) for name in KEPT)],
 )
 def test_the_gradient_is_the_same_on_many_devices_with_dropout(
     problem, plain, mesh, worst_error, name, keep
@@ -220,10 +226,12 @@ def test_the_comparison_sees_a_gather_that_drops_gradients(
     assert worst_error(found, expected) > 0.1
 
 
-def test_a_run_compiles_the_segment_encoder_once_a_width(problem, mesh):
+@pytest.mark.parametrize("keep, programs", [(0, [2, 0, 2]), (99, [2, 2, 0])])
+def test_a_run_compiles_the_segment_encoder_once_a_width(problem, mesh, keep, programs):
     """However many micro-batches a step has, and however long its documents are."""
     one, device = problem("mean"), mesh(1)
-    cache, params = one.cache(device), sharding.replicate(one.params(), device)
+    cache = dataclasses.replace(one.cache(device), keep=keep)
+    params = sharding.replicate(one.params(), device)
     before, shapes, counts = compiled(), set(), set()
     for documents in (4, 9, 16):
         batch = one.batch(8, widths=(8, 16), count=documents)
@@ -232,10 +240,11 @@ def test_a_run_compiles_the_segment_encoder_once_a_width(problem, mesh):
         cache.gradient(params, sharding.put_batch(batch, device), jax.random.key(0))
     assert shapes == {(8, 8), (8, 16)}
     assert len(counts) == 3
-    assert [now - then for now, then in zip(compiled(), before)] == [2, 2]
+    assert [now - then for now, then in zip(compiled(), before)] == programs
 
 
 def compiled() -> list[int]:
     """How many programs there are of each pass over the segments."""
-    passes = (GradientCache._encode, GradientCache._pull_back)
+    cache = GradientCache
+    passes = cache._encode, cache._pull_kept, cache._pull_back
     return [function._cache_size() for function in passes]

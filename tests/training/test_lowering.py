@@ -141,11 +141,14 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
 
 
 def test_a_pass_with_kept_activations_is_lowered_for_every_platform(cudnn):
-    cache = dataclasses.replace(HEAVY[0].cache(), keep=True)
-    read = programs.microbatch_shape(DEVICES, ODD_WIDTHS[0])
-    for make in (programs.encode, programs.pull_kept):
-        for text in lowered(make(cache, HEAVY[0].params(), read)).values():
-            assert not re.search(COLLECTIVES, text)
+    """With cuDNN, which reads even widths without dropout, and without it."""
+    cache = dataclasses.replace(HEAVY[0].cache(), keep=1)
+    for width, dropout in (ODD_WIDTHS[0], True), (128, False):
+        read = programs.microbatch_shape(DEVICES, width)
+        for make in (programs.encode, programs.pull_kept):
+            traced = make(cache, HEAVY[0].params(), read, dropout)
+            for text in lowered(traced).values():
+                assert not re.search(COLLECTIVES, text)
 
 
 def test_a_gpu_program_calls_cudnn_in_all_layers_but_the_last(cudnn):
