@@ -64,26 +64,14 @@ def pytest_runtest_teardown() -> None:
     logging.root.setLevel(logging.WARNING)
 
 
-def resident() -> int:
-    """The bytes that this process holds."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.fixture(scope="session")
-def bytes_after_clearing() -> list[int]:
-    """The bytes held when compiled programs were last forgotten; some are never freed."""
-    return [resident()]
-
-
 @pytest.fixture(scope="module", autouse=True)
-def memory(bytes_after_clearing):
+def memory():
     """Compiled programs are forgotten where they take much: those of all take 14 GB."""
     yield
-    if resident() > bytes_after_clearing[0] + (2 << 30):
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    if pages * os.sysconf("SC_PAGE_SIZE") > 3 << 30:
         jax.clear_caches()
         gc.collect()
-        bytes_after_clearing[0] = resident()
 
 
 @pytest.fixture(scope="session")
