@@ -8,9 +8,9 @@ machines), by default in float32 and with dropout 0.1 of attention weights too, 
 InfoNCE with a tanh layer, and 0.1 times the masked-language-model loss of both views in a
 second pass; AdamW. torch does what the published code does: it keeps the activations of
 all views, and reads the masked views after the gradient of the first loss. docjax keeps
-them where memory allows, as its runs do (`--keep 0`: none). Both begin
-with the same random parameters; the losses without dropout must agree. Prints seconds of
-each, and the ratio of the medians.
+them where memory allows, as its runs do (`--keep 0`: none). Both begin with the same
+random parameters; the losses without dropout must agree. Prints seconds of each, and the
+ratio of the medians.
 
 Both use the GPU where JAX has one. With `--dtype bfloat16` torch computes under autocast.
 """

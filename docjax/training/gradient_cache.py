@@ -1,11 +1,12 @@
 """The exact gradient of a large batch in the memory of one micro-batch.
 
 The loss depends on the segment encoder only through the segment vectors. So there are
-three passes (Gao et al., 2021). The first encodes all micro-batches. The second runs the document encoder and the objective, and gives the loss
-and its gradient with respect to the segment vectors. The third encodes each micro-batch
-again, pulls that gradient back, and adds the gradient of the masked tokens' loss. The
-first pass keeps the activations of `keep` micro-batches, which the third pass need not
-encode again: with all kept, a step has three quarters of the operations.
+three passes (Gao et al., 2021). The first encodes all micro-batches. The second runs
+the document encoder and the objective, and gives the loss and its gradient with respect
+to the segment vectors. The third encodes each micro-batch again, pulls that gradient
+back, and adds the gradient of the masked tokens' loss. The first pass can keep the
+activations of some micro-batches, which the third pass does not encode again: with all
+kept, the segment encoder does three quarters of the work.
 
 An objective with `momentum` has a second encoder, which reads all views but the first
 and gets no gradient (`momentum.py`). It counts as tower 1, the trained encoder as 0.
@@ -179,7 +180,7 @@ class GradientCache:
                 cotangent = _take(cotangents, i)
                 if activations is not None:
                     total |= self._pull_kept(own, activations, cotangent)
-                    activations = None
+                    activations = None  # frees them before the next ones are read
                     continue
                 parts = (self._of_tower(part, tower) for part in segment)
                 inputs = microbatch, jnp.int32(number), keys.segments, tower

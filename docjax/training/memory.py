@@ -124,9 +124,9 @@ def most_kept(
 ) -> int:
     """The most micro-batches whose activations a device should keep.
 
-    Those of an average batch may take a quarter of what parameters, gradients, optimizer
-    and vectors leave of a device, or none are kept; those of a larger batch a half. The
-    rest is for the passes and for other programs. Arguments as of `check`.
+    None, if those of an average batch take more than a quarter of what parameters,
+    gradients, optimizer and vectors leave of a device. Else those of a larger batch may
+    take a half; the passes and other programs need the rest. Arguments as of `check`.
     """
     if cache.objective is None or microbatch * width // cache.mesh.size >= TOKENS:
         return 0

@@ -24,7 +24,7 @@ def plain_gradient(
     key: jax.Array | None,
     memory: Any = (),
 ) -> tuple[Params, Metrics]:
-    """The reference: the gradient of one pass that keeps all activations."""
+    """The gradient of one pass that keeps all activations, and the metrics."""
     keys, average, own = Keys.of(key), None, memory
     if cache.momentum is not None:
         average, own = followed(memory, params, cache.momentum)

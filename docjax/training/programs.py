@@ -54,7 +54,7 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
 def encode(
     cache: GradientCache, params: Shapes, microbatch: Shapes, dropout: bool = True
 ) -> Traced:
-    """The first pass: a micro-batch to its vectors, and to what is kept, if anything is."""
+    """The first pass: a micro-batch to its vectors, and with `keep` its activations."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     return GradientCache._encode.trace(
         cache,

@@ -82,7 +82,7 @@ class VectorTrainer:
         return self.batches.epoch_steps
 
     def keep(self, microbatches: int) -> None:
-        """From now on steps keep activations of so many micro-batches at most."""
+        """Sets `GradientCache.keep` for the steps from now on."""
         self.cache = dataclasses.replace(self.cache, keep=microbatches)
         self.step = make_step(self.cache, self.optimizer)
 

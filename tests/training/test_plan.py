@@ -168,11 +168,14 @@ def test_a_larger_micro_batch_holds_more(corpus, tmp_path, monkeypatch):
 def test_a_large_batch_is_timed_in_part(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "CALLS", 2)
     monkeypatch.setattr(plan, "memory_of", lambda *_: {})
+    monkeypatch.setattr(memory, "most_kept", lambda *arguments: arguments[-1])
     asked = config(corpus, graph_roberta, microbatch=8)
     planned, (whole, part) = planned_and_trainer(asked, tmp_path)
     assert planned["timed_documents"] == part.batches.batch
     assert 1 <= part.batches.batch < 8 and whole.batches.batch == 8
     assert planned["documents_a_step"] == 8
+    # The part keeps what the whole would, not what its own batch has room for.
+    assert part.cache.keep == whole.cache.keep > part.batches.segments()
 
 
 def test_an_objective_that_needs_more_documents_is_timed_whole(
