@@ -1,0 +1,116 @@
+"""Corpora that no setting was chosen on: the texts of a Debian system.
+
+    apt-get -o Acquire::Languages=en update
+    apt-get install bible-kjv git-man libssl-doc libxt-dev manpages-dev perl-doc \
+        postgresql-client-15 systemd tcl8.6-doc tk8.6-doc
+    python -m benchmarks.training_pays --corpora packages manuals chapters ...
+
+packages: descriptions of Debian's packages, by section of the archive; one package of
+each source. manuals: manual pages with their sections, by package. chapters of the King
+James Bible, by book. The rules below stood before anything was measured on them.
+"""
+
+import collections
+import gzip
+import os
+import re
+import subprocess
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SECTIONS = (
+    *("admin", "comm", "database", "editors", "education", "electronics", "games"),
+    *("graphics", "hamradio", "mail", "math", "net", "news", "science", "sound"),
+    *("text", "utils", "vcs", "video", "web"),
+)
+MANUALS = (
+    *("git-man", "libssl-doc", "libxt-dev", "manpages-dev", "perl-doc"),
+    *("postgresql-client-15", "systemd", "tcl8.6-doc", "tk8.6-doc"),
+)
+# they name the package and say nothing about the page
+NAMES = re.compile("AUTHORS?|AVAILABILITY|COLOPHON|COPYRIGHT|GIT|REPORTING BUGS|TCL")
+SHOW = ("apt-cache", "-o", "Acquire::Languages=en", "show", "--no-all-versions")
+MOST, LEAST_WORDS = 300, 40  # documents of a label, words of a description
+MOST_MANUALS, LEAST_CHAPTERS = 150, 16
+
+Lines = Iterator[dict[str, Any]]
+
+
+def packages() -> Lines:
+    """Descriptions of at least 40 words, at most 300 of a section."""
+    seen: set[str] = set()
+    kept: collections.Counter[str] = collections.Counter()
+    environment = os.environ | {"LC_ALL": "C.UTF-8"}
+    names = _output(["apt-cache", "pkgnames"]).split()
+    text = _output([*SHOW, *names], environment)
+    for record in sorted(text.split("\n\n"), key=_order):
+        fields = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", record, re.M))
+        section = fields.get("Section", "")
+        source = fields.get("Source", fields.get("Package", "")).split(" ")[0]
+        described = fields.get("Description-en", fields.get("Description", ""))
+        words = re.sub(r"\n \.?", "\n", described)
+        short = len(words.split()) < LEAST_WORDS
+        if section not in SECTIONS or source in seen or short or kept[section] == MOST:
+            continue
+        seen.add(source)
+        kept[section] += 1
+        yield {"id": fields["Package"], "text": words, "label": section}
+
+
+def manuals() -> Lines:
+    """Manual pages with their sections, at most 150 of a package."""
+    for package in MANUALS:
+        files = map(Path, _output(["dpkg", "-L", package]).split())
+        pages = [f for f in files if "/man/man" in str(f) and not f.is_symlink()]
+        pages = [page for page in pages if page.suffix == ".gz" and _is_page(page)]
+        for page in sorted(pages, key=lambda page: _order(page.name))[:MOST_MANUALS]:
+            name = page.name.removesuffix(".gz")
+            sections = [*_sections(page)]
+            if sections:
+                yield {"id": name, "sections": sections, "label": package}
+
+
+def chapters() -> Lines:
+    """Chapters of the books that have at least 16 of them."""
+    verses = _output(["bible", "-f", "gen1:1-rev22:21"]).splitlines()
+    found: dict[tuple[str, str], list[str]] = {}
+    for verse in verses:
+        place, text = verse.split(" ", 1)
+        book, chapter = re.fullmatch(r"(.*?)(\d+):\d+", place).groups()
+        found.setdefault((book, chapter), []).append(text)
+    of_book = collections.Counter(book for book, _ in found)
+    for (book, chapter), texts in found.items():
+        if of_book[book] >= LEAST_CHAPTERS:
+            yield {"id": f"{book}{chapter}", "text": " ".join(texts), "label": book}
+
+
+def _order(text: str) -> int:
+    """An order that has nothing to do with the alphabet."""
+    return zlib.crc32(text.encode())
+
+
+def _output(command: list[str], environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def _is_page(page: Path) -> bool:
+    """False for a page that only names another one."""
+    with gzip.open(page, "rt", encoding="utf-8", errors="replace") as stream:
+        return not stream.readline().startswith(".so ")
+
+
+def _sections(page: Path) -> Iterator[dict[str, str]]:
+    """The sections of a page without its first and last line."""
+    environment = os.environ | {"MANWIDTH": "1000", "LC_ALL": "C.UTF-8"}
+    asked = ["man", "--no-hyphenation", "--no-justification", "-P", "cat", str(page)]
+    lines = re.sub(".\b", "", _output(asked, environment)).strip().split("\n")[1:-1]
+    parts = re.split(r"^(\S.*)$", "\n".join(lines), flags=re.M)
+    for heading, text in zip(parts[1::2], parts[2::2]):
+        if text.strip() and not NAMES.fullmatch(heading.strip()):
+            plain = re.sub(r" {2,}", " ", re.sub(r"\n\s*", "\n", text.strip()))
+            yield {"heading": heading.strip(), "text": plain}
