@@ -46,7 +46,7 @@ def packages() -> Lines:
     names = _output(["apt-cache", "pkgnames"]).split()
     text = _output([*SHOW, *names], environment)
     for record in sorted(text.split("\n\n"), key=_order):
-        fields = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", record, re.M))
+        fields = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", record, re.MULTILINE))
         section = fields.get("Section", "")
         source = fields.get("Source", fields.get("Package", "")).split(" ")[0]
         described = fields.get("Description-en", fields.get("Description", ""))
@@ -109,7 +109,7 @@ def _sections(page: Path) -> Iterator[dict[str, str]]:
     environment = os.environ | {"MANWIDTH": "1000", "LC_ALL": "C.UTF-8"}
     asked = ["man", "--no-hyphenation", "--no-justification", "-P", "cat", str(page)]
     lines = re.sub(".\b", "", _output(asked, environment)).strip().split("\n")[1:-1]
-    parts = re.split(r"^(\S.*)$", "\n".join(lines), flags=re.M)
+    parts = re.split(r"^(\S.*)$", "\n".join(lines), flags=re.MULTILINE)
     for heading, text in zip(parts[1::2], parts[2::2]):
         if text.strip() and not NAMES.fullmatch(heading.strip()):
             plain = re.sub(r" {2,}", " ", re.sub(r"\n\s*", "\n", text.strip()))

@@ -252,7 +252,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
-    parser.add_argument("--corpora", nargs="+", choices=(*CORPORA, *DEBIAN), default=CORPORA)
+    parser.add_argument(
+        "--corpora", nargs="+", choices=(*CORPORA, *DEBIAN), default=CORPORA
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     variants = ("frozen", "tune")
     parser.add_argument("--variant", default="frozen", choices=variants)
