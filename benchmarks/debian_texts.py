@@ -43,7 +43,8 @@ def packages() -> Lines:
     seen: set[str] = set()
     kept: collections.Counter[str] = collections.Counter()
     environment = os.environ | {"LC_ALL": "C.UTF-8"}
-    names = _output(["apt-cache", "pkgnames"]).split()
+    section = f"^Package: (.*)\n(?:.+\n)*?Section: (?:{'|'.join(SECTIONS)})$"
+    names = re.findall(section, _output(["apt-cache", "dumpavail"]), re.MULTILINE)
     text = _output([*SHOW, *names], environment)
     for record in sorted(text.split("\n\n"), key=_order):
         fields = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", record, re.MULTILINE))
