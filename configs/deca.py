@@ -145,6 +145,7 @@ def get_config(variant: str = "") -> ConfigDict:
             select=placeholder(str),
             report=dict(compare=(), published=placeholder(object)),
             tensorboard=False,
+            prompts=dict(document=placeholder(str), query=placeholder(str)),
         )
     )
     rest = (r8, r52, mr, ohsumed, imdb, simsiam, demo, smoke)

@@ -20,7 +20,7 @@ Variants for your own corpus, without a setting to choose:
 
 `frozen`: reads the whole text once with the encoder in FOLDER, a transformer such as a
 sentence encoder, in pieces of at most its length and 512 tokens that end with a section,
-without prompts; and both halves of up to 5,000 texts that are one piece of at least 128
+with its prompts; and both halves of up to 5,000 texts that are one piece of at least 128
 tokens. The vector begins as the mean of the pieces' vectors; training adds word vectors
 of the corpus, brings two sections or halves of a document together and keeps similar
 documents together. A judgement without labels decides whether the run keeps what it
@@ -129,6 +129,7 @@ def get_config(variant: str = "") -> ConfigDict:
             select=placeholder(str),
             report=dict(compare=(), published=placeholder(object)),
             tensorboard=False,
+            prompts=dict(document=placeholder(str), query=placeholder(str)),
         )
     )
     config.batch = 1536

@@ -418,16 +418,13 @@ MODULES = [
 ]
 
 
-def test_prompts_and_another_pooling_of_init_are_said(tiny, tmp_path, caplog):
+def test_another_pooling_of_init_is_said(tiny, tmp_path, caplog):
     folder = shutil.copytree(tiny, tmp_path / "init")
-    known = {"prompts": {"query": "query: ", "document": ""}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(known))
     (folder / "modules.json").write_text(json.dumps(MODULES[:1]))
     found = recipe(written(tmp_path / "corpus.jsonl", THREE), folder)
     found.encoder.segment.pooling = "first"
     with caplog.at_level("INFO", "absl"):
         prepare(found, tmp_path / "run")
-    assert "has prompts, query ('query: '), but training and its" in caplog.text
     assert "--config.encoder.segment.pooling=mean does so too" in caplog.text
 
 

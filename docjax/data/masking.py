@@ -2,7 +2,7 @@
 
 Masked language modelling as in BERT (Devlin et al. 2019, 3.1): a fixed share of a
 segment's tokens is chosen. Most of these become the mask token, some become another
-token, some stay. Special tokens are never chosen.
+token, some stay. Special tokens and those of a prompt are never chosen.
 """
 
 import dataclasses
@@ -35,8 +35,8 @@ class Masking:
     frame: Frame
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, rate: float, limit: int) -> "Masking":
-        """The masking with a tokenizer's mask token, in segments of `limit` tokens.
+    def of(cls, tokenizer: Tokenizer, frame: Frame, rate: float) -> "Masking":
+        """The masking with a tokenizer's mask token, in segments with this frame.
 
         Raises:
           UserError: for a tokenizer without mask token.
@@ -49,7 +49,7 @@ class Masking:
                 f"{', '.join(MASK_TOKENS)}; train another tokenizer, or leave out "
                 "masked_lm"
             )
-        return cls(rate, mask, tokenizer.vocabulary, tokenizer.frame(limit))
+        return cls(rate, mask, tokenizer.vocabulary, frame)
 
     def __call__(
         self,

@@ -6,13 +6,31 @@ has segments, and a segment has less room for text.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from docjax.data.tokenizer import Tokenizer
 from docjax.errors import UserError
 from docjax.types import Frame
+
+OF_DOCUMENTS = ("document", "passage", "corpus")  # as in sentence-transformers
+
+
+def document_prompt(prompts: Mapping[str, str], default: str | None) -> str:
+    """The words before each segment of a document; "" without a prompt.
+
+    Args:
+      prompts: by name; the first of OF_DOCUMENTS that there is counts.
+      default: the name of the prompt if there is none for documents, or an empty one.
+    """
+    own = (prompts[name] for name in OF_DOCUMENTS if name in prompts)
+    return next(own, "") or prompts.get(default or "", "")
+
+
+def prompted(tokenizer: Tokenizer, prompt: str | None) -> Tokenizer:
+    """The tokenizer with a prompt; without one the tokenizer itself."""
+    return Prompted(tokenizer, prompt) if prompt else tokenizer
 
 
 class Prompted(Tokenizer):

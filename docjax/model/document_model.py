@@ -16,7 +16,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from docjax.data import corpus
-from docjax.data.prompts import Prompted
+from docjax.data.prompts import OF_DOCUMENTS, Prompted
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
@@ -27,7 +27,7 @@ from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side, Similarities
 from docjax.model.inference import Inference, local_mesh
 from docjax.model.inputs import Item, as_document, as_list, check_list
-from docjax.model.reading import COUNTS, DOCUMENT_PROMPTS, Reading
+from docjax.model.reading import COUNTS, Reading
 from docjax.storage.arrays import digest
 from docjax.types import (
     SIMILARITIES,
@@ -75,7 +75,7 @@ class DocumentModel(Reading):
       mesh: the devices that encode; None: all devices of this process.
       prompts: words to put before texts, by name. They stand before every segment
         (`docjax.data.prompts`). Queries have the prompt "query", documents the first
-        of DOCUMENT_PROMPTS that there is, or if that is empty `default_prompt_name`.
+        of "document", "passage" and "corpus" that there is, or if that is empty `default_prompt_name`.
       include_prompt: False leaves the prompt and the tokens before it out of the mean
         of a segment's tokens, as INSTRUCTOR does.
       order: puts the segments of a document in another order, before any is left out.
@@ -135,7 +135,7 @@ class DocumentModel(Reading):
           UserError: for an unknown name.
         """
         words = self.prompt_of(prompt, prompt_name, self.document_prompt)
-        prompts = {**self.prompts, DOCUMENT_PROMPTS[0]: words}
+        prompts = {**self.prompts, OF_DOCUMENTS[0]: words}
         return dataclasses.replace(self, prompts=prompts, default_prompt_name=None)
 
     @property

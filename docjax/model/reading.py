@@ -10,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from docjax.data import documents as documents_lib
-from docjax.data.prompts import Prompted
+from docjax.data.prompts import document_prompt, prompted
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
@@ -18,7 +18,6 @@ from docjax.errors import UserError
 from docjax.model.inputs import Item, as_document
 from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
 
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as in sentence-transformers
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
 COUNTS = (
     *("documents", "segments", "tokens", "segments_cut", "tokens_cut"),
@@ -49,8 +48,7 @@ class Reading:
     @property
     def document_prompt(self) -> str:
         """The words before each segment of a document; "" without a prompt."""
-        own = (self.prompts[name] for name in DOCUMENT_PROMPTS if name in self.prompts)
-        return next(own, "") or self.prompts.get(self.default_prompt_name or "", "")
+        return document_prompt(self.prompts, self.default_prompt_name)
 
     @property
     def query_prompt(self) -> str:
@@ -115,9 +113,8 @@ class Reading:
     def _prompted(self, prompt: str | None) -> Cut:
         """The cut into segments with a prompt; None: with the prompt of documents."""
         prompt = self.document_prompt if prompt is None else prompt
-        tokenizer = Prompted(self.tokenizer, prompt) if prompt else self.tokenizer
-        limit = self.limits.segment_tokens
-        return Cut(self.units, self.segments, tokenizer, limit)
+        tokenizer = prompted(self.tokenizer, prompt)
+        return Cut(self.units, self.segments, tokenizer, self.limits.segment_tokens)
 
     def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
         """The segments of each item; a few hundred items are tokenised together."""

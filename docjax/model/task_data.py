@@ -126,7 +126,7 @@ class FileData:
         self, part: str, rate: float, seed: int
     ) -> tuple[float, float, int]:
         model, segments = self.model, self.segments(part)
-        masking = Masking.of(model.cut.tokenizer, rate, model.limits.segment_tokens)
+        masking = Masking.of(model.tokenizer, model.cut.frame, rate)
         return token_loss(model.inference(), model.params, segments, masking, seed)
 
     def segments(self, part: str) -> Iterator[Segments]:

@@ -40,6 +40,7 @@ def check_parts(config: RunConfig) -> None:
     _check_contrast(config, document, len(views.kinds))
     _check_folds(config)
     _check_segment(config)
+    _check_prompts(config)
     _check_dropout(views, config.encoder.build().segment)
     _check_several(config, document, examples.kinds)
     examples.files()
@@ -126,6 +127,17 @@ def _check_segment(config: RunConfig) -> None:
             "objective masked_lm needs an encoder that predicts tokens: give "
             "docjax.encoders.transformer.Transformer, and set "
             "--config.encoder.segment.masked_lm to True"
+        )
+
+
+def _check_prompts(config: RunConfig) -> None:
+    """Raises UserError for prompts before texts that become word averages."""
+    given = config.prompts.by_name()
+    if given and not isinstance(segment_of(config.encoder.build()), TokenEncoder):
+        names = " and ".join(f"prompts.{name}" for name in given)
+        raise UserError(
+            f"{names}: only a transformer reads prompts, not encoder.segment "
+            f"{config.encoder.keywords['segment']['fn']}; leave prompts out"
         )
 
 

@@ -66,6 +66,22 @@ class Limits:
 
 
 @dataclasses.dataclass(frozen=True)
+class Prompts:
+    """Words before each segment of a document, and before a query; None: as `init` says.
+
+    "" says that there are none.
+    """
+
+    document: str | None = None
+    query: str | None = None
+
+    def by_name(self) -> dict[str, str]:
+        """The prompts that there are, by the names of sentence-transformers."""
+        both = dataclasses.asdict(self)
+        return {name: words for name, words in both.items() if words}
+
+
+@dataclasses.dataclass(frozen=True)
 class ReportFields:
     """What the report shows beside the run.
 
@@ -117,6 +133,7 @@ class RunConfig:
     select: str | None
     report: ReportFields
     tensorboard: bool
+    prompts: Prompts = Prompts()
     labels: tuple[str, ...] | None = None
 
     @property

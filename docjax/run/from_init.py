@@ -1,4 +1,4 @@
-"""Fills in what the weights `init` decide: sizes, pooling, normalisation, length.
+"""Fills in what the weights `init` decide: sizes, pooling, length, prompts and others.
 
 A Hugging Face folder or a run knows these facts of its encoder, so a config need not
 repeat them. The sizes in a config are for training from scratch.
@@ -11,11 +11,12 @@ from typing import Any
 
 from absl import logging
 
+from docjax.data.prompts import document_prompt
 from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import configs
-from docjax.run.fields import RunConfig, begun, is_run, read
+from docjax.run.fields import Prompts, RunConfig, begun, is_run, read
 from docjax.run.places import Part
 
 # Keywords of a segment encoder that its weights decide.
@@ -32,8 +33,8 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     """The config with the sizes of `init`: a Hugging Face folder or name, or a run.
 
     `pooling` of the segment encoder and `normalize` of the document encoder come from
-    `init` where the config says None. `limits.segment_tokens` is lowered to what
-    `init` can read. A run that has begun keeps what it began with. `describe` gives the
+    `init` where the config says None, and so do `prompts`. `limits.segment_tokens` is
+    lowered to what `init` can read. A run that has begun keeps what it began with. `describe` gives the
     `docjax.huggingface.weights.Facts` of a folder or name.
 
     If `init` is another kind of transformer than the config's, the config's becomes that
@@ -58,7 +59,8 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     _log_differences(config, segment, facts)
     encoder = _with_segment(config.encoder, segment | sizes)
     encoder = _normalized(encoder, facts)
-    return dataclasses.replace(config, encoder=encoder, limits=_limits(config, facts))
+    filled = dataclasses.replace(config, encoder=encoder, limits=_limits(config, facts))
+    return dataclasses.replace(filled, prompts=_prompts(config, facts))
 
 
 def _log_differences(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
@@ -71,13 +73,6 @@ def _log_differences(config: RunConfig, segment: Mapping[str, Any], facts: Any) 
         logging.info(
             "%s is %r, but init %s pools by %r: --config.%s=%s does so too",
             *(field, pooling, config.init, facts.pooling, field, facts.pooling),
-        )
-    given = [f"{name} ({words!r})" for name, words in facts.prompts.items() if words]
-    if given:
-        logging.warning(
-            "init %s has prompts, %s, but training and its result read texts without "
-            "prompts, so the vectors can be worse than those of init alone",
-            *(config.init, ", ".join(given)),
         )
 
 
@@ -120,7 +115,8 @@ def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
         encoder = encoder.with_keywords(document=document | {"normalize": normalize})
     most = min(config.limits.segment_tokens, saved.limits.segment_tokens)
     limits = dataclasses.replace(config.limits, segment_tokens=most)
-    return dataclasses.replace(config, encoder=encoder, limits=limits)
+    prompts = _filled(config.prompts, saved.prompts)
+    return dataclasses.replace(config, encoder=encoder, limits=limits, prompts=prompts)
 
 
 def _segment(encoder: Part) -> Mapping[str, Any]:
@@ -141,6 +137,37 @@ def _normalized(encoder: Part, facts: Any) -> Part:
     if "normalize" not in document or document["normalize"] is not None:
         return encoder
     return encoder.with_keywords(document=document | {"normalize": facts.normalize})
+
+
+def _prompts(config: RunConfig, facts: Any) -> Prompts:
+    """The prompts of the config, else those of `init`.
+
+    Raises:
+      UserError: for prompts that the mean of a segment's tokens has to leave out.
+    """
+    words = document_prompt(facts.prompts, facts.default_prompt_name)
+    given = Prompts(words, facts.prompts.get("query", ""))
+    prompts = _filled(config.prompts, given)
+    if prompts.by_name() and not facts.include_prompt:
+        raise UserError(
+            f"init {config.init} leaves prompts out of the mean of a segment's tokens, "
+            "which training does not: set --config.prompts.document= and "
+            "--config.prompts.query= to train without prompts"
+        )
+    for name, prompt in prompts.by_name().items():
+        logging.info("each %s has the prompt %r", name, prompt)
+    return prompts
+
+
+def _filled(prompts: Prompts, others: Prompts) -> Prompts:
+    """The prompts, with those of `others` in place of None."""
+    document, query = (
+        getattr(others, name)
+        if getattr(prompts, name) is None
+        else getattr(prompts, name)
+        for name in ("document", "query")
+    )
+    return Prompts(document, query)
 
 
 def _limits(config: RunConfig, facts: Any) -> Any:

@@ -68,14 +68,10 @@ def with_vectors(prepared: Prepared) -> Prepared:
     caps = [limits.training_units, limits.inference_segments]
     encoder, graph = prepared.encoder, prepared.graph
     inference = Inference(encoder, graph, local_mesh(), limits.segment_tokens)
-    frames = {
-        DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
-        QUERY: prepared.tokenizer.frame(limits.query_segment),
-    }
     most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
     corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
     readers = {
-        kind: _Reader(inference, params, frames[kind], kind, most[kind])
+        kind: _Reader(inference, params, prepared.frames[kind], kind, most[kind])
         for kind in (DOCUMENT, QUERY)
     }
     if prepared.is_judged:

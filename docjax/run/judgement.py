@@ -41,7 +41,7 @@ from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
 from docjax.storage import json_file
 from docjax.storage.processes import of_first, wait
-from docjax.types import Segments, Units
+from docjax.types import DOCUMENT, Segments, Units
 
 MOST = 5_000  # documents of the corpus among which an excerpt searches
 DEVIATIONS = 1.96  # of a 95 % interval
@@ -246,8 +246,7 @@ class _Judges:
     @functools.cached_property
     def units(self) -> tuple[list[Units], list[Units]]:
         """The documents; all first and then all second excerpts."""
-        corpus, limits = self.prepared.corpus, self.prepared.config.limits
-        room = self.prepared.tokenizer.frame(limits.segment_tokens).room
+        corpus, room = self.prepared.corpus, self.prepared.frames[DOCUMENT].room
         judges = (corpus[row] for row in self.prepared.judges.tolist())
         pairs = [excerpts(units, min(EXCERPT, room)) for units in judges]
         both = [pair[side] for side in (0, 1) for pair in pairs]

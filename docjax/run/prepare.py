@@ -20,6 +20,7 @@ from docjax.data.corpus import Corpus
 from docjax.data.examples import Examples, Known
 from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved, TrainingCorpus
+from docjax.data.prompts import prompted
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.encoders.document import DocumentEncoder
@@ -38,7 +39,10 @@ from docjax.run.fields import RunConfig, begun, is_run
 from docjax.storage import atomic, json_file
 from docjax.storage.processes import wait
 from docjax.types import (
+    DOCUMENT,
+    QUERY,
     Document,
+    Frame,
     GraphBuilder,
     ObjectiveWithTeacher,
     Order,
@@ -119,6 +123,7 @@ class Prepared:
             labels=self.config.labels or (),
             similarity_fn_name=similarity_of(self.config.objective.to_json()),
             mesh=mesh,
+            prompts=self.config.prompts.by_name(),
         )
 
     def rows(self, part: str) -> np.ndarray:
@@ -130,6 +135,17 @@ class Prepared:
     def trained_on(self) -> np.ndarray:
         """The numbers of the documents that training reads; all if transductive."""
         return corpora.rows_trained_on(self.config, self.corpus)
+
+    @functools.cached_property
+    def frames(self) -> Mapping[str, Frame]:
+        """The special tokens and the prompt around a segment of each kind."""
+        limits, prompts = self.config.limits, self.config.prompts
+        of_documents = prompted(self.tokenizer, prompts.document)
+        of_queries = prompted(self.tokenizer, prompts.query)
+        return {
+            DOCUMENT: of_documents.frame(limits.segment_tokens),
+            QUERY: of_queries.frame(limits.query_segment),
+        }
 
     @property
     def is_read_once(self) -> bool:
@@ -183,8 +199,7 @@ class Prepared:
             read all of them, so that they come without vectors.
         """
         limits = self.config.limits
-        frame = self.tokenizer.frame(limits.segment_tokens)
-        whole = segments(units, self.cutter, frame)
+        whole = segments(units, self.cutter, self.frames[DOCUMENT])
         if order:
             limited = None not in (limits.training_units, limits.inference_segments)
             vectors = None if limited else whole.vectors
@@ -217,7 +232,8 @@ def prepare(config: Any, run: Path) -> Prepared:
     continued.check_same(config, run)
     vocabulary = config.encoder.build().segment.vocabulary
     check_fits(tokenizer, vocabulary, loaded=bool(config.init))
-    corpus = corpora.corpus(config, run, tokenizer)
+    corpus = corpora.corpus(config, run, prompted(tokenizer, config.prompts.document))
+    of_queries = prompted(tokenizer, config.prompts.query)
     classes = sorted({label for label in corpus.labels if label is not None})
     config = continued.fill_classes(config, classes)
     prepared = Prepared(
@@ -225,7 +241,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         run=run,
         tokenizer=tokenizer,
         corpus=corpus,
-        queries=corpora.queries(config, run, tokenizer),
+        queries=corpora.queries(config, run, of_queries),
         classes=classes,
         encoder=config.encoder.build(),
         graph=config.graph and config.graph.build(),
@@ -315,6 +331,8 @@ def _fit_words(prepared: Prepared) -> None:
     power = words.ALONE if alone else words.BESIDE
     sizes = segment.vocabulary, rows, segment.words
     table = words.fitted(prepared.corpus, *sizes, power)
+    # The words of a prompt, which would count in every text, have none.
+    table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
     with atomic.partial(path) as partial, partial.open("wb") as stream:
         np.save(stream, table)
 
@@ -375,7 +393,7 @@ def _longest_trained(prepared: Prepared) -> int:
     """The most tokens of a segment that training reads, by the limits."""
     limits, longest = prepared.config.limits, prepared.config.limits.segment_tokens
     if limits.training_tokens:
-        special = prepared.tokenizer.frame(longest).special
+        special = prepared.frames[DOCUMENT].special
         longest = min(longest, limits.training_tokens + special)
     return max(longest, limits.query_segment if prepared.queries else 0)
 

@@ -28,7 +28,7 @@ from docjax.run import analysis_report, baselines, metrics, similarity_report
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.storage import json_file
-from docjax.types import Document, Section, TaskData
+from docjax.types import DOCUMENT, Document, Section, TaskData
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
 
@@ -208,7 +208,7 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
 
 def _segment_counts(prepared: Prepared, rows: np.ndarray) -> np.ndarray:
     """The number of segments of each document as evaluation cuts it, without a cap."""
-    frame = prepared.tokenizer.frame(prepared.config.limits.segment_tokens)
+    frame = prepared.frames[DOCUMENT]
     documents = (
         segments(prepared.corpus[row], prepared.cutter, frame) for row in rows.tolist()
     )

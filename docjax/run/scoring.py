@@ -14,6 +14,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float
 
+from docjax.data.prompts import document_prompt
 from docjax.data.units import Whole, WholeSections
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
@@ -255,11 +256,11 @@ def _reads_as(facts: Any, prepared: Prepared) -> bool:
     """Whether the corpus has the vectors of the segments that `init` alone reads, apart
     from the ends of sections."""
     config, segment = prepared.config, prepared.encoder.segment
-    limits = config.limits
+    limits, given = config.limits, (facts.prompts, facts.default_prompt_name)
     return (
         bool(prepared.corpus.vectors)
         and None in (limits.training_units, limits.inference_segments)
-        and not any(facts.prompts.values())  # the corpus was read without them
+        and (config.prompts.document or "") == document_prompt(*given)
         and config.units.build() in (Whole(), WholeSections())
         and limits.segment_tokens == facts.max_tokens
         and isinstance(segment, TokenEncoder)

@@ -237,8 +237,8 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
         sparse=encoder.sparse,
         towers=encoder.towers(reader.kinds(examples.kinds)),
     )
-    longest = limits.segment_tokens
-    masking = Masking.of(prepared.tokenizer, masked.rate, longest) if masked else None
+    parts = prepared.tokenizer, prepared.frames[DOCUMENT]
+    masking = Masking.of(*parts, masked.rate) if masked else None
     return TrainingBatches(reader, examples, config.batch, layout, masking)
 
 
@@ -248,10 +248,7 @@ def _reader(prepared: Prepared) -> Reader:
     corpora = {DOCUMENT: prepared.training_corpus, QUERY: prepared.queries}
     return Reader(
         corpora={kind: corpus for kind, corpus in corpora.items() if corpus},
-        frames={
-            DOCUMENT: prepared.tokenizer.frame(limits.segment_tokens),
-            QUERY: prepared.tokenizer.frame(limits.query_segment),
-        },
+        frames=prepared.frames,
         views=prepared.views,
         cutter=prepared.cutter,
         units=limits.training_units,

@@ -71,7 +71,7 @@ def token_loss(model: DocumentModel, seed: int = 5) -> tuple[float, float, int]:
 def test_the_loss_is_the_sum_over_the_masked_tokens_one_by_one():
     """Every segment alone, and the head written in NumPy."""
     model, segment = make(), make().encoder.segment
-    masking = Masking.of(model.tokenizer, 0.3, 32)
+    masking = Masking.of(model.tokenizer, model.tokenizer.frame(32), 0.3)
     read = list(model.read(documents(), dict.fromkeys(COUNTS, 0)))
     lengths = np.concatenate([each.lengths for each in read])
     groups = [Group(np.array([i]), 1, int(size)) for i, size in enumerate(lengths)]
