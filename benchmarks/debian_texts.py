@@ -43,10 +43,12 @@ def packages() -> Lines:
     seen: set[str] = set()
     kept: collections.Counter[str] = collections.Counter()
     environment = os.environ | {"LC_ALL": "C.UTF-8"}
-    section = f"^Package: (.*)\n(?:.+\n)*?Section: (?:{'|'.join(SECTIONS)})$"
-    names = re.findall(section, _output(["apt-cache", "dumpavail"]), re.MULTILINE)
+    pattern = f"^Package: (.*)\n(?:.+\n)*?Section: (?:{'|'.join(SECTIONS)})$"
+    names = re.findall(pattern, _output(["apt-cache", "dumpavail"]), re.MULTILINE)
     text = _output([*SHOW, *names], environment)
-    for record in sorted(text.split("\n\n"), key=_order):
+    for record in sorted(
+        text.split("\n\n"), key=_order
+    ):  # of one version of the archive
         fields = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", record, re.MULTILINE))
         section = fields.get("Section", "")
         source = fields.get("Source", fields.get("Package", "")).split(" ")[0]
@@ -88,14 +90,17 @@ def chapters() -> Lines:
 
 
 def _order(text: str) -> int:
-    """An order that has nothing to do with the alphabet."""
+    """A number for an order that has nothing to do with the alphabet."""
     return zlib.crc32(text.encode())
 
 
 def _output(command: list[str], environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        command, env=environment, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(
+            f"{' '.join(command[:3])}: {done.stderr.strip()[:200]}; install the packages "
+            "that benchmarks/debian_texts.py names"
+        )
     return done.stdout
 
 

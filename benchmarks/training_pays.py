@@ -52,7 +52,7 @@ Lines = Iterator[dict[str, Any]]
 
 
 def files(data: Path, corpus: str, folder: Path) -> Path:
-    """The JSON lines of a corpus; made in `folder` if they are a part of a file."""
+    """The JSON lines of a corpus; made in `folder` if no file has them."""
     parts = {"imdb": lambda: _sample(data), "gutenberg": lambda: _authors(data)}
     make = (parts | DEBIAN).get(corpus)
     if make is None:

@@ -21,8 +21,8 @@ def document_prompt(prompts: Mapping[str, str], default: str | None) -> str:
     """The words before each segment of a document; "" without a prompt.
 
     Args:
-      prompts: by name; the first of OF_DOCUMENTS that there is counts.
-      default: the name of the prompt if there is none for documents, or an empty one.
+      prompts: by name; the first name of OF_DOCUMENTS among them is used.
+      default: the name of the prompt that is used if that prompt is missing or empty.
     """
     own = (prompts[name] for name in OF_DOCUMENTS if name in prompts)
     return next(own, "") or prompts.get(default or "", "")

@@ -159,6 +159,20 @@ class FromMean(nn.Module):
         return self.branch.nodes(vectors, lengths, graphs)
 
 
+def plain(document: nn.Module, params: Any) -> Any:
+    """The parameters of a start, not turned if its words have no share.
+
+    So its vectors are those of the plain encoder number by number, at length 1, and
+    zeros for the words. The start of a run that goes on with another stays as it is.
+    """
+    turns = isinstance(document, FromMean) and document.turn and document.words
+    if not turns or params["document"]["share"].any():
+        return params
+    kernel = params["document"]["turn"]["kernel"]
+    turn = {"turn": {"kernel": jnp.eye(len(kernel), dtype=kernel.dtype)}}
+    return params | {"document": params["document"] | turn}
+
+
 def with_words(document: nn.Module, params: Any) -> Any:
     """The parameters with which training begins: the words have their share."""
     if not isinstance(document, FromMean) or not document.words:

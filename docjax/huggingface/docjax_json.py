@@ -81,6 +81,11 @@ def pooling(folder: Path) -> tuple[str, bool, dict[str, Any]]:
     return segment["pooling"], segment["normalize"], projected
 
 
+def include_prompt(folder: Path) -> bool:
+    """Whether the mean of a segment's tokens includes its prompt."""
+    return read(folder).get("include_prompt") is not False
+
+
 def check_limits(limits: Any, source: Path) -> None:
     """Raises UserError for impossible limits; `source` names their file."""
     limits = limits if isinstance(limits, dict) else {}

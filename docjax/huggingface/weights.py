@@ -119,7 +119,8 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
 def _of_export(folder: Path) -> Modules:
     pooling, normalize, projection = docjax_json.pooling(folder)
     dense = folder if projection else None
-    return Modules(folder, pooling, normalize, dense=dense, projection=projection)
+    included = docjax_json.include_prompt(folder)
+    return Modules(folder, pooling, normalize, included, dense, projection)
 
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:

@@ -123,7 +123,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         limits=ReadLimits.of(config["limits"]),
         labels=config.get("labels", ()),
         similarity_fn_name=similarity_of(config.get("objective")),
-        prompts={k: v for k, v in (config.get("prompts") or {}).items() if v},
+        prompts=configs.prompts({"prompts": config.get("prompts")}, str(source))[0],
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from docjax.encoders.shapes import check_kind, check_sizes, shapes
 from docjax.errors import UserError
-from docjax.run.fields import FIELDS, RunConfig, begun, is_run, read
+from docjax.run.fields import FIELDS, Prompts, RunConfig, begun, is_run, read
 from docjax.run.places import Part
 
 # Fields that may change on resume.
@@ -41,7 +41,8 @@ def check_same(config: RunConfig, run: Path) -> None:
     """Raises UserError if training has begun in `run` with another config."""
     if not begun(run) or not (run / "config.json").exists():
         return
-    saved = read(run)
+    saved = _with_prompts(read(run))
+    config = _with_prompts(config)
     if _classes(config.encoder) == 0:  # the documents fill it in later
         config = _with_classes(config, _classes(saved.encoder))
     for name in ("batch", "microbatch"):
@@ -58,6 +59,12 @@ def check_same(config: RunConfig, run: Path) -> None:
             f"{run} is a run of another config: {', '.join(changed)} differ ({name} "
             f"was {was[name]}, is {now[name]}); use another --workdir"
         )
+
+
+def _with_prompts(config: RunConfig) -> RunConfig:
+    """The config with "" for prompts that are None, which says the same."""
+    prompts = config.prompts.filled(Prompts("", ""))
+    return dataclasses.replace(config, prompts=prompts)
 
 
 def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:

@@ -67,9 +67,9 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Prompts:
-    """Words before each segment of a document, and before a query; None: as `init` says.
+    """Words before each segment of a document, and before a query.
 
-    "" says that there are none.
+    None: as `init` says; "": none.
     """
 
     document: str | None = None
@@ -79,6 +79,11 @@ class Prompts:
         """The prompts that there are, by the names of sentence-transformers."""
         both = dataclasses.asdict(self)
         return {name: words for name, words in both.items() if words}
+
+    def filled(self, others: "Prompts") -> "Prompts":
+        """These prompts, with those of `others` in place of None."""
+        document = others.document if self.document is None else self.document
+        return Prompts(document, others.query if self.query is None else self.query)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +234,8 @@ def _check_names(section: Mapping[str, Any], node: Mapping, path: str) -> None:
     unknown = [_join(path, name) for name in node if name not in section]
     faults = [f"no field {', '.join(missing)}"] if missing else []
     if unknown:
-        names = f"the fields of {path or 'a config'} are {', '.join(needed)}"
+        known = ", ".join(name for name in section if name != "labels")
+        names = f"the fields of {path or 'a config'} are {known}"
         faults.append(f"unknown fields {', '.join(unknown)}; {names}")
     if faults:
         raise UserError(f"config has {' and '.join(faults)}")

@@ -1,4 +1,4 @@
-"""Fills in what the weights `init` decide: sizes, pooling, length, prompts and others.
+"""Fills in what `init` decides: sizes, pooling, normalisation, length and prompts.
 
 A Hugging Face folder or a run knows these facts of its encoder, so a config need not
 repeat them. The sizes in a config are for training from scratch.
@@ -41,13 +41,17 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     kind, with its own keywords for what `init` does not decide.
 
     Raises:
-      UserError: for a segment encoder that cannot become that of `init`.
+      UserError: for a segment encoder that cannot become that of `init`, and for prompts
+        that the mean of a segment's tokens has to leave out.
     """
     if not config.init:
         return config
-    has_begun = begun(run) and (run / "config.json").exists()
-    if has_begun or is_run(config.init):
+    if is_run(config.init):
+        has_begun = begun(run) and (run / "config.json").exists()
         return _as_begun(config, read(run if has_begun else Path(config.init)))
+    if begun(run) and (run / "config.json").exists():
+        saved = read(run)
+        return _as_begun(_of_kind(config, saved), saved)
     facts = describe(config.init)
     segment = _segment(config.encoder)
     module = segment_of(config.encoder.build())
@@ -59,8 +63,12 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     _log_differences(config, segment, facts)
     encoder = _with_segment(config.encoder, segment | sizes)
     encoder = _normalized(encoder, facts)
-    filled = dataclasses.replace(config, encoder=encoder, limits=_limits(config, facts))
-    return dataclasses.replace(filled, prompts=_prompts(config, facts))
+    return dataclasses.replace(
+        config,
+        encoder=encoder,
+        limits=_limits(config, facts),
+        prompts=_prompts(config, facts),
+    )
 
 
 def _log_differences(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
@@ -100,6 +108,16 @@ def _as_kind(
     return {"fn": name} | kept
 
 
+def _of_kind(config: RunConfig, saved: RunConfig) -> RunConfig:
+    """The config with the kind of transformer that `init` gave the run."""
+    ours, kind = _segment(config.encoder), _segment(saved.encoder)["fn"]
+    if ours["fn"] == kind:
+        return config
+    kept = {k: v for k, v in ours.items() if k not in ("fn", *DECIDED)}
+    encoder = _with_segment(config.encoder, {"fn": kind} | kept)
+    return dataclasses.replace(config, encoder=encoder)
+
+
 def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
     """The config with the facts that a run began with."""
     ours, theirs = _segment(config.encoder), _segment(saved.encoder)
@@ -115,7 +133,7 @@ def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
         encoder = encoder.with_keywords(document=document | {"normalize": normalize})
     most = min(config.limits.segment_tokens, saved.limits.segment_tokens)
     limits = dataclasses.replace(config.limits, segment_tokens=most)
-    prompts = _filled(config.prompts, saved.prompts)
+    prompts = config.prompts.filled(saved.prompts)
     return dataclasses.replace(config, encoder=encoder, limits=limits, prompts=prompts)
 
 
@@ -147,7 +165,7 @@ def _prompts(config: RunConfig, facts: Any) -> Prompts:
     """
     words = document_prompt(facts.prompts, facts.default_prompt_name)
     given = Prompts(words, facts.prompts.get("query", ""))
-    prompts = _filled(config.prompts, given)
+    prompts = config.prompts.filled(given)
     if prompts.by_name() and not facts.include_prompt:
         raise UserError(
             f"init {config.init} leaves prompts out of the mean of a segment's tokens, "
@@ -157,17 +175,6 @@ def _prompts(config: RunConfig, facts: Any) -> Prompts:
     for name, prompt in prompts.by_name().items():
         logging.info("each %s has the prompt %r", name, prompt)
     return prompts
-
-
-def _filled(prompts: Prompts, others: Prompts) -> Prompts:
-    """The prompts, with those of `others` in place of None."""
-    document, query = (
-        getattr(others, name)
-        if getattr(prompts, name) is None
-        else getattr(prompts, name)
-        for name in ("document", "query")
-    )
-    return Prompts(document, query)
 
 
 def _limits(config: RunConfig, facts: Any) -> Any:

@@ -22,7 +22,7 @@ from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.splits import evenly
-from docjax.encoders.from_mean import FromMean, with_words
+from docjax.encoders.from_mean import FromMean, plain, with_words
 from docjax.encoders.shapes import segment_is_frozen
 from docjax.model.compare import unit
 from docjax.run.fields import begun
@@ -142,11 +142,12 @@ def judge(
     standard error. If training fails, the start with the words in their share is judged
     likewise.
     """
+    document = prepared.encoder.document
     if not len(prepared.judges):
         count = len(prepared.trained_on)
         reason = f"{count} training documents are too few to tell what helps"
-        return Judgement("start", start, f"the run keeps its start: {reason}", {})
-    judges, document = _Judges(prepared, mesh, start), prepared.encoder.document
+        return _of_start(document, start, reason, {})
+    judges = _Judges(prepared, mesh, start)
     trial = judges.compare(trained, "trained")
     if of_first(trial.helped):  # float sums can differ between machines
         reason = f"training helped: {trial.reason}"
@@ -161,8 +162,14 @@ def judge(
                 f"{trial_of_words.reason}; with the steps, {trial.reason}"
             )
             return Judgement("words", words, reason, metrics)
-    reason = f"the run keeps its start: {trial.reason}"
-    return Judgement("start", start, reason, trial.metrics)
+    return _of_start(document, start, trial.reason, trial.metrics)
+
+
+def _of_start(
+    document: Any, start: Any, reason: str, metrics: dict[str, float]
+) -> Judgement:
+    reason = f"the run keeps its start: {reason}"
+    return Judgement("start", plain(document, start), reason, metrics)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -331,7 +331,7 @@ def _fit_words(prepared: Prepared) -> None:
     power = words.ALONE if alone else words.BESIDE
     sizes = segment.vocabulary, rows, segment.words
     table = words.fitted(prepared.corpus, *sizes, power)
-    # The words of a prompt, which would count in every text, have none.
+    # Words of a prompt would count in every text, so their vectors are zero.
     table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
     with atomic.partial(path) as partial, partial.open("wb") as stream:
         np.save(stream, table)

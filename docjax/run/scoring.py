@@ -24,7 +24,7 @@ from docjax.huggingface import weights
 from docjax.model.load import load
 from docjax.model.reading import COUNTS
 from docjax.model.task_data import FileData
-from docjax.run.fields import is_run
+from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
@@ -240,7 +240,7 @@ def plain_data(
     except UserError as error:  # the folder has moved since training began
         logging.warning("the report does without the vectors of init: %s", error)
         return {}
-    of_texts = functools.partial(_of_texts, prepared)
+    of_texts = functools.partial(_of_texts, prepared, facts)
     of_run = functools.partial(_of_run, prepared, mesh, facts)
     has_read = _reads_as(facts, prepared)
     by_section = has_read and prepared.corpus.has_sections
@@ -256,11 +256,11 @@ def _reads_as(facts: Any, prepared: Prepared) -> bool:
     """Whether the corpus has the vectors of the segments that `init` alone reads, apart
     from the ends of sections."""
     config, segment = prepared.config, prepared.encoder.segment
-    limits, given = config.limits, (facts.prompts, facts.default_prompt_name)
+    limits = config.limits
     return (
         bool(prepared.corpus.vectors)
         and None in (limits.training_units, limits.inference_segments)
-        and (config.prompts.document or "") == document_prompt(*given)
+        and (config.prompts.document or "") == _own_prompts(prepared, facts).document
         and config.units.build() in (Whole(), WholeSections())
         and limits.segment_tokens == facts.max_tokens
         and isinstance(segment, TokenEncoder)
@@ -278,7 +278,9 @@ def _of_run(
     segment = prepared.encoder.segment.clone(words=0)
     alone = dataclasses.replace(
         prepared,
-        config=dataclasses.replace(config, limits=limits),
+        config=dataclasses.replace(
+            config, limits=limits, prompts=_own_prompts(prepared, facts)
+        ),
         corpus=corpus.with_vectors(corpus.vectors[0]),
         encoder=DocumentEncoder(segment, Mean(facts.normalize)),
         graph=None,
@@ -287,9 +289,20 @@ def _of_run(
     return RunData(alone.model(params, mesh), prepared.documents, prepared=alone)
 
 
-def _of_texts(prepared: Prepared, most: int | None) -> RunTexts:
+def _own_prompts(prepared: Prepared, facts: Any) -> Prompts:
+    """The prompts for `init` alone: its own; those of the config where it has none."""
+    own = document_prompt(facts.prompts, facts.default_prompt_name)
+    asked = prepared.config.prompts
+    return Prompts(own or asked.document, facts.prompts.get("query") or asked.query)
+
+
+def _of_texts(prepared: Prepared, facts: Any, most: int | None) -> RunTexts:
     """The vectors of the first `most` segments that `init` reads of each document."""
     plain = load(prepared.config.init)
-    limits = plain.limits._replace(inference_segments=most)
-    model = dataclasses.replace(plain, limits=limits)
+    model = dataclasses.replace(
+        plain,
+        limits=plain.limits._replace(inference_segments=most),
+        prompts=_own_prompts(prepared, facts).by_name(),
+        default_prompt_name=None,
+    )
     return RunTexts(model, prepared.documents, prepared=prepared)

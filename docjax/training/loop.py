@@ -16,6 +16,7 @@ import numpy as np
 from absl import logging
 from jax.experimental import multihost_utils
 
+from docjax.encoders import from_mean
 from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.run import metrics as metrics_lib
@@ -69,7 +70,8 @@ def train(
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, judge, best)
     if done == 0:
-        loop.evaluate(0, _start(prepared))
+        start = from_mean.plain(prepared.encoder.document, _start(prepared))
+        loop.evaluate(0, start)
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
         batch, rows = next(data)

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -237,9 +238,15 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
         sparse=encoder.sparse,
         towers=encoder.towers(reader.kinds(examples.kinds)),
     )
-    parts = prepared.tokenizer, prepared.frames[DOCUMENT]
-    masking = Masking.of(*parts, masked.rate) if masked else None
+    masking = masked and _masking(prepared, masked.rate, examples.kinds)
     return TrainingBatches(reader, examples, config.batch, layout, masking)
+
+
+def _masking(prepared: Prepared, rate: float, kinds: Iterable[str]) -> Masking:
+    """The masking that spares the longest prompt of the examples."""
+    frames = (prepared.frames[kind] for kind in kinds)
+    frame = max(frames, key=lambda frame: len(frame.prefix))
+    return Masking.of(prepared.tokenizer, frame, rate)
 
 
 def _reader(prepared: Prepared) -> Reader:

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import transformers
 
 import docjax
 from docjax import config as configs
 from docjax.errors import UserError
 from docjax.export.write import export
+from docjax.model.inference import local_mesh
+from docjax.objectives.masked_lm import MaskedLM
+from docjax.run import frozen as reading
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared, prepare
+from docjax.run.scoring import RunData, plain_data
 from docjax.training.vector_trainer import training_batches
 from docjax.types import DOCUMENT, QUERY
 
@@ -60,12 +65,10 @@ def judged(tmp_path_factory) -> Path:
     return folder
 
 
-def recipe(name: str, judged: Path, init: Path | None, **fields):
+def recipe(name: str, judged: Path, init: Path, **fields):
     """A recipe that reads the corpus and trains four steps."""
     found = configs.load(name)
-    found.source.path, found.init = str(judged / "corpus.jsonl"), init and str(init)
-    if "examples.negatives" in fields:
-        found.examples.path = found.tasks.retrieval.path = str(judged)
+    found.source.path, found.init = str(judged / "corpus.jsonl"), str(init)
     found.batch, found.steps = 4, 4
     found.update_from_flattened_dict(fields)
     return found
@@ -76,8 +79,9 @@ def frozen(judged: Path, init: Path, **fields):
 
 
 def retriever(judged: Path, init: Path, **fields):
-    uniform = {"examples.negatives": "uniform", "checkpoint_every": 4}
-    return recipe("retriever:frozen", judged, init, **uniform | fields)
+    paths = dict.fromkeys(("examples.path", "tasks.retrieval.path"), str(judged))
+    given = paths | {"examples.negatives": "uniform", "checkpoint_every": 4}
+    return recipe("retriever:frozen", judged, init, **given | fields)
 
 
 def ids(prepared: Prepared, prompt: str) -> list[int]:
@@ -109,8 +113,13 @@ def test_the_start_gives_the_vectors_of_the_plain_folder(judged, init, tmp_path)
     prepared = prepare(frozen(judged, init), tmp_path / "run")
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     model, plain = prepared.model(params), docjax.load(init)
-    ours, theirs = cosines(model.encode(TEXTS)), cosines(plain.encode(TEXTS))
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    theirs = cosines(plain.encode(TEXTS))
+    np.testing.assert_allclose(cosines(model.encode(TEXTS)), theirs, atol=1e-6)
+    read = reading.with_vectors(prepared)
+    data = RunData(read.model(params), read.documents, prepared=read)
+    np.testing.assert_allclose(
+        cosines(data.vectors(read.corpus.ids)), theirs, atol=1e-6
+    )
     assert np.abs(theirs - cosines(plain.encode(TEXTS, prompt=""))).max() > 1e-5
 
 
@@ -159,7 +168,8 @@ def test_prompts_that_the_mean_leaves_out_are_one_line(judged, init, tmp_path):
     ):
         prepare(frozen(judged, folder), tmp_path / "run")
     without = {"prompts.document": "", "prompts.query": ""}
-    assert prepare(frozen(judged, folder, **without), tmp_path / "run")
+    prepared = prepare(frozen(judged, folder, **without), tmp_path / "run")
+    assert prepared.config.prompts.by_name() == {}
 
 
 def test_prompts_of_words_are_one_line(judged, tmp_path):
@@ -177,3 +187,53 @@ def test_a_run_that_began_without_prompts_goes_on_without(judged, init, tmp_path
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     shutil.rmtree(run / "corpus")
     assert prepare(frozen(judged, init), run).config.prompts.by_name() == {}
+
+
+def test_a_begun_run_goes_on_with_its_prompts(judged, init, tmp_path):
+    run = tmp_path / "run"
+    begun = prepare(frozen(judged, init), run).config
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    assert prepare(frozen(judged, init), run).config == begun
+    with pytest.raises(UserError, match="prompts differ"):
+        prepare(frozen(judged, init, **{"prompts.query": "find: "}), run)
+
+
+@pytest.mark.parametrize("folder_has", [True, False])
+def test_the_report_reads_by_init_alone_with_its_prompts(
+    folder_has, judged, init, tiny, tmp_path
+):
+    """A folder without prompts, such as that of E5, needs those of the config."""
+    own = {"prompts.document": "passage: ", "prompts.query": "query: "}
+    asked = frozen(judged, init if folder_has else tiny, **own)
+    prepared = reading.with_vectors(prepare(asked, tmp_path / "run"))
+    for data in plain_data(prepared, local_mesh()).values():
+        model = data().model
+        assert model.document_prompt == "passage: "
+        assert model.query_prompt == "query: "
+
+
+def test_masks_spare_the_prompts_of_all_kinds(judged, init, tmp_path):
+    own = {"prompts.document": "", "prompts.query": "a long prompt of a query: "}
+    prepared = prepare(retriever(judged, init, **own), tmp_path / "run")
+    batches = training_batches(prepared, MaskedLM())
+    assert len(batches.masking.frame.prefix) == len(prepared.frames[QUERY].prefix) > 5
+
+
+KINDS = {
+    "ModernBertConfig": dict(hidden_size=16, intermediate_size=24, num_hidden_layers=2),
+    "T5Config": dict(d_model=16, d_kv=8, d_ff=24, num_layers=2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_took_another_kind_from_its_init_goes_on(
+    kind, judged, tiny, tmp_path
+):
+    folder, run = tmp_path / "init", tmp_path / "run"
+    sizes = KINDS[kind] | {"vocab_size": 30522, "num_attention_heads": 2}
+    config = getattr(transformers, kind)(**sizes)
+    config.save_pretrained(folder)
+    shutil.copy(tiny / "tokenizer.json", folder)
+    begun = prepare(frozen(judged, folder), run).config
+    (run / "metrics.jsonl").write_text('{"step": 1}\n')
+    assert prepare(frozen(judged, folder), run).config == begun
