@@ -95,7 +95,9 @@ def _order(text: str) -> int:
 
 
 def _output(command: list[str], environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, check=False, env=environment, capture_output=True, text=True
+    )
     if done.returncode:
         raise SystemExit(
             f"{' '.join(command[:3])}: {done.stderr.strip()[:200]}; install the packages "
