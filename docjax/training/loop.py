@@ -70,8 +70,7 @@ def train(
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
     loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, judge, best)
     if done == 0:
-        start = from_mean.plain(prepared.encoder.document, _start(prepared))
-        loop.evaluate(0, start)
+        loop.evaluate(0, from_mean.plain(prepared.encoder.document, _start(prepared)))
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
         batch, rows = next(data)
