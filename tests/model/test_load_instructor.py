@@ -174,6 +174,7 @@ def test_a_run_begins_with_the_dense_layer_of_init(instructor, tmp_path):
     config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=str(corpus))
     config.init = str(instructor)
     config.encoder.segment.pooling = None  # as init has it
+    config.prompts.document = config.prompts.query = ""
     prepared = prepare(config, tmp_path / "run")
     segment = prepared.encoder.segment
     assert isinstance(segment, T5)  # the config has a Transformer
