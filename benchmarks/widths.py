@@ -91,7 +91,6 @@ def config(corpus: str, row: str, flags: argparse.Namespace, seed: int) -> Confi
         found.tasks.clustering.seed = seed
     found.objective.widths, found.encoder.document.components = ROWS[row]
     found.init, found.seed = MINILM, seed
-    found.encoder.segment.dtype = "bfloat16"
     return found
 
 
