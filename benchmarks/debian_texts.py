@@ -6,8 +6,9 @@
     python -m benchmarks.training_pays --corpora packages manuals chapters ...
 
 packages: descriptions of Debian's packages, by section of the archive; one package of
-each source. manuals: manual pages with their sections, by package. chapters of the King
-James Bible, by book. The rules below stood before anything was measured on them.
+each source. manuals: manual pages with their sections, by package. chapters: those of the
+King James Bible, by book. The rules below were written before anything was measured.
+Another version of Debian gives other documents.
 """
 
 import collections
@@ -29,7 +30,7 @@ MANUALS = (
     *("git-man", "libssl-doc", "libxt-dev", "manpages-dev", "perl-doc"),
     *("postgresql-client-15", "systemd", "tcl8.6-doc", "tk8.6-doc"),
 )
-# they name the package and say nothing about the page
+# Headings of sections that name the package and say nothing about the page.
 NAMES = re.compile("AUTHORS?|AVAILABILITY|COLOPHON|COPYRIGHT|GIT|REPORTING BUGS|TCL")
 SHOW = ("apt-cache", "-o", "Acquire::Languages=en", "show", "--no-all-versions")
 MOST, LEAST_WORDS = 300, 40  # documents of a label, words of a description
@@ -45,10 +46,8 @@ def packages() -> Lines:
     environment = os.environ | {"LC_ALL": "C.UTF-8"}
     pattern = f"^Package: (.*)\n(?:.+\n)*?Section: (?:{'|'.join(SECTIONS)})$"
     names = re.findall(pattern, _output(["apt-cache", "dumpavail"]), re.MULTILINE)
-    text = _output([*SHOW, *names], environment)
-    for record in sorted(
-        text.split("\n\n"), key=_order
-    ):  # of one version of the archive
+    records = _output([*SHOW, *names], environment).split("\n\n")
+    for record in sorted(records, key=_order):
         fields = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", record, re.MULTILINE))
         section = fields.get("Section", "")
         source = fields.get("Source", fields.get("Package", "")).split(" ")[0]
@@ -78,14 +77,14 @@ def manuals() -> Lines:
 def chapters() -> Lines:
     """Chapters of the books that have at least 16 of them."""
     verses = _output(["bible", "-f", "gen1:1-rev22:21"]).splitlines()
-    found: dict[tuple[str, str], list[str]] = {}
+    by_chapter: dict[tuple[str, str], list[str]] = {}
     for verse in verses:
         place, text = verse.split(" ", 1)
         book, chapter = re.fullmatch(r"(.*?)(\d+):\d+", place).groups()
-        found.setdefault((book, chapter), []).append(text)
-    of_book = collections.Counter(book for book, _ in found)
-    for (book, chapter), texts in found.items():
-        if of_book[book] >= LEAST_CHAPTERS:
+        by_chapter.setdefault((book, chapter), []).append(text)
+    lengths = collections.Counter(book for book, _ in by_chapter)
+    for (book, chapter), texts in by_chapter.items():
+        if lengths[book] >= LEAST_CHAPTERS:
             yield {"id": f"{book}{chapter}", "text": " ".join(texts), "label": book}
 
 
@@ -115,8 +114,8 @@ def _is_page(page: Path) -> bool:
 def _sections(page: Path) -> Iterator[dict[str, str]]:
     """The sections of a page without its first and last line."""
     environment = os.environ | {"MANWIDTH": "1000", "LC_ALL": "C.UTF-8"}
-    asked = ["man", "--no-hyphenation", "--no-justification", "-P", "cat", str(page)]
-    lines = re.sub(".\b", "", _output(asked, environment)).strip().split("\n")[1:-1]
+    command = ["man", "--no-hyphenation", "--no-justification", "-P", "cat", str(page)]
+    lines = re.sub(".\b", "", _output(command, environment)).strip().split("\n")[1:-1]
     parts = re.split(r"^(\S.*)$", "\n".join(lines), flags=re.MULTILINE)
     for heading, text in zip(parts[1::2], parts[2::2]):
         if text.strip() and not NAMES.fullmatch(heading.strip()):

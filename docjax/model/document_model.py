@@ -75,7 +75,8 @@ class DocumentModel(Reading):
       mesh: the devices that encode; None: all devices of this process.
       prompts: words to put before texts, by name. They stand before every segment
         (`docjax.data.prompts`). Queries have the prompt "query", documents the first
-        of "document", "passage" and "corpus" that there is, or if that is empty `default_prompt_name`.
+        of "document", "passage" and "corpus" that there is, or if that is empty
+        `default_prompt_name`.
       include_prompt: False leaves the prompt and the tokens before it out of the mean
         of a segment's tokens, as INSTRUCTOR does.
       order: puts the segments of a document in another order, before any is left out.

@@ -34,8 +34,8 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
 
     `pooling` of the segment encoder and `normalize` of the document encoder come from
     `init` where the config says None, and so do `prompts`. `limits.segment_tokens` is
-    lowered to what `init` can read. A run that has begun keeps what it began with. `describe` gives the
-    `docjax.huggingface.weights.Facts` of a folder or name.
+    lowered to what `init` can read. A run that has begun keeps what it began with.
+    `describe` gives the `docjax.huggingface.weights.Facts` of a folder or name.
 
     If `init` is another kind of transformer than the config's, the config's becomes that
     kind, with its own keywords for what `init` does not decide.
@@ -46,12 +46,11 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     """
     if not config.init:
         return config
-    if is_run(config.init):
-        has_begun = begun(run) and (run / "config.json").exists()
-        return _as_begun(config, read(run if has_begun else Path(config.init)))
-    if begun(run) and (run / "config.json").exists():
-        saved = read(run)
-        return _as_begun(_of_kind(config, saved), saved)
+    of_run = is_run(config.init)
+    has_begun = begun(run) and (run / "config.json").exists()
+    if of_run or has_begun:
+        saved = read(run if has_begun else Path(config.init))
+        return _as_begun(config if of_run else _of_kind(config, saved), saved)
     facts = describe(config.init)
     segment = _segment(config.encoder)
     module = segment_of(config.encoder.build())
@@ -93,7 +92,7 @@ def _as_kind(
       UserError: if the classes differ in more than sizes.
     """
     name = f"{kind.__module__}.{kind.__name__}"
-    kept = {k: v for k, v in segment.items() if k not in ("fn", *DECIDED)}
+    kept = _without_sizes(segment)
     lacking = sorted(set(kept) - set(kind.__dataclass_fields__))
     if lacking or not isinstance(module, TokenEncoder):
         reason = f", which has no {', '.join(lacking)}" if lacking else ""
@@ -108,13 +107,17 @@ def _as_kind(
     return {"fn": name} | kept
 
 
+def _without_sizes(segment: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of a segment encoder that `init` does not decide."""
+    return {k: v for k, v in segment.items() if k not in ("fn", *DECIDED)}
+
+
 def _of_kind(config: RunConfig, saved: RunConfig) -> RunConfig:
     """The config with the kind of transformer that `init` gave the run."""
     ours, kind = _segment(config.encoder), _segment(saved.encoder)["fn"]
     if ours["fn"] == kind:
         return config
-    kept = {k: v for k, v in ours.items() if k not in ("fn", *DECIDED)}
-    encoder = _with_segment(config.encoder, {"fn": kind} | kept)
+    encoder = _with_segment(config.encoder, {"fn": kind} | _without_sizes(ours))
     return dataclasses.replace(config, encoder=encoder)
 
 

@@ -292,7 +292,7 @@ def _of_run(
 def _own_prompts(prepared: Prepared, facts: Any) -> Prompts:
     """The prompts for `init` alone: its own; those of the config where it has none."""
     own = document_prompt(facts.prompts, facts.default_prompt_name)
-    asked = prepared.config.prompts
+    asked = prepared.config.prompts.filled(Prompts("", ""))
     return Prompts(own or asked.document, facts.prompts.get("query") or asked.query)
 
 
