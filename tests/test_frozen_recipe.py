@@ -409,38 +409,6 @@ def test_views_of_more_units_than_are_read_are_one_line(tiny, tmp_path):
         docjax.train(found, tmp_path / "run")
 
 
-MODULES = [
-    {
-        "idx": i,
-        "name": str(i),
-        "path": path,
-        "type": f"sentence_transformers.models.{kind}",
-    }
-    for i, (kind, path) in enumerate((("Transformer", ""), ("Pooling", "1_Pooling")))
-]
-
-
-def test_another_pooling_of_init_is_said(tiny, tmp_path, caplog):
-    folder = shutil.copytree(tiny, tmp_path / "init")
-    (folder / "modules.json").write_text(json.dumps(MODULES[:1]))
-    found = recipe(written(tmp_path / "corpus.jsonl", THREE), folder)
-    found.encoder.segment.pooling = "first"
-    with caplog.at_level("INFO", "absl"):
-        prepare(found, tmp_path / "run")
-    assert "--config.encoder.segment.pooling=mean does so too" in caplog.text
-
-
-def test_an_init_of_another_pooling_is_one_line(tiny, tmp_path):
-    folder = tmp_path / "init"
-    shutil.copytree(tiny, folder)
-    (folder / "1_Pooling").mkdir()
-    (folder / "modules.json").write_text(json.dumps(MODULES))
-    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_max_tokens": true}')
-    path = written(tmp_path / "corpus.jsonl", THREE)
-    with pytest.raises(UserError, match="pooling max is not supported"):
-        docjax.train(recipe(path, folder), tmp_path / "run")
-
-
 def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path, no_report):
     found = configs.load("graph_roberta:words")
     found.source.path = str(corpus(tmp_path / "corpus.jsonl", 240))

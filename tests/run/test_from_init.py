@@ -1,5 +1,6 @@
-"""What the weights `init` decide of a run: here the prompts before its texts."""
+"""What the weights `init` decide of a run: prompts, pooling, the kind of transformer."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from docjax.export.write import export
 from docjax.model.inference import local_mesh
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run import frozen as reading
+from docjax.run.fields import Prompts
 from docjax.run.parameters import start_params
 from docjax.run.prepare import Prepared, prepare
 from docjax.run.scoring import RunData, plain_data
@@ -189,6 +191,17 @@ def test_a_run_that_began_without_prompts_goes_on_without(judged, init, tmp_path
     assert prepare(frozen(judged, init), run).config.prompts.by_name() == {}
 
 
+def test_a_run_without_prompts_has_the_plain_vectors_without_reading(
+    judged, tiny, tmp_path
+):
+    """Also one of an earlier docjax, whose prompts are None."""
+    prepared = reading.with_vectors(prepare(frozen(judged, tiny), tmp_path / "run"))
+    config = dataclasses.replace(prepared.config, prompts=Prompts())
+    for each in (prepared, prepared.changed(config=config)):
+        found = [data() for data in plain_data(each, local_mesh()).values()]
+        assert found and all(isinstance(data, RunData) for data in found)
+
+
 def test_a_begun_run_goes_on_with_its_prompts(judged, init, tmp_path):
     run = tmp_path / "run"
     begun = prepare(frozen(judged, init), run).config
@@ -237,3 +250,22 @@ def test_a_run_that_took_another_kind_from_its_init_goes_on(
     begun = prepare(frozen(judged, folder), run).config
     (run / "metrics.jsonl").write_text('{"step": 1}\n')
     assert prepare(frozen(judged, folder), run).config == begun
+
+
+def test_another_pooling_of_init_is_said(judged, tiny, tmp_path, caplog):
+    folder = shutil.copytree(tiny, tmp_path / "init")
+    (folder / "modules.json").write_text(json.dumps(MODULES[:1]))
+    found = frozen(judged, folder, **{"encoder.segment.pooling": "first"})
+    with caplog.at_level("INFO", "absl"):
+        prepare(found, tmp_path / "run")
+    assert "--config.encoder.segment.pooling=mean does so too" in caplog.text
+
+
+def test_an_init_of_another_pooling_is_one_line(judged, tiny, tmp_path):
+    folder = tmp_path / "init"
+    shutil.copytree(tiny, folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "modules.json").write_text(json.dumps(MODULES))
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_max_tokens": true}')
+    with pytest.raises(UserError, match="pooling max is not supported"):
+        docjax.train(frozen(judged, folder), tmp_path / "run")
