@@ -9,8 +9,8 @@ contrastive pre-training (Table 2, 20 Newsgroups: 86.66 % with, 85.36 % without)
       --workdir=runs/newsgroup --config.source.path=20news.jsonl.xz \
       --config.init=runs/pretrain
 
-Variants: `arxiv`, `newsgroup`, `imdb`, `hyperpartisan`: the paper's values. `small`,
-`demo` and `smoke`: as in `graph_roberta.py`.
+Variants, one at a time: `newsgroup` (the default), `arxiv`, `imdb`, `hyperpartisan`: the
+paper's values. `small`, `demo` and `smoke`: as in `graph_roberta.py`.
 """
 
 from ml_collections import ConfigDict

@@ -13,8 +13,8 @@ products. The paper trains after `retriever_pretraining.py`; Adam, 5e-5, warm-up
       --config.examples.negatives=negatives.jsonl --config.init=runs/pretrained
   docjax mine runs/first --data msmarco --output own.jsonl
 
-The last command mines the negatives of a second run, which takes `init=runs/first`; the
-same again is ANCE's refreshing. Without `examples.path` (training) and
+The last command mines the negatives of a second run, which takes `init=runs/first`.
+Both steps can be repeated, as ANCE does. Without `examples.path` (training) and
 `tasks.retrieval.path` (evaluation) the queries are the `query` fields of the documents.
 Without `examples.negatives` BM25 mines the negatives before the first step;
 "uniform" takes any documents.
@@ -41,8 +41,8 @@ its fold (K is fold K + 1 of ir-datasets); expected (Table 3) nDCG@20 20.02 %, w
 Its baselines, as in --config=configs/retriever.py:msmarco,ance_maxp: `de`, one vector of
 the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments of 64 tokens;
 `ance_firstp` and `ance_maxp`, the first segment and the best of four, each of 512
-tokens. All have this config's loss over the batch and AdamW; ANCE has pairs of one
-negative each, from the model's first 200 (`docjax mine --top 200`), and LAMB.
+tokens. Departure: they have this config's loss over the batch and AdamW. ANCE trains on
+pairs with one negative each, from its own first 200 (`docjax mine --top 200`), by LAMB.
 
 For your own collection: `frozen`: a transformer such as a sentence encoder reads the
 documents once; what is trained begins as the mean of its vectors, with word vectors of

@@ -172,10 +172,11 @@ def _parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     except (TypeError, ValueError):  # classes written in C may have no signature
         return {}
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    of_flax = ("parent", "name") if inspect.isclass(fn) else ()
     return {
         name: parameter
         for name, parameter in parameters.items()
-        if parameter.kind in kinds and name not in ("self", "parent", "name")
+        if parameter.kind in kinds and name not in ("self", *of_flax)
     }
 
 

@@ -67,8 +67,9 @@ def _check_mean(config: RunConfig, document: Any) -> None:
     if follows_init or segment_is_frozen(encoder):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
-            "give a BERT or RoBERTa with --config.init=FOLDER, train the encoder "
-            "(encoder.frozen, pooling), or take graph_roberta:words"
+            "give one (BERT, RoBERTa, Longformer, BigBird, ModernBERT or T5) with "
+            "--config.init=FOLDER, train the encoder (encoder.frozen, pooling), or take "
+            "graph_roberta:words"
         )
 
 

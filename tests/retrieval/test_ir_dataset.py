@@ -5,6 +5,7 @@ import pytest
 from docjax.data.documents import full_text
 from docjax.data.sources import ir_datasets as source
 from docjax.errors import UserError
+from docjax.parts.named import build
 from docjax.retrieval import collection, once
 
 library = pytest.importorskip("ir_datasets", reason="needs ir-datasets")
@@ -118,5 +119,7 @@ def test_documents_have_the_fields_that_datasets_call_so(datasets):
     assert (document.id, document.title, full_text(document)) == ("a", "", "cats")
     with pytest.raises(UserError, match="has no dataset 'mode'"):
         list(source.ir_datasets("mode"))
+    node = {"fn": "docjax.data.sources.ir_datasets.ir_datasets", "name": "made"}
+    assert [each.id for each in build(node)()] == ["a", "b"]
     [(name, _, version)] = source.stamp("made")
     assert name == "made" and version == library.__version__
