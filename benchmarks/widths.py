@@ -74,6 +74,9 @@ class Cut:
         for each in self._data.encode(documents, passages=passages):
             yield each._replace(vector=self._cut(each.vector))
 
+    def of_task(self, name: str) -> "Cut":
+        return self
+
     def keep(self, name: str, text: str) -> None:
         """The run keeps its own files."""
 

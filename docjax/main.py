@@ -217,7 +217,7 @@ def _run(
     after = trained_params(workdir, prepared.encoder)
     local = Scoring(prepared, local_mesh())
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
-    if not metrics:
+    if mode == "evaluate" and not metrics:
         raise UserError(
             "there is nothing to evaluate (no task, or no labelled document): set "
             "tasks in the config, or label documents"

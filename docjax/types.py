@@ -503,6 +503,10 @@ class TaskData(Protocol):
         predictions, and the number of masked tokens: a share `rate` of all tokens."""
         ...
 
+    def of_task(self, name: str) -> "TaskData":
+        """The same data; `keep` writes to the folder of the task called `name`."""
+        ...
+
     def keep(self, name: str, text: str) -> None:
         """Keeps a file of a task beside its scores, if there is a place for it."""
         ...

@@ -231,6 +231,7 @@ def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path):
     )
 
 
+JUDGED = dict(fn="docjax.retrieval.judged_queries.JudgedQueries", each=0)
 WHOLE, PARTS = dict(fn="docjax.views.whole.Whole"), ("segment", "document")
 
 
@@ -245,9 +246,16 @@ WHOLE, PARTS = dict(fn="docjax.views.whole.Whole"), ("segment", "document")
             lambda found: [found.encoder[part].update(words=0) for part in PARTS],
             "contrast 0.1 needs vectors that begin with length 1: set --config.enc",
         ),
+        (
+            lambda found: [
+                setattr(found, "views", WHOLE),
+                setattr(found, "examples", JUDGED),
+            ],
+            "Distillation keeps similar documents together, but .*JudgedQueries gives q",
+        ),
     ],
 )
-def test_contrast_asks_for_two_views_and_for_vectors_of_length_one(
+def test_distillation_asks_for_documents_and_contrast_for_two_views_of_length_one(
     tiny, tmp_path, change, message
 ):
     found = recipe(written(tmp_path / "corpus.jsonl", THREE), tiny)

@@ -71,12 +71,13 @@ def run(flags: argparse.Namespace) -> None:
 
 def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
     from docjax.model import encode_file
+    from docjax.retrieval import finite
     from docjax.retrieval.beir import read_documents
 
     counts: dict[str, Any] = {}
     report: Counter = Counter()
     documents = read_documents(flags.input, flags.max_bad_fraction, report)
-    encoded = model.encode_once(documents, counts)
+    encoded = finite.checked(model.encode_once(documents, counts))
     if flags.output == "-":
         sys.stdout.writelines(encode_file.lines(encoded))
     else:

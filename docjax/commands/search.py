@@ -156,7 +156,7 @@ def _weight(flags: argparse.Namespace, scale: str) -> float:
     run = Path(flags.model)
     if not flags.system.startswith("fused") or not fields.is_run(flags.model):
         return WEIGHT
-    last = (metrics.read(run) or [{}])[-1]
+    last = metrics.last_metrics(run)
     for name, task in fields.read(run).tasks.items():
         weight = last.get(f"eval/{name}/{flags.system}/weight")
         if weight is not None and task.keywords.get("scale", SCALE) == scale:

@@ -36,7 +36,7 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
         of a document with itself, or a pair (in either order) with both labels.
     """
     try:
-        lines = file.read_text("utf-8").splitlines()
+        lines = file.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
     if not lines or lines[0].split("\t") != COLUMNS:

@@ -1,7 +1,7 @@
 """Cuts documents into units: passages, sentences, or the whole text.
 
 A unit is the smallest piece that a view may move. `segments.py` says which units share
-a segment. `records.py`, which exported folders have too, cuts the texts.
+a segment. `pieces.py`, which exported folders have too, cuts the texts.
 """
 
 import dataclasses

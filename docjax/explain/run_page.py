@@ -92,6 +92,7 @@ class Query:
 class Retrieval:
     """How documents are found: by words, by vectors, by both."""
 
+    task: str
     metrics: Mapping[str, Mapping[str, Number]]  # metric -> system -> score
     curves: Path | None  # PNG of figures.weights
     won: Sequence[Query]  # against BM25, most first
@@ -148,7 +149,7 @@ class Report:
     tsne: Path | None = None
     attention: Attention | None = None
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
-    retrieval: Retrieval | None = None
+    retrieval: Sequence[Retrieval] = ()  # by task
     analyses: Analyses | None = None
     maps: Mapping[str, Path] = dataclasses.field(default_factory=dict)  # by kind, PNG
     export: Export | None = None
@@ -168,12 +169,9 @@ def write(run_dir: Path, report: Report) -> Path:
 def html(report: Report, folder: Path) -> str:
     """The page; links to figures are relative to `folder`."""
     absent = {"attention" if report.words else "words"}  # a mean of words has no graph
-    absent |= {
-        part for part in ("retrieval", "analyses") if getattr(report, part) is None
-    }
-    config, scores = report.config, _scores(report.scores)
-    if report.retrieval:
-        scores = _without_details(scores, report.retrieval)
+    absent |= {part for part in ("retrieval", "analyses") if not getattr(report, part)}
+    config = report.config
+    scores = _without_details(_scores(report.scores), report.retrieval)
     return TEMPLATE.render(
         title=report.name,
         facts={
@@ -186,7 +184,9 @@ def html(report: Report, folder: Path) -> str:
         curves=page.picture(report.curves, folder),
         map=page.picture(report.tsne, folder),
         attention=_attention(report.attention, folder),
-        weights=page.picture(report.retrieval and report.retrieval.curves, folder),
+        weights={
+            each.task: page.picture(each.curves, folder) for each in report.retrieval
+        },
         shots=page.picture(report.analyses and report.analyses.curve, folder),
         kinds=page.picture(report.analyses and report.analyses.bars, folder),
         maps={kind: page.picture(png, folder) for kind, png in report.maps.items()},
@@ -223,10 +223,12 @@ def _scores(scores: Mapping[str, Mapping[str, Number]]) -> dict[str, dict[str, f
 
 
 def _without_details(
-    scores: Mapping[str, Mapping[str, float]], retrieval: Retrieval
+    scores: Mapping[str, Mapping[str, float]], retrieval: Sequence[Retrieval]
 ) -> dict[str, dict[str, float]]:
     """The scores without most of retrieval's, which has a table of its own."""
-    systems = set().union(*retrieval.metrics.values())
+    systems = {
+        system for each in retrieval for of in each.metrics.values() for system in of
+    }
 
     def is_detail(metric: str) -> bool:
         *_, system, name = ("", *metric.split("/"))

@@ -243,6 +243,6 @@ def _about(run: Path | None) -> dict[str, Any]:
     corpus = run / "corpus"
     return {
         "config": json_file.read(run / "config.json"),
-        "metrics": (metrics.read(run) or [{}])[-1],
+        "metrics": metrics.last_metrics(run),
         "corpus": Corpus.open(corpus).summary() if corpus.is_dir() else {},
     }

@@ -61,14 +61,17 @@ def read(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def pooling(folder: Path) -> tuple[str, bool, dict[str, Any]]:
+def pooling(facts: Mapping[str, Any], folder: Path) -> tuple[str, bool, dict[str, Any]]:
     """Pooling of the segment encoder, whether its vectors have length 1, and the
     keywords of the dense layer between them; {} without that layer.
+
+    Args:
+      facts: what `read` gives for the folder.
 
     Raises:
       UserError: if the segment encoder is not a transformer.
     """
-    encoder = read(folder)["encoder"]
+    encoder = facts["encoder"]
     segment = encoder.get("segment") if isinstance(encoder, Mapping) else None
     if not isinstance(segment, Mapping) or "pooling" not in segment:
         kind = segment.get("fn") if isinstance(segment, Mapping) else segment
@@ -81,9 +84,9 @@ def pooling(folder: Path) -> tuple[str, bool, dict[str, Any]]:
     return segment["pooling"], segment["normalize"], projected
 
 
-def include_prompt(folder: Path) -> bool:
+def include_prompt(facts: Mapping[str, Any]) -> bool:
     """Whether the mean of a segment's tokens includes its prompt."""
-    return read(folder).get("include_prompt") is not False
+    return facts.get("include_prompt") is not False
 
 
 def check_limits(limits: Any, source: Path) -> None:

@@ -117,9 +117,10 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
 
 
 def _of_export(folder: Path) -> Modules:
-    pooling, normalize, projection = docjax_json.pooling(folder)
+    facts = docjax_json.read(folder)
+    pooling, normalize, projection = docjax_json.pooling(facts, folder)
     dense = folder if projection else None
-    included = docjax_json.include_prompt(folder)
+    included = docjax_json.include_prompt(facts)
     return Modules(folder, pooling, normalize, included, dense, projection)
 
 

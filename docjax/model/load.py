@@ -144,7 +144,7 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         truncate_dim=facts.get("truncate_dim"),
         prompts=prompts,
         default_prompt_name=default,
-        include_prompt=facts.get("include_prompt") is not False,
+        include_prompt=docjax_json.include_prompt(facts),
     )
 
 

@@ -135,6 +135,11 @@ class FileData:
         yield from self.model.read(self.documents(part), counts)
         self.model.warn(counts)
 
+    def of_task(self, name: str) -> "FileData":
+        if self.folder is None:
+            return self
+        return dataclasses.replace(self, folder=self.folder / name)
+
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:
             write(self.folder, name, text)

@@ -69,12 +69,10 @@ class IrDataset:
     def folds(self, queries: Iterable[str]) -> Sequence[Sequence[str]]:
         """The given folds, which hold all `queries`; none without datasets of folds."""
         numbers = [int(found[1]) for found in map(FOLD.fullmatch, self._below) if found]
+        names = [f"{self.name}/fold{number}" for number in sorted(numbers)]
         folds = [
-            [
-                query.query_id
-                for query in load(f"{self.name}/fold{number}").queries_iter()
-            ]
-            for number in sorted(numbers)
+            [query.query_id for query in rows_of(load(name).queries_iter, name)]
+            for name in names
         ]
         if folds:
             folds_lib.check(folds, queries, str(self))
@@ -88,7 +86,7 @@ class IrDataset:
         return f"name {self}/NAME in its place, where NAME is one of {below}"
 
     def files(self, splits: Iterable[str]) -> list[Path]:
-        """None: the library checks what it has downloaded."""
+        """No files: the library checks what it has downloaded."""
         return []
 
     def __str__(self) -> str:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from docjax.data.sources.lines import open_lines
+from docjax.data.documents import decode
+from docjax.data.sources.lines import numbered_lines
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Run
@@ -48,15 +49,13 @@ def read(file: Path) -> Run:
         score that is not finite, or a document that a query has twice.
     """
     run: Run = {}
-    for number, line in enumerate(_texts(file), start=1):
-        if not line.strip():
-            continue
-        query, document, score = _fields(line, f"{file}, line {number}")
+    for place, line in numbered_lines(str(file)):
+        query, document, score = _fields(decode(line, place), place)
         scores = run.setdefault(query, {})
         if document in scores:
             raise UserError(
-                f"{file}, line {number}: query {query!r} has the document "
-                f"{document!r} twice: remove one line"
+                f"{place}: query {query!r} has the document {document!r} twice: remove "
+                "one line"
             )
         scores[document] = score
     if not run:
@@ -65,20 +64,13 @@ def read(file: Path) -> Run:
     return {query: dict(best_first(scores)) for query, scores in run.items()}
 
 
-def _texts(file: Path) -> Iterator[str]:
-    try:
-        for line in open_lines(file):
-            yield line.decode("utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None
-
-
 def _fields(line: str, where: str) -> tuple[str, str, float]:
     try:
         query, _, document, _, text, _ = line.split()
         score = float(text)
     except ValueError:
-        raise UserError(f"{where}: {line!r} is not {FORM}: mend the line") from None
+        shown = line.rstrip("\r\n")
+        raise UserError(f"{where}: {shown!r} is not {FORM}: mend the line") from None
     if not math.isfinite(score):
         raise UserError(
             f"{where}: the score {text} is not a finite number: mend what made the run, "

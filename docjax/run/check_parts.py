@@ -12,7 +12,7 @@ from docjax.errors import UserError
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig
-from docjax.types import DOCUMENT, QUERY
+from docjax.types import DOCUMENT, QUERY, ObjectiveWithTeacher
 from docjax.views.twice import Twice
 
 SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
@@ -37,6 +37,7 @@ def check_parts(config: RunConfig) -> None:
             "would read another; set encoder.document.attention to 'none'"
         )
     _check_mean(config, document)
+    _check_teacher(config, examples.kinds)
     _check_contrast(config, document, len(views.kinds))
     _check_folds(config)
     _check_segment(config)
@@ -70,6 +71,16 @@ def _check_mean(config: RunConfig, document: Any) -> None:
             "give one (BERT, RoBERTa, Longformer, BigBird, ModernBERT or T5) with "
             "--config.init=FOLDER, train the encoder (encoder.frozen, pooling), or take "
             "graph_roberta:words"
+        )
+
+
+def _check_teacher(config: RunConfig, kinds: tuple[str, ...]) -> None:
+    """Raises UserError if queries stand where the teacher of a loss has documents."""
+    if isinstance(config.objective.build(), ObjectiveWithTeacher) and QUERY in kinds:
+        raise UserError(
+            f"objective {config.objective.fn} keeps similar documents together, but "
+            f"examples {config.examples.fn} gives queries: set examples to "
+            "docjax.data.examples.Documents"
         )
 
 

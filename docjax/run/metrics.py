@@ -83,8 +83,8 @@ def read(run: Path) -> list[dict[str, int | float]]:
 
 
 def last_metrics(run: Path) -> dict[str, int | float]:
-    """The last line of a run's metrics.jsonl."""
-    return read(run)[-1]
+    """The last line of a run's metrics.jsonl; empty before the first line."""
+    return (read(run) or [{}])[-1]
 
 
 def _shown(name: str) -> bool:

@@ -168,7 +168,7 @@ class Prepared:
     def judges(self) -> np.ndarray:
         """The documents whose excerpts judge a run or choose the share of the words.
 
-        None if neither is asked for, or with too few documents.
+        Empty if neither is asked for, or with too few documents.
         """
         rows, document = self.trained_on, self.encoder.document
         chooses = isinstance(document, FromMean) and document.chooses_share

@@ -49,7 +49,7 @@ def write(
     plain: Mapping[str, Callable[[], TaskData]],
     params: Any,
     made_with: str,
-    retrieval: report.Retrieval | None = None,
+    retrieval: Sequence[report.Retrieval] = (),
 ) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 

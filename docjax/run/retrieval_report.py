@@ -15,7 +15,6 @@ from docjax.model.document_model import DocumentModel
 from docjax.retrieval import collection, trec
 from docjax.retrieval.measures import TUNED
 from docjax.run.prepare import Prepared
-from docjax.tasks.kept_rankings import FOLDER
 from docjax.tasks.retrieval import Retrieval as RetrievalTask
 from docjax.types import Document, Run
 
@@ -27,21 +26,28 @@ WORDS = 60  # of a passage
 
 def gathered(
     prepared: Prepared, model: DocumentModel, scores: Mapping[str, Any]
-) -> Retrieval | None:
-    """The retrieval task of a run that has ended; None for a run without one.
+) -> list[Retrieval]:
+    """The retrieval tasks of a run that has ended.
 
     Args:
       scores: the last metrics of the run.
     """
-    folder = prepared.run / FOLDER
-    tasks = [
-        (name, task)
+    return [
+        _gathered(name, task, prepared, model, scores)
         for name, task in prepared.tasks.items()
         if isinstance(task, RetrievalTask)
+        and (prepared.run / name / "queries.jsonl").exists()
     ]
-    if not tasks or not (folder / "queries.jsonl").exists():
-        return None
-    name, task = tasks[0]
+
+
+def _gathered(
+    name: str,
+    task: RetrievalTask,
+    prepared: Prepared,
+    model: DocumentModel,
+    scores: Mapping[str, Any],
+) -> Retrieval:
+    folder = prepared.run / name
     lines = (folder / "queries.jsonl").read_text("utf-8").split("\n")
     shown = _shown([json.loads(line) for line in lines if line])
     runs = {system: _run(folder / f"{system}.trec") for system in SYSTEMS}
@@ -54,8 +60,9 @@ def gathered(
     texts = {each.id: each for each in _documents(prepared, task) if each.id in wanted}
     passages = _Passages(model, texts)
     return Retrieval(
+        task=name,
         metrics=_table(name, scores, prepared.config.report.published or {}),
-        curves=_curves(prepared.run, folder / "curves.csv"),
+        curves=_curves(prepared.run / "figures" / f"fusion_{name}", folder),
         **{
             part: [_query(record, runs, passages) for record in chosen]
             for part, chosen in shown.items()
@@ -96,7 +103,7 @@ def _first(run: Run, query: str) -> list[str]:
 def _documents(prepared: Prepared, task: RetrievalTask) -> Iterator[Document]:
     if task.path is None:
         return prepared.documents()
-    return collection.read(task.path).documents(task.max_bad_fraction)
+    return collection.opened(task.path).reader()(task.max_bad_fraction)
 
 
 def _table(
@@ -118,12 +125,12 @@ def _table(
     return table
 
 
-def _curves(run: Path, file: Path) -> Path:
-    with file.open(encoding="utf-8", newline="") as stream:
+def _curves(figure: Path, folder: Path) -> Path:
+    with (folder / "curves.csv").open(encoding="utf-8", newline="") as stream:
         header, *rows = csv.reader(stream)
     weights, *columns = (list(map(float, column)) for column in zip(*rows, strict=True))
     curves = dict(zip(header[1:], columns, strict=True))
-    return figures.weights(run / "figures" / "fusion", weights, curves)
+    return figures.weights(figure, weights, curves)
 
 
 class _Passages:

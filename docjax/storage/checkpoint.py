@@ -125,6 +125,7 @@ class Checkpointer:
 
     def close(self) -> None:
         self.wait()
+        self._sealer.shutdown()
         self._manager.close()
 
     def _set_aside(self, good: int) -> None:

@@ -28,6 +28,9 @@ class LabelledVectors:
     def labelled(self, part: str) -> Embeddings:
         return self.parts[part]
 
+    def of_task(self, name: str) -> "LabelledVectors":
+        return self
+
     def documents(self, part: Any, *_: Any) -> NoReturn:
         """Raises UserError: there are only vectors and labels, nothing to encode."""
         raise UserError("the task needs documents, here are only vectors and labels")

@@ -9,8 +9,6 @@ from docjax.retrieval import fusion, measures, trec
 from docjax.retrieval.measures import BySystem
 from docjax.types import Qrels, Run, TaskData
 
-FOLDER = "retrieval"
-
 logger = logging.getLogger(__name__)
 
 
@@ -37,8 +35,8 @@ def keep(
     rows = zip(fusion.WEIGHTS, *curves.values(), strict=True)
     table = [("weight", *curves), *rows]
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
-    data.keep(f"{FOLDER}/curves.csv", text)
-    data.keep(f"{FOLDER}/queries.jsonl", by_query(qrels, values, queries))
+    data.keep("curves.csv", text)
+    data.keep("queries.jsonl", by_query(qrels, values, queries))
 
 
 def by_query(
@@ -68,4 +66,4 @@ def _keep_runs(data: TaskData, queries: Iterable[str], runs: Mapping[str, Run]) 
         logger.warning("ids have white space: no TREC runs are written")
         return
     for system, run in runs.items():
-        data.keep(f"{FOLDER}/{system}.trec", "".join(trec.lines(run, system)))
+        data.keep(f"{system}.trec", "".join(trec.lines(run, system)))

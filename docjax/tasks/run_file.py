@@ -6,7 +6,7 @@ from pathlib import Path
 from docjax.errors import UserError
 from docjax.retrieval import collection, measures, systems
 from docjax.retrieval.measures import COMPARED
-from docjax.tasks.kept_rankings import FOLDER, by_query
+from docjax.tasks.kept_rankings import by_query
 
 
 def of_file(
@@ -37,5 +37,5 @@ def of_file(
         runs[COMPARED] = measures.read(Path(compare), qrels)
     values = measures.of_systems(runs, qrels)
     if keep is not None:
-        keep(f"{FOLDER}/queries.jsonl", by_query(qrels, values))
+        keep("retrieval/queries.jsonl", by_query(qrels, values))
     return measures.means(values, compare and COMPARED)

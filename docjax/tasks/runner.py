@@ -11,5 +11,5 @@ def scores(tasks: Mapping[str, Task], data: TaskData, part: str) -> dict[str, fl
     return {
         f"{prefix}/{name}/{metric}": value
         for name, task in tasks.items()
-        for metric, value in task(data, part).items()
+        for metric, value in task(data.of_task(name), part).items()
     }

@@ -124,7 +124,7 @@ def most_kept(
 ) -> int:
     """The most micro-batches whose activations a device should keep.
 
-    None, if those of an average batch take more than a quarter of what parameters,
+    0, if those of an average batch take more than a quarter of what parameters,
     gradients, optimizer and vectors leave of a device. Else those of a larger batch may
     take a half; the passes and other programs need the rest. Arguments as of `check`.
     """

@@ -40,6 +40,12 @@ def test_a_table_that_is_none_is_an_error_with_its_line(tmp_path, text, message)
         read_pairs(path)
 
 
+def test_a_table_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(HEADER + "train\ta\tb\t1\n", "utf-8-sig")
+    assert read_pairs(path) == {"train": [Pair("a", "b", True)]}
+
+
 def test_a_pair_may_stand_twice_with_one_label(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text(HEADER + "train\ta\tb\t1\ntrain\tb\ta\t1\n")

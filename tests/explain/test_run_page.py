@@ -162,6 +162,7 @@ def test_scores_and_counts_are_shown_and_the_best_is_marked(run_dir):
 
 def test_the_scores_of_retrieval_are_short_beside_its_own_table(tmp_path):
     retrieval = Retrieval(
+        task="retrieval",
         metrics={"ndcg@10": {"bm25": 0.5}, "p@5": {"bm25": 0.25}},
         curves=None,
         searches=(),
@@ -170,7 +171,7 @@ def test_the_scores_of_retrieval_are_short_beside_its_own_table(tmp_path):
     )
     metrics = {"ndcg@10": 0.5, "p@5": 0.25, "map": 0.125}
     scores = {f"eval/retrieval/bm25/{name}": value for name, value in metrics.items()}
-    report = Report(name="a", config={}, scores={"after": scores}, retrieval=retrieval)
+    report = Report("a", config={}, scores={"after": scores}, retrieval=[retrieval])
     html = write(tmp_path, report).read_text(encoding="utf-8").replace("<wbr>", "")
     assert "retrieval/bm25/ndcg@10" in html and "retrieval/bm25/p@5" not in html
     assert "retrieval/bm25/map" not in html and "0.25" in html

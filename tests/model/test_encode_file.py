@@ -332,6 +332,15 @@ def test_documents_come_from_standard_input_and_go_to_standard_output(
     assert json.loads(err.splitlines()[-1])["documents"] == COUNT
 
 
+def test_a_stream_of_vectors_that_are_not_finite_is_refused(capsys, tiny, monkeypatch):
+    given = io.TextIOWrapper(io.BytesIO(b'{"id": "a", "text": "A text."}\n'))
+    monkeypatch.setattr(sys, "stdin", given)
+    vectors = [Encoded("a", np.full(4, np.nan, np.float32), None)]
+    monkeypatch.setattr(DocumentModel, "encode_once", lambda *_, **__: iter(vectors))
+    code, out, err = run(capsys, tiny, "-", "--output", "-")
+    assert (code, out) == (2, "") and "of document 'a' is not finite" in err
+
+
 def test_a_stream_that_fails_leaves_nothing(tmp_path):
     def pairs():
         yield Encoded("a", np.zeros(3, np.float32))

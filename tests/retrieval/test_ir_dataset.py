@@ -49,10 +49,11 @@ def test_splits_are_the_datasets_below_a_name(datasets, caplog):
     assert judged.qrels == {"q": {"a": 2}, "r": {"b": 1}}
 
 
-def test_files_that_cannot_be_had_are_one_line(datasets, monkeypatch):
-    def missing():
-        raise FileNotFoundError("put the disks\n  into this folder")
+def missing():
+    raise FileNotFoundError("put the disks\n  into this folder")
 
+
+def test_files_that_cannot_be_had_are_one_line(datasets, monkeypatch):
     for method in ("docs_iter", "queries_iter", "qrels_iter"):
         with monkeypatch.context() as patched:
             patched.setattr(datasets["made/test"], method, missing)
@@ -105,6 +106,9 @@ def test_datasets_called_folds_are_folds(datasets, tmp_path, monkeypatch):
     assert set(collection.read("ir-datasets:robust", fold=1).test) == {"r"}
     monkeypatch.delitem(library.registry._registered, "robust/fold2")
     with pytest.raises(UserError, match="robust: 1 of 2 judged queries are in no fold"):
+        collection.read("ir-datasets:robust")
+    monkeypatch.setattr(parts["robust/fold1"], "queries_iter", missing)
+    with pytest.raises(UserError, match="cannot read robust/fold1: put the disks into"):
         collection.read("ir-datasets:robust")
 
 

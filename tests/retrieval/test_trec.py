@@ -57,7 +57,7 @@ def test_a_written_run_is_read_back(tmp_path):
             "q Q0 a 1 1 x\nq Q0 a 2 0 x\n",
             "line 2: query 'q' has the document 'a' twice",
         ),
-        (None, "cannot be read"),
+        (None, "no such file"),
     ],
 )
 def test_a_bad_run_is_one_line(tmp_path, text, error):
@@ -66,3 +66,8 @@ def test_a_bad_run_is_one_line(tmp_path, text, error):
         file.write_text(text)
     with pytest.raises(UserError, match=error):
         trec.read(file)
+
+
+def test_a_run_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "a.trec").write_text("q Q0 a 1 1 x\n\nq Q0 b 2 0 x\n", "utf-8-sig")
+    assert trec.read(tmp_path / "a.trec") == {"q": {"a": 1.0, "b": 0.0}}

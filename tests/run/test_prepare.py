@@ -110,6 +110,9 @@ def test_documents_without_labels_are_trained_on(corpus, tmp_path):
     assert "No map" in page and "No attention" in page
     with pytest.raises(UserError, match="nothing to evaluate"):
         main.run(config(corpus), tmp_path / "run", "evaluate")
+    (tmp_path / "run/metrics.jsonl").write_text("")  # as SIGTERM before the first line
+    assert main.run(config(corpus), tmp_path / "run", "export") == {}
+    assert (tmp_path / "run/export/docjax.json").exists()
 
 
 @pytest.mark.parametrize("mode", ["evaluate", "export"])

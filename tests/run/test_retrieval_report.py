@@ -22,6 +22,7 @@ def run(tmp_path_factory, one_device):
     config.units.words, config.steps = 10, 1
     config.limits.update(segment_tokens=32, query_tokens=32)
     config.limits.update(training_units=5, inference_segments=10)
+    config.tasks.again = config.tasks.retrieval.to_dict() | {"passages": False}
     config.report.published = {"BM25": {"p@5": 0.123, "map": 0.2, "err": 0.3}}
     docjax.train(config, folder)
     return folder
@@ -32,7 +33,10 @@ def found(run):
     prepared = prepare(json_file.read(run / "config.json"), run)
     model = docjax.load(run)
     last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
-    return retrieval_report.gathered(prepared, model, last), last
+    again, report = retrieval_report.gathered(prepared, model, last)
+    assert (report.task, again.task) == ("retrieval", "again")
+    assert report.curves != again.curves
+    return report, last
 
 
 def test_systems_stand_beside_published_scores(found):
@@ -40,6 +44,7 @@ def test_systems_stand_beside_published_scores(found):
     assert report.metrics["p@5"]["BM25 (published)"] == 0.123
     assert report.metrics["err"] == {"BM25 (published)": 0.3}  # of the paper alone
     assert report.metrics["map"]["dense"] == last["eval/retrieval/dense/map"]
+    assert "maxp" in report.metrics["map"] and "eval/again/maxp/map" not in last
     for system in ("bm25", "dense", "maxp", "fused", "rrf"):
         score = last[f"eval/retrieval/{system}/ndcg@10"]
         assert report.metrics["ndcg@10"][system] == score
@@ -125,6 +130,6 @@ def test_queries_with_odd_line_ends_and_without_trec_runs_are_reported(
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     file.write_text("".join(lines), "utf-8")
     prepared = prepare(json_file.read(copy / "config.json"), copy)
-    report = retrieval_report.gathered(prepared, docjax.load(copy), last)
+    _, report = retrieval_report.gathered(prepared, docjax.load(copy), last)
     assert len(report.searches) == 5 and "\u2028" in report.searches[0].text
     assert all(not hits for query in report.searches for hits in query.hits.values())

@@ -161,14 +161,12 @@ def test_a_folder_brings_its_own_documents_and_judgements(data, folder):
 def test_runs_curves_and_scores_by_query_are_kept(data, folder, tmp_path):
     found = Retrieval(str(folder))(data, "test")
     for system in ("bm25", "dense", "fused", "rrf"):
-        (tmp_path / "a.trec").write_text(data.files[f"retrieval/{system}.trec"])
+        (tmp_path / "a.trec").write_text(data.files[f"{system}.trec"])
         kept = of_file(folder, tmp_path / "a.trec")
         assert kept["run/ndcg@10"] == pytest.approx(found[f"{system}/ndcg@10"])
-    lines = data.files["retrieval/curves.csv"].splitlines()
+    lines = data.files["curves.csv"].splitlines()
     assert lines[0] == "weight,fused" and len(lines) == 1 + len(fusion.WEIGHTS)
-    by_query = [
-        json.loads(x) for x in data.files["retrieval/queries.jsonl"].split("\n")[:-1]
-    ]
+    by_query = [json.loads(x) for x in data.files["queries.jsonl"].split("\n")[:-1]]
     assert [(one["query"], one["text"]) for one in by_query] == [
         ("x", "cat"),
         ("y", "dog"),
@@ -186,7 +184,7 @@ def test_the_runs_of_folds_are_joined_into_one(data, folder, tmp_path):
     for fold in range(3):
         by_fold.append(Retrieval(str(folder), fold=fold)(data, "test"))
         for system in joined:
-            joined[system] += data.files[f"retrieval/{system}.trec"]
+            joined[system] += data.files[f"{system}.trec"]
     for system, text in joined.items():
         (tmp_path / "all.trec").write_text(text)
         found = of_file(folder, tmp_path / "all.trec")["run/ndcg@10"]
@@ -198,7 +196,7 @@ def test_an_id_with_white_space_costs_the_trec_runs_alone(data, folder, caplog):
     write(folder / "queries.jsonl", **{"x": "cat", "y y": "dog"})
     (folder / "qrels/test.tsv").write_text("x\tb\t1\ny y\tc\t1\n")
     Retrieval(str(folder))(data, "test")
-    assert set(data.files) == {"retrieval/curves.csv", "retrieval/queries.jsonl"}
+    assert set(data.files) == {"curves.csv", "queries.jsonl"}
     assert "ids have white space: no TREC runs are written" in caplog.text
 
 
@@ -229,7 +227,7 @@ def test_fused_passages_with_the_weight_of_vectors_alone_are_the_passages(
     monkeypatch.setattr(fusion, "WEIGHTS", (1.0,))
     Retrieval(str(folder), passages=True)(data, "test")
     read = lambda system: [
-        line.split()[:4] for line in data.files[f"retrieval/{system}.trec"].splitlines()
+        line.split()[:4] for line in data.files[f"{system}.trec"].splitlines()
     ]
     for part, system in systems.FUSED.items():
         assert read(part) == read(system) and len(read(part)) == 6
@@ -285,7 +283,7 @@ def test_systems_are_compared_with_one_of_them(data, folder):
     found = task(data, "test")
     assert found["dense/ndcg@10_gain"] == 0.5
     assert "bm25/ndcg@10_gain" not in found and "fused/map_gain_p" in found
-    with pytest.raises(UserError, match="bm52: cannot be read"):
+    with pytest.raises(UserError, match="bm52: no such file"):
         Retrieval(str(folder), compare="bm52").check(data, "test")
 
 

@@ -117,8 +117,9 @@ def _converter(
         number, split, values = row
         record = {key: values[name] for key, name in names.items()}
         value = record.get("label")
-        if classes and value is not None:
-            record["label"] = classes[value] if value >= 0 else None
+        if type(value) is int:  # a number below 0 means no label
+            label = classes[value] if classes else value
+            record["label"] = label if value >= 0 else None
         return documents.parse({"id": number, "split": split, **record}, place)
 
     return convert

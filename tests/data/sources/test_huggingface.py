@@ -52,6 +52,13 @@ def test_a_local_file_is_one_split(folder):
     ]
 
 
+def test_a_number_below_0_is_no_label(folder):
+    file = folder / "rows.csv"
+    file.write_text("text,label\nOne.,1\nTwo.,-1\nThree.,0\n")
+    found = huggingface(str(file), split="train")
+    assert [one.label for one in found] == ["1", None, "0"]
+
+
 def test_a_column_or_split_that_is_not_there_is_named(folder):
     path = str(folder / "saved")
     with pytest.raises(UserError, match="text='body': .* it has text, label"):
