@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import docjax
-from docjax.data.documents import full_text
 from docjax.data.parts_of_speech import nltk
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.explain.docsplit_tables import REDUNDANCY, SENTENCE_SIMILARITY
 from docjax.model.evaluate import evaluate_model

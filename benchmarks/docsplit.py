@@ -39,7 +39,7 @@ from benchmarks.training_pays import files
 from docjax import config as configs
 from docjax import main as trainer
 from docjax.data import splits
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources import jsonl
 from docjax.explain import docsplit_tables as published
 from docjax.model.task_data import FileData

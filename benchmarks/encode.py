@@ -22,7 +22,7 @@ from sentence_transformers import SentenceTransformer
 
 import docjax
 from benchmarks.encoder import ROWS, Runs, interleaved
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.pydocs import pydocs
 from docjax.encoders.token_encoder import DTYPES

@@ -21,7 +21,7 @@ import numpy as np
 import docjax
 from docjax import config as config_lib
 from docjax import main
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.export.libraries import is_stock
 from docjax.export.write import export

@@ -37,8 +37,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 import docjax
-from docjax.data.documents import full_text, to_line
+from docjax.data.documents import to_line
 from docjax.data.pairs import Pair, read_pairs
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import bm25

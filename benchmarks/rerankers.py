@@ -32,7 +32,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
 from benchmarks.reranker_models import PADDING, ConvKNRM, MatchPyramid, Reranker
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.retrieval import bm25, collection, measures, negatives
 from docjax.run.words import ALONE, tfidf

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import docjax
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.explain import compare_page as compare
 from docjax.model.document_model import DocumentModel

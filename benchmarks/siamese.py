@@ -36,7 +36,7 @@ from sklearn.preprocessing import normalize
 from benchmarks import smith
 from benchmarks.siamese_data import Data, Pairs, padded, read, sentences_of, words_of
 from benchmarks.siamese_models import ARC1, DSSM, HAN
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.tokenizer import train_tokenizer
 from docjax.errors import UserError
 from docjax.objectives.pair_similarity import pair_similarity

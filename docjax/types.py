@@ -180,6 +180,11 @@ class ReadLimits(NamedTuple):
         """The limits from the node `limits` of a config or of docjax.json."""
         return cls(*(node[name] for name in cls._fields))
 
+    @property
+    def query_segment(self) -> int:
+        """The most tokens of a query that the model reads: a query is one segment."""
+        return min(self.query_tokens, self.segment_tokens)
+
 
 class Microbatch(NamedTuple):
     """Segments of similar length that the transformer reads in one call."""

@@ -141,7 +141,7 @@ def _of_index(flags: argparse.Namespace) -> None:
 
 def _queries(path: str) -> dict[str, str]:
     """The text of each query by its id."""
-    from docjax.data.documents import full_text
+    from docjax.data.records import full_text
     from docjax.retrieval.beir import read_queries
 
     return {query.id: full_text(query) for query in _named(read_queries(path))}

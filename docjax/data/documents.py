@@ -128,11 +128,6 @@ def check_columns(names: Mapping[str, str], columns: Iterable[str], place: str) 
             )
 
 
-def full_text(document: Document) -> str:
-    """Title, headings and texts, separated by blank lines."""
-    return records_lib.full_text(document)
-
-
 def read(
     records: Iterable[tuple[str, Any]],
     convert: Callable[[Any, str], Document],

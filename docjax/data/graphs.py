@@ -6,15 +6,12 @@ ways and include self-loops. `docjax.encoders.graph_attention` attends over the 
 """
 
 import functools
-from collections.abc import Callable
 
 import jraph
 import numpy as np
 from jaxtyping import Bool, Int
 
 CACHED = 128  # segments; the full graphs up to this size take a few megabytes
-
-Builder = Callable[[int, np.ndarray, np.ndarray], jraph.GraphsTuple]
 
 
 def full(segments: int, sections: np.ndarray, edges: np.ndarray) -> jraph.GraphsTuple:

@@ -175,13 +175,27 @@ class TrainingBatches:
         numbers = np.arange(len(self.examples))
         shuffled = grain.MapDataset.source(numbers).seed(self.reader.seed).shuffle()
         batches = shuffled.batch(self.batch, drop_remainder=True)
-        make: Callable = _Maker(self)
-        return batches.repeat(epochs).map_with_index(make)
+        return batches.repeat(epochs).map_with_index(self._made)
 
     def _together(self, step: int) -> tuple[Batch, Int[np.ndarray, "b s"]]:
         epoch, place = divmod(step, self.epoch_steps)
         chosen = self._order(epoch)[place * self.batch : (place + 1) * self.batch]
-        return _Maker(self)(step, chosen)
+        return self._made(step, chosen)
+
+    def _made(
+        self, step: int, chosen: Int[np.ndarray, " b"]
+    ) -> tuple[Batch, Int[np.ndarray, "b s"]]:
+        """The batch of the chosen examples, and their rows."""
+        examples, epoch = self.examples, step // self.epoch_steps
+        rows = examples.rows[chosen]
+        segmented = [self.reader.read(examples.kinds, row, epoch) for row in rows]
+        views, cut = zip(*segmented, strict=True)
+        related = examples.related(rows) if examples.related else None
+        teacher = None if self.teacher is None else self.teacher[rows[:, 0]]
+        targets = Targets(examples.labels[chosen].astype(np.int32), related, teacher)
+        generator = np.random.default_rng((self.reader.seed, step, 2))
+        batch = pack(views, self.layout, targets, self.masking, generator)
+        return batch._replace(cut=sum(cut)), rows
 
     @functools.cached_property
     def _order(self) -> Callable[[int], Int[np.ndarray, " x"]]:
@@ -204,26 +218,6 @@ def check_fills(batch: int, examples: int) -> None:
             f"batch {batch} is larger than the {examples} training examples that can be "
             "used: lower --config.batch or give more documents"
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Maker:
-    batches: TrainingBatches
-
-    def __call__(
-        self, step: int, chosen: Int[np.ndarray, " b"]
-    ) -> tuple[Batch, Int[np.ndarray, "b s"]]:
-        spec, examples = self.batches, self.batches.examples
-        epoch = step // spec.epoch_steps
-        rows = examples.rows[chosen]
-        segmented = [spec.reader.read(examples.kinds, row, epoch) for row in rows]
-        views, cut = zip(*segmented, strict=True)
-        related = examples.related(rows) if examples.related else None
-        teacher = None if spec.teacher is None else spec.teacher[rows[:, 0]]
-        targets = Targets(examples.labels[chosen].astype(np.int32), related, teacher)
-        generator = np.random.default_rng((spec.reader.seed, step, 2))
-        batch = pack(views, spec.layout, targets, spec.masking, generator)
-        return batch._replace(cut=sum(cut)), rows
 
 
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:

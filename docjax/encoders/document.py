@@ -169,6 +169,18 @@ def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:
     return _init(encoder, jax.random.key(seed))
 
 
+def param_shapes(encoder: DocumentEncoder) -> Any:
+    """The shapes of an encoder's parameters."""
+    return jax.eval_shape(lambda: fresh_params(encoder, 0))
+
+
+def without_segment(params: Any) -> Any:
+    """The parameters of all but the segment encoder; None of None."""
+    if params is None:
+        return None
+    return {name: part for name, part in params.items() if name != "segment"}
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def _init(encoder: DocumentEncoder, key: jax.Array) -> Any:
     tokens, lengths = jnp.zeros((1, 8), jnp.int32), jnp.full((1,), 8)

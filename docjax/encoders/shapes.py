@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import jax
 from flax.traverse_util import flatten_dict
 
 from docjax.encoders import freezing
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
 from docjax.types import DocumentEncoder as OfDocuments
@@ -37,7 +36,7 @@ def shapes(encoder: Any, source: Path) -> Any:
     """
     check_kind(encoder, source)
     try:
-        return jax.eval_shape(lambda: fresh_params(encoder, 0))
+        return param_shapes(encoder)
     except UserError:
         raise
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -55,7 +54,7 @@ def segment_is_frozen(encoder: DocumentEncoder) -> bool:
     """Whether `frozen` matches all parameters of the segment encoder."""
     if not encoder.frozen:
         return False
-    params = jax.eval_shape(lambda: fresh_params(encoder, 0))
+    params = param_shapes(encoder)
     return "segment" not in freezing.divided(params, encoder.frozen)[0]
 
 

@@ -21,8 +21,6 @@ from matplotlib.lines import Line2D
 from docjax.errors import UserError
 from docjax.explain import style, tsne
 
-HEAT = "YlGnBu"
-
 
 def curves(
     path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], metrics: Sequence[str]
@@ -220,7 +218,7 @@ def node_attention(
         axis.grid(False)
         axis.set_facecolor(style.FAINT)
         edges = np.ma.masked_equal(weights, 0)
-        axis.imshow(edges, norm=norm, cmap=HEAT, interpolation="nearest")
+        axis.imshow(edges, norm=norm, cmap=style.HEAT, interpolation="nearest")
         for boundary in boundaries(sections or ()):
             axis.axhline(boundary, color=style.INK, linewidth=0.6)
             axis.axvline(boundary, color=style.INK, linewidth=0.6)
@@ -288,7 +286,7 @@ def _scatter(
 
 
 def _colour_bar(figure: Figure, axes: Sequence[Axes], norm: PowerNorm) -> None:
-    scale = ScalarMappable(norm, HEAT)
+    scale = ScalarMappable(norm, style.HEAT)
     bar = figure.colorbar(scale, ax=axes, fraction=0.03, pad=0.02)
     bar.set_label("attention weight (grey: no edge)", fontsize=9, color=style.INK)
     bar.ax.tick_params(labelsize=8, colors=style.INK)

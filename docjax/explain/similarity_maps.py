@@ -19,7 +19,6 @@ from docjax.storage import json_file
 KINDS = ("documents", "sections", "segments", "chunks")
 NAMED = 20  # the most rows with a name at the margin of a map
 LETTERS = 24  # of a name
-HEAT = "YlGnBu"
 DIGITS = 4
 
 
@@ -98,7 +97,7 @@ def heat_map(
     figure, [axis] = style.grid(1, columns=1, width=6.4, height=5.6)
     style.plain(axis, title=path.stem)
     axis.grid(False)
-    image = axis.imshow(cosines, cmap=HEAT, interpolation="nearest")
+    image = axis.imshow(cosines, cmap=style.HEAT, interpolation="nearest")
     of_rows = [number for number, _ in named]
     if len(named) <= NAMED:
         shown = [name[:LETTERS] + "…" * (len(name) > LETTERS) for _, name in named]

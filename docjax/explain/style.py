@@ -22,6 +22,7 @@ COLOURS = (
 ).split()
 MARKERS = "os^D"
 INK, EDGE, FAINT = "#333333", "#999999", "#e0e0e0"
+HEAT = "YlGnBu"  # of heat maps
 DPI = 120
 
 

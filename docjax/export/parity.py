@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import adds_to_transformers, is_stock
 from docjax.huggingface.families import Family, family_of
@@ -97,7 +97,7 @@ def _sentence_transformer(folder: Path) -> Any:
 def _queries(model: DocumentModel, documents: Sequence[Document]) -> list[str]:
     """The first words of some documents, if they are short enough for a query."""
     tokenizer, limits = model.tokenizer, model.limits
-    room = min(limits.query_tokens, limits.segment_tokens)
+    room = limits.query_segment
     [prompt] = tokenizer.encode([model.query_prompt or ""])
     room -= len(tokenizer.prefix) + len(prompt) + len(tokenizer.suffix)
     words = [full_text(document).split() for document in documents[:ROWS]]

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 
 import docjax
 from docjax.data.corpus import Corpus
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.errors import UserError

@@ -14,11 +14,11 @@ from typing import Any
 from docjax.errors import UserError
 from docjax.huggingface import files
 from docjax.storage import json_file, manifest
+from docjax.types import ReadLimits
 
 FACTS = "docjax.json"
 FORMAT = 2
 FIELDS = ("encoder", "units", "segments", "graph", "limits", "labels", "similarity")
-LIMITS = ("segment_tokens", "query_tokens", "inference_segments")
 PROJECTION = "projection", "projection_activation"
 NOT_READ = (".py", ".md")  # docjax reads no such file: a download may lack them
 TEXTS = ("", ".md", ".txt", ".png", ".jpg", ".svg")  # files that users may add
@@ -92,7 +92,7 @@ def include_prompt(facts: Mapping[str, Any]) -> bool:
 def check_limits(limits: Any, source: Path) -> None:
     """Raises UserError for impossible limits; `source` names their file."""
     limits = limits if isinstance(limits, dict) else {}
-    for name in LIMITS:
+    for name in ReadLimits._fields:
         value = limits.get(name, 0)
         optional = value is None and name == "inference_segments"
         if not optional and (type(value) is not int or not 0 < value <= TOKENS):

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.segments import OneEach
 from docjax.data.units import Cut, Passages, Sentences
 from docjax.errors import UserError

@@ -241,7 +241,6 @@ class DocumentModel(Reading):
           UserError: when the stream reaches a document without text.
         """
         stats = {} if stats is None else stats
-        stats.update({name: 0 for name in COUNTS if name not in stats})
         tokens = self.read(documents, stats, prompt)
         inference = self.inference(batch_size, prompt)
         return map(self._truncated, inference.encode(self.params, tokens))
@@ -253,7 +252,6 @@ class DocumentModel(Reading):
 
         A segment is encoded as a query is, so that queries can be compared with both.
         """
-        stats.update({name: 0 for name in COUNTS if name not in stats})
         tokens = self.read(documents, stats)
         pairs = self.inference().with_passages(self.params, tokens)
         return (
@@ -330,7 +328,7 @@ class DocumentModel(Reading):
             return self._no_vectors()[:, : self.width // self.parts]
         tokenizer = self._prompted(self.query_prompt).tokenizer
         special = len(tokenizer.prefix) + len(tokenizer.suffix)
-        room = min(self.limits.query_tokens, self.limits.segment_tokens) - special
+        room = self.limits.query_segment - special
         long = np.array([len(ids) > room for ids in tokenizer.encode(texts)])
         vectors: list[Any] = [None] * len(texts)
         as_document = functools.partial(self.encode, prompt=self.query_prompt)

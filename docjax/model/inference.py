@@ -15,13 +15,12 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Float
 
-from docjax.data.microbatches import device_graphs, microbatches, round_up
-from docjax.encoders.document import DocumentEncoder
+from docjax.data.microbatches import SHAPES, device_graphs, microbatches, round_up
+from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
 TOKENS = 8192  # tokens in one call of the segment encoder
-SHAPES = 16  # the most widths of micro-batches
 AHEAD = 8  # calls in flight at a time: a CPU of several devices can hang after 32
 MANY = 8  # after so many calls, all calls have the same number of rows
 WINDOW = 8192  # segments in a window
@@ -168,7 +167,7 @@ class Inference:
     ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]:
         """Segment vectors after attention to those of another document, and the
         weights."""
-        rest = {name: part for name, part in params.items() if name != "segment"}
+        rest = without_segment(params)
         p, q = len(queries), len(keys)
         padded = [
             np.pad(each, [(0, round_up(len(each)) - len(each)), (0, 0)])
@@ -224,7 +223,7 @@ class Inference:
             places[i, : len(part)] = document.places
         graphs = device_graphs(group, self.graph, height, self.encoder.sparse)
         graphs = Graphs(*(None if g is None else _pad(g, rows) for g in graphs))
-        rest = {name: part for name, part in params.items() if name != "segment"}
+        rest = without_segment(params)
         return np.asarray(
             self._encode_documents(rest, vectors, lengths, places, graphs)
         )

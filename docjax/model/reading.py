@@ -77,6 +77,7 @@ class Reading:
         prompt: str | None = None,
     ) -> Iterator[Segments]:
         """The tokens of each document that `encode` reads; adds COUNTS to `stats`."""
+        stats.update({name: 0 for name in COUNTS if name not in stats})
         cut = self._read(documents, self._prompted(prompt))
         ordered = map(self.order, cut) if self.order else cut
         return (self._capped(document, stats) for document in ordered)
@@ -85,7 +86,7 @@ class Reading:
         self, texts: Sequence[str], prompt: str | None = None
     ) -> list[Segments]:
         """Each query's tokens. Raises UserError for a query that is too long."""
-        most = min(self.limits.query_tokens, self.limits.segment_tokens)
+        most = self.limits.query_segment
         cut = self._prompted(self.query_prompt if prompt is None else prompt)
         whole = dataclasses.replace(cut, units=Whole(), segments=OneEach())
         queries = list(self._read(texts, whole))

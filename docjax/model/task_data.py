@@ -15,7 +15,6 @@ from docjax.data.shuffled import Shuffled
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.masked_loss import token_loss
-from docjax.model.reading import COUNTS
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
 from docjax.tasks.sampled import sampled
@@ -131,7 +130,7 @@ class FileData:
 
     def segments(self, part: str) -> Iterator[Segments]:
         """What the model reads of each document of a part."""
-        counts = dict.fromkeys(COUNTS, 0)
+        counts: dict[str, int] = {}
         yield from self.model.read(self.documents(part), counts)
         self.model.warn(counts)
 

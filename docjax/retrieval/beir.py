@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from docjax.data.documents import decode, full_text
+from docjax.data.documents import decode
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.lines import open_lines
 from docjax.data.sources.topics import topics

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.parts import named
 from docjax.storage import json_file

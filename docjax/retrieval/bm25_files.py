@@ -20,7 +20,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from docjax.data.documents import full_text, parts
+from docjax.data.documents import parts
+from docjax.data.records import full_text
 from docjax.retrieval import bm25
 from docjax.storage import json_file
 from docjax.storage.arrays import growing_array

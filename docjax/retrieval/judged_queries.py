@@ -8,7 +8,6 @@ from pathlib import Path
 import jax
 import numpy as np
 from absl import logging
-from jaxtyping import Int
 
 from docjax.data.examples import Examples, Known, relation
 from docjax.errors import UserError
@@ -105,11 +104,9 @@ class JudgedQueries:
         examples = np.array(
             [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
         )
-        related = partial(
-            _answers, {numbers[q]: relevant for q, relevant in answers.items()}
-        )
+        of_row = {numbers[query]: relevant for query, relevant in answers.items()}
         labels = known.labels[examples[:, 1]]
-        return Examples(self.kinds, examples, labels, related)
+        return Examples(self.kinds, examples, labels, partial(relation, of_row))
 
     def _judged(
         self, source: Callable[[], Iterator[Document]]
@@ -211,10 +208,3 @@ def _inside(qrels: Qrels, rows: Mapping[str, int]) -> Qrels:
     if missing:
         logging.warning("%d judged documents are not in the corpus: left out", missing)
     return kept
-
-
-def _answers(
-    answers: Mapping[int, set[int]], rows: Int[np.ndarray, "b s"]
-) -> np.ndarray:
-    """Which documents of the batch answer each example's query."""
-    return relation(answers, rows)

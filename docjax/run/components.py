@@ -40,8 +40,7 @@ def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     vectors = np.stack(list(model.inference().encode(model.params, documents)))
     if jax.process_index() == 0:
         rotation = components(unit(vectors)).astype(np.float32)
-        with atomic.partial(path) as partial, partial.open("wb") as stream:
-            np.save(stream, rotation)
+        atomic.write_array(path, rotation)
     wait("components")
 
 

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from docjax.encoders.shapes import check_kind, check_sizes, shapes
 from docjax.errors import UserError
-from docjax.run.fields import FIELDS, Prompts, RunConfig, begun, is_run, read
+from docjax.run.fields import (
+    FIELDS,
+    Prompts,
+    RunConfig,
+    begun,
+    begun_with,
+    is_run,
+    read,
+)
 from docjax.run.places import Part
 
 # Fields that may change on resume.
@@ -39,9 +47,10 @@ def check_encoder(config: RunConfig) -> None:
 
 def check_same(config: RunConfig, run: Path) -> None:
     """Raises UserError if training has begun in `run` with another config."""
-    if not begun(run) or not (run / "config.json").exists():
+    saved = begun_with(run)
+    if saved is None:
         return
-    saved = _with_prompts(read(run))
+    saved = _with_prompts(saved)
     config = _with_prompts(config)
     if _classes(config.encoder) == 0:  # the documents fill it in later
         config = _with_classes(config, _classes(saved.encoder))

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from docjax.data import corpus as corpus_lib
 from docjax.data import corpus_files, splits
 from docjax.data.corpus import Corpus
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError

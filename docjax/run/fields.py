@@ -214,6 +214,12 @@ def begun(run: Path) -> bool:
     return (run / "metrics.jsonl").exists()
 
 
+def begun_with(run: Path) -> RunConfig | None:
+    """The config of a run whose training has begun; None before."""
+    has_begun = begun(run) and (run / "config.json").exists()
+    return read(run) if has_begun else None
+
+
 def _section(kind: type, node: Any, path: str) -> Any:
     """`node` as an instance of the dataclass `kind`; `path` is its field."""
     section = {field.name: field for field in dataclasses.fields(kind)}

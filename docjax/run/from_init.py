@@ -16,7 +16,7 @@ from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import configs
-from docjax.run.fields import Prompts, RunConfig, begun, is_run, read
+from docjax.run.fields import Prompts, RunConfig, begun_with, is_run, read
 from docjax.run.places import Part
 
 # Keywords of a segment encoder that its weights decide.
@@ -47,9 +47,9 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     if not config.init:
         return config
     of_run = is_run(config.init)
-    has_begun = begun(run) and (run / "config.json").exists()
-    if of_run or has_begun:
-        saved = read(run if has_begun else Path(config.init))
+    saved = begun_with(run)
+    if of_run or saved:
+        saved = saved or read(Path(config.init))
         return _as_begun(config if of_run else _of_kind(config, saved), saved)
     facts = describe(config.init)
     segment = _segment(config.encoder)

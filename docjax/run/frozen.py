@@ -232,9 +232,7 @@ def _write(path: Path, corpus: Corpus | Halved, reader: _Reader) -> None:
         for number, window in enumerate(windows(corpus[int(i)] for i in rows)):
             part = folder / f"{process:06}-{number:09}.npy"
             if not part.exists():
-                vectors = _vectors(reader, window)
-                with atomic.partial(part) as partial, partial.open("wb") as stream:
-                    np.save(stream, vectors)
+                atomic.write_array(part, _vectors(reader, window))
             bar.update(
                 sum(min(len(units), reader.most or len(units)) for units in window)
             )

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.document import DocumentEncoder, fresh_params, param_shapes
 from docjax.encoders.shapes import segment_of
 from docjax.errors import UserError
 from docjax.huggingface import weights
@@ -64,8 +63,7 @@ def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Para
 
 def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
     """The parameters that a run ended with."""
-    expected = jax.eval_shape(lambda: fresh_params(encoder, 0))
-    return checkpoint.restore_params(run, expected)
+    return checkpoint.restore_params(run, param_shapes(encoder))
 
 
 def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
@@ -118,8 +116,7 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
             f"init {run} does not fit the encoder: {', '.join(mismatches)}; "
             "set --config.encoder.PART.KEY=VALUE"
         )
-    expected = jax.eval_shape(lambda: fresh_params(init_encoder, 0))
-    loaded = checkpoint.restore_params(run, expected)
+    loaded = trained_params(run, init_encoder)
     if names and not towers:
         loaded["segment"] = _in_every_tower(encoder, loaded["segment"])
     kept = flatten_dict(params, sep="/").keys()

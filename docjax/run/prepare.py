@@ -333,8 +333,7 @@ def _fit_words(prepared: Prepared) -> None:
     table = words.fitted(prepared.corpus, *sizes, power)
     # Words of a prompt would count in every text, so their vectors are zero.
     table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
-    with atomic.partial(path) as partial, partial.open("wb") as stream:
-        np.save(stream, table)
+    atomic.write_array(path, table)
 
 
 def _with_batch(prepared: Prepared) -> RunConfig:
@@ -346,9 +345,8 @@ def _with_batch(prepared: Prepared) -> RunConfig:
     config, devices = prepared.config, jax.device_count()
     if config.batch is not None:
         return config
-    if begun(prepared.run) and (prepared.run / "config.json").exists():
-        batch = fields.read(prepared.run).batch
-        return dataclasses.replace(config, batch=batch)
+    if saved := fields.begun_with(prepared.run):
+        return dataclasses.replace(config, batch=saved.batch)
     examples = len(prepared.examples)
     most = min(256, examples // 2)
     batch = 1 << max(most.bit_length() - 1, 0)
@@ -373,9 +371,8 @@ def _with_microbatch(prepared: Prepared) -> RunConfig:
     config = prepared.config
     if config.microbatch is not None:
         return config
-    if begun(prepared.run) and (prepared.run / "config.json").exists():
-        microbatch = fields.read(prepared.run).microbatch
-        return dataclasses.replace(config, microbatch=microbatch)
+    if saved := fields.begun_with(prepared.run):
+        return dataclasses.replace(config, microbatch=saved.microbatch)
     if isinstance(config.objective.build(), NegativeSampling):
         raise UserError(
             "microbatch is None: negative sampling reads blocks of words; set "

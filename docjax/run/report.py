@@ -13,7 +13,7 @@ import numpy as np
 from absl import logging
 
 from docjax.data import graphs
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.encoders.word_average import WordAverage

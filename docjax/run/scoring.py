@@ -22,7 +22,6 @@ from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.model.load import load
-from docjax.model.reading import COUNTS
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
@@ -161,7 +160,7 @@ class RunData(RunTexts):
                 encoded.append(document.id)
                 yield document
 
-        counts = dict.fromkeys(COUNTS, 0)
+        counts: dict[str, int] = {}
         cut = self.model.read(with_ids_kept(), counts)
         known = (self._with_vectors(read.popleft(), segments) for segments in cut)
         inference, params = self.model.inference(), self.model.params

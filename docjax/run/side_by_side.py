@@ -10,7 +10,7 @@ import numpy as np
 from docjax.data import lexicons as lexicons_lib
 from docjax.data import units
 from docjax.data.corpus import Corpus
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer

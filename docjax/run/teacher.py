@@ -37,8 +37,7 @@ def teacher_vectors(
         whole = np.zeros((documents, found.shape[1]), np.float32)
         whole[rows] = found
         if jax.process_index() == 0:
-            with atomic.partial(path) as partial, partial.open("wb") as stream:
-                np.save(stream, whole)
+            atomic.write_array(path, whole)
     wait("teacher")
     return np.load(path, mmap_mode="r", allow_pickle=False)
 

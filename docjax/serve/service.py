@@ -16,7 +16,6 @@ from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
 from docjax.model.document_model import DocumentModel
-from docjax.model.reading import COUNTS
 from docjax.serve.batching import Job
 from docjax.serve.limits import Refusal
 from docjax.types import Document, Segments
@@ -57,7 +56,7 @@ class Service:
           UserError: for a document without text.
           Refusal: 413 for a document whose graph would be too large.
         """
-        stats = dict.fromkeys(COUNTS, 0)
+        stats: dict[str, int] = {}
         documents = list(self.model.read(items, stats))
         self._check_graphs(documents)
         jobs = [Job([each], self._document, len(each.tokens)) for each in documents]

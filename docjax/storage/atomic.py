@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 
 def write_text(path: Path, text: str) -> None:
     """Writes `text` as UTF-8, or leaves the file as it was.
@@ -27,6 +29,16 @@ def write_bytes(path: Path, raw: bytes) -> None:
     """
     with partial(path) as beside:
         beside.write_bytes(raw)
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Writes a file of NumPy (.npy), or leaves the file as it was.
+
+    Raises:
+      OSError: if the file cannot be written.
+    """
+    with partial(path) as beside, beside.open("wb") as stream:
+        np.save(stream, array)
 
 
 @contextlib.contextmanager

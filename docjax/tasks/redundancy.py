@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from docjax.data.documents import full_text
 from docjax.data.parts_of_speech import TagWords, Word, nltk
+from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.types import TaskData
 

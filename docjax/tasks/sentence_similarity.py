@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.preprocessing import normalize
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.errors import UserError
 from docjax.types import Document, Section, TaskData

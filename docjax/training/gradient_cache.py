@@ -31,7 +31,7 @@ from jax.sharding import PartitionSpec as P
 
 from docjax.data.microbatches import round_up
 from docjax.encoders import freezing
-from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.training.momentum import Following, followed
 from docjax.types import DOCUMENT, Batch, Masked, Microbatch
 
@@ -116,9 +116,9 @@ class GradientCache:
             vectors = batch.vectors
             if vectors is None:
                 vectors, kept = self._vectors(segment, average, batch, keys.segments)
-            light_pass = self._both if segment[0] else self._documents
-            inputs = vectors, _light(batch), keys.documents, own
-            gradients, cotangents, metrics, own = light_pass(
+            second_pass = self._both if segment[0] else self._documents
+            inputs = vectors, light(batch), keys.documents, own
+            gradients, cotangents, metrics, own = second_pass(
                 trained, without_segment(frozen), *inputs, without_segment(average)
             )
         if segment[0]:
@@ -290,13 +290,13 @@ class GradientCache:
             flat[to_blocks(batch.rows)],
             NamedSharding(self.mesh, P(None, None, "data")),
         )
-        light = batch.lengths, batch.places, batch.graphs, example_keys(key, examples)
-        light = jax.tree.map(to_blocks, light)
+        rest = batch.lengths, batch.places, batch.graphs, example_keys(key, examples)
+        rest = jax.tree.map(to_blocks, rest)
         # Keep the activations of one block at a time, in the backward pass too.
         views = jax.checkpoint(
             functools.partial(self._views, params, average), prevent_cse=False
         )
-        documents = jax.lax.map(lambda block: views(*block), (gathered, *light))
+        documents = jax.lax.map(lambda block: views(*block), (gathered, *rest))
         documents = _from_blocks(documents)
         return self._loss(params, average, documents, batch.targets, key, memory)
 
@@ -412,17 +412,10 @@ class GradientCache:
         )
 
 
-def _light(batch: Batch) -> Batch:
+def light(batch: Batch) -> Batch:
     """The batch without its segments: what the second pass reads beside vectors."""
     none = dict.fromkeys(("microbatches", "towers", "masked"), ())
-    return batch._replace(**none, vectors=None, cut=None)
-
-
-def without_segment(params: Params) -> Params:
-    """The parameters of all but the segment encoder; None of None."""
-    if params is None:
-        return None
-    return {name: part for name, part in params.items() if name != "segment"}
+    return batch._replace(**none, vectors=None, cut=None, answers=None)
 
 
 def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):

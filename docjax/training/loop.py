@@ -17,7 +17,7 @@ from absl import logging
 from jax.experimental import multihost_utils
 
 from docjax.encoders import from_mean
-from docjax.encoders.document import fresh_params
+from docjax.encoders.document import param_shapes
 from docjax.errors import UserError
 from docjax.run import metrics as metrics_lib
 from docjax.run.parameters import start_params
@@ -346,8 +346,7 @@ def _start(prepared: Prepared) -> Any:
 
 def _shapes(prepared: Prepared, trainer: Trainer) -> State:
     """The shapes of the state."""
-    params = jax.eval_shape(lambda: fresh_params(prepared.encoder, 0))
-    return jax.eval_shape(trainer.begin, params)
+    return jax.eval_shape(trainer.begin, param_shapes(prepared.encoder))
 
 
 def _rest(state: State) -> dict[str, Any]:

@@ -80,5 +80,4 @@ def _second_pass(trainer: Any, state: State, batch: Batch) -> Any:
         one = programs.vector_shape(cache, state.params, shape)
         count = round_up(len(batch.microbatches))
         vectors = jax.ShapeDtypeStruct((count, *one.shape), one.dtype)
-    light = batch._replace(microbatches=(), towers=(), masked=(), vectors=None)
-    return programs.objective(cache, state.params, vectors, light, memory=state.memory)
+    return programs.objective(cache, state.params, vectors, batch, memory=state.memory)

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jax.stages import Traced
 
 from docjax.encoders import freezing
-from docjax.training.gradient_cache import GradientCache, without_segment
+from docjax.encoders.document import without_segment
+from docjax.training.gradient_cache import GradientCache, light
 from docjax.training.momentum import Following
 from docjax.training.sharding import abstract
 from docjax.types import Batch, Masked, Microbatch
@@ -77,7 +78,7 @@ def objective(
 ) -> Traced:
     """The second pass: all vectors [micro-batches n d] to the loss and its gradient.
 
-    `batch` has no micro-batches; `memory` is that of the objective.
+    `memory` is that of the objective.
     """
     whole, columns = abstract(cache.mesh), abstract(cache.mesh, None, "data")
     parts = freezing.divided(params, cache.encoder.frozen)
@@ -85,7 +86,7 @@ def objective(
     rest = *map(without_segment, parts), without_segment(average)
     trained, frozen, average = jax.tree.map(whole, rest)
     rows = jax.tree.map(abstract(cache.mesh, "data"), batch.targets)
-    light = jax.tree.map(columns, batch._replace(targets=None, answers=None, cut=None))
+    read = jax.tree.map(columns, light(batch)._replace(targets=None))
     reads = "segment" in parts[0]
     second_pass = GradientCache._both if reads else GradientCache._documents
     return second_pass.trace(
@@ -93,7 +94,7 @@ def objective(
         trained,
         frozen,
         jax.tree.map(columns, vectors),
-        light._replace(targets=rows),
+        read._replace(targets=rows),
         _key(cache, dropout),
         jax.tree.map(whole, own),
         average,

@@ -21,7 +21,7 @@ from docjax.data.segment_batches import (
     log_cut,
 )
 from docjax.encoders import freezing, from_mean
-from docjax.encoders.document import fresh_params
+from docjax.encoders.document import param_shapes
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.supervised_contrastive import supervised_contrastive
@@ -125,7 +125,7 @@ class VectorTrainer:
         Raises:
           UserError: if a batch does not fit or `frozen` is invalid.
         """
-        shapes = jax.eval_shape(lambda: fresh_params(self.prepared.encoder, 0))
+        shapes = param_shapes(self.prepared.encoder)
         freezing.check(shapes, self.prepared.encoder.frozen)
         trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
         if "segment" in trained:

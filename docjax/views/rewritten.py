@@ -13,7 +13,7 @@ from absl import logging
 from jaxtyping import Int
 
 from docjax.data.corpus import DOCUMENTS_AT_ONCE, Corpus, fingerprint
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.jsonl import files, jsonl
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Whole

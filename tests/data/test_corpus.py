@@ -12,7 +12,7 @@ import pytest
 
 from docjax.data import corpus_files
 from docjax.data.corpus import Corpus, fingerprint
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.segments import Chunks, Joined, OneEach
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.tokenizer import train_tokenizer

@@ -8,11 +8,11 @@ import pytest
 from docjax.data.documents import (
     BadDocument,
     from_text,
-    full_text,
     parse,
     parse_line,
     read,
 )
+from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.types import Document, Section
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from docjax.data.corpus import Corpus
-from docjax.data.documents import full_text
 from docjax.data.halved import Halved, TrainingCorpus
+from docjax.data.records import full_text
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import WholeSections
 from docjax.types import Document, Section

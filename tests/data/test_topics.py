@@ -2,7 +2,7 @@
 
 import pytest
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.topics import topics
 from docjax.errors import UserError
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.tsv import tsv
 from docjax.errors import UserError
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from docjax.data.documents import full_text, parse
+from docjax.data.documents import parse
+from docjax.data.records import full_text
 from docjax.data.units import Passages, Sentences, Whole, WholeSections
 from docjax.types import Document, Section
 

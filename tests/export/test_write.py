@@ -23,7 +23,8 @@ import docjax
 from configs import deca, graph_roberta
 from docjax import cli, main
 from docjax.data import graphs
-from docjax.data.documents import full_text, parse
+from docjax.data.documents import parse
+from docjax.data.records import full_text
 from docjax.data.segments import Chunks, Joined, OneEach
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import train_tokenizer

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from docjax import cli
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.wikir import first_sentence, wikir
 from docjax.errors import UserError
 from docjax.retrieval import collection

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.data.sources import jsonl as jsonl_lib
 from docjax.data.sources.jsonl import jsonl

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from docjax.data.documents import full_text
+from docjax.data.records import full_text
 from docjax.data.sources.pydocs import PACKAGES, pydocs, stamp
 from docjax.errors import UserError
 
