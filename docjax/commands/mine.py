@@ -54,13 +54,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval import bm25, collection, negatives
     from docjax.run import judged as judged_lib
+    from docjax.run.fields import is_run
 
     _check(flags)
     settings = bm25.preset(flags.words)
     data = Path(flags.data or flags.model)
     judged = (
         judged_lib.of_run(data)
-        if _is_run(data)
+        if is_run(str(data))
         else collection.read_judged(flags.data or flags.model, flags.max_bad_fraction)
     )
     ranked = negatives.Digest()
@@ -97,6 +98,7 @@ def _added(
 def _check(flags: argparse.Namespace) -> None:
     """Raises UserError for impossible flags, before anything is read."""
     from docjax.model.encode_file import check_output
+    from docjax.run.fields import is_run
 
     if flags.top < 1:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
@@ -110,12 +112,8 @@ def _check(flags: argparse.Namespace) -> None:
     check_output("--output", flags.output)
     if not Path(flags.output).parent.is_dir():
         raise UserError(f"{flags.output}: cannot be written (there is no such folder)")
-    if not flags.data and not _is_run(Path(flags.model)):
+    if not flags.data and not is_run(flags.model):
         raise UserError(
             f"--data is missing: {flags.model} is not a run, so it has no documents; "
             "give a collection or a run"
         )
-
-
-def _is_run(folder: Path) -> bool:
-    return (folder / "checkpoints").is_dir()

@@ -6,8 +6,8 @@ The vectors of one model are compared. `docjax.explain.compare_page` shows the r
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from docjax.data.records import full_text
 from docjax.data.segments import OneEach
 from docjax.data.units import Cut, Passages, Sentences
 from docjax.errors import UserError
+from docjax.model.inference import Inference
 from docjax.types import Document, Passage, Section, Segments
 
 PASSAGES = 20  # the least passages of a text, if it has as many sentences
@@ -169,33 +170,7 @@ def _alone(
     return [cut.with_texts(each)[0].first(most) for each in documents]
 
 
-@runtime_checkable
-class Encodes(Protocol):
-    """A model that encodes segments, and encodes documents from their segments."""
-
-    def segments(
-        self, params: Any, documents: Sequence[Segments]
-    ) -> list[Float[np.ndarray, "p d"]]: ...
-
-    def encode(
-        self, params: Any, documents: Sequence[Segments]
-    ) -> Iterator[Float[np.ndarray, " d"]]: ...
-
-    @property
-    def graph(self) -> Any: ...
-
-    @property
-    def attends_to_other(self) -> bool: ...
-
-    def cross_attention(
-        self,
-        params: Any,
-        queries: Float[np.ndarray, "p d"],
-        keys: Float[np.ndarray, "q d"],
-    ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]: ...
-
-
-def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
+def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
     """The cosines of two documents that `read` prepared for the same model."""
     sides = _encoded(inference, params, [a, b])
     (first, second), sections, segments = _vectors(inference, params, sides)
@@ -213,7 +188,7 @@ def compare(inference: Encodes, params: Any, a: Side, b: Side) -> Comparison:
 
 
 def similarities(
-    inference: Encodes, params: Any, sides: Sequence[Side]
+    inference: Inference, params: Any, sides: Sequence[Side]
 ) -> Similarities:
     """The cosines of documents that `read` prepared for the same model."""
     sides = _encoded(inference, params, sides)
@@ -227,7 +202,7 @@ def similarities(
     return Similarities(*parts, sides=list(sides), chunks=chunks)
 
 
-def _encoded(inference: Encodes, params: Any, sides: Sequence[Side]) -> list[Side]:
+def _encoded(inference: Inference, params: Any, sides: Sequence[Side]) -> list[Side]:
     """The sides with the vectors of their segments; all sides are read together."""
 
     def with_vectors(parts: Sequence[Segments]) -> list[Segments]:
@@ -246,7 +221,7 @@ def _encoded(inference: Encodes, params: Any, sides: Sequence[Side]) -> list[Sid
 
 
 def _vectors(
-    inference: Encodes, params: Any, sides: Sequence[Side]
+    inference: Inference, params: Any, sides: Sequence[Side]
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """The vector of each document, and those of its sections and of its segments."""
     documents = list(inference.encode(params, [side.whole for side in sides]))
@@ -259,7 +234,7 @@ def _vectors(
 
 
 def _chunks(
-    inference: Encodes,
+    inference: Inference,
     params: Any,
     a: Float[np.ndarray, "p d"],
     b: Float[np.ndarray, "q d"],
@@ -326,7 +301,9 @@ class _ComparedPassages:
         return Passages(max(words, 1))(bare) or Sentences()(document)
 
 
-def _sections(inference: Encodes, params: Any, side: Side) -> Float[np.ndarray, "_ d"]:
+def _sections(
+    inference: Inference, params: Any, side: Side
+) -> Float[np.ndarray, "_ d"]:
     """The vector of each section, as of a document with this section alone."""
     if side.alone:
         return np.stack(list(inference.encode(params, side.alone)))

@@ -1,10 +1,9 @@
-"""Checks a config against the run it resumes; fills in what the data decide.
+"""Checks a config, before documents are read, and against the run it resumes.
 
 A run resumes with the config it began with; only the fields in `FREE` may change.
 """
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 
 from docjax.encoders.shapes import check_kind, check_sizes, shapes
@@ -15,10 +14,7 @@ from docjax.run.fields import (
     RunConfig,
     begun,
     begun_with,
-    is_run,
-    read,
 )
-from docjax.run.places import Part
 
 # Fields that may change on resume.
 FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
@@ -37,11 +33,11 @@ def check_encoder(config: RunConfig) -> None:
     A size of 0, such as a vocabulary that the data decide later, counts as 2 here.
     """
     check_sizes(config.encoder.to_json(), Path("config"))
-    if _classes(config.encoder) == 0:
-        config = _with_classes(config, 2)
+    if config.classes == 0:
+        config = config.with_classes(2)
     check_kind(config.encoder.build(), Path("config"))
     if config.encoder.build().segment.vocabulary == 0:
-        config = _with_vocabulary(config, 2)
+        config = config.with_vocabulary(2)
     shapes(config.encoder.build(), Path("config"))
 
 
@@ -52,8 +48,8 @@ def check_same(config: RunConfig, run: Path) -> None:
         return
     saved = _with_prompts(saved)
     config = _with_prompts(config)
-    if _classes(config.encoder) == 0:  # the documents fill it in later
-        config = _with_classes(config, _classes(saved.encoder))
+    if config.classes == 0:  # the documents fill it in later
+        config = config.with_classes(saved.classes)
     for name in ("batch", "microbatch"):
         if getattr(config, name) is None:  # filled in later
             config = dataclasses.replace(config, **{name: getattr(saved, name)})
@@ -74,58 +70,3 @@ def _with_prompts(config: RunConfig) -> RunConfig:
     """The config with "" for prompts that are None, which says the same."""
     prompts = config.prompts.filled(Prompts("", ""))
     return dataclasses.replace(config, prompts=prompts)
-
-
-def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
-    """The config with the size of the word table: that of the run `init`, or `trained`.
-
-    `trained` is the vocabulary of the tokenizer that this run trained. A tokenizer with
-    a path and a Hugging Face `init` leave the config's own size: a word table may be
-    larger than its tokenizer.
-    """
-    size = trained
-    if config.init and is_run(config.init):
-        size = read(Path(config.init)).encoder.build().segment.vocabulary
-    elif config.init or config.tokenizer.path:
-        return config
-    return _with_vocabulary(config, size)
-
-
-def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
-    """The config with the documents' labels, and a head with one class per label.
-
-    Raises:
-      UserError: for fewer than 2 labels, or a head with another number of classes.
-    """
-    count = _classes(config.encoder)
-    if count is None:
-        return config
-    count = count or len(classes)
-    if count != len(classes) or len(classes) < 2:
-        raise UserError(
-            f"the head has {count} classes, but the documents have {len(classes)} "
-            "labels; at least 2 labels are needed; set encoder.head.classes to their "
-            "number"
-        )
-    return dataclasses.replace(_with_classes(config, count), labels=tuple(classes))
-
-
-def _with_vocabulary(config: RunConfig, size: int) -> RunConfig:
-    segment = config.encoder.keywords["segment"]
-    if config.encoder.build().segment.has_towers:
-        segment = {**segment, "encoder": {**segment["encoder"], "vocabulary": size}}
-    else:
-        segment = {**segment, "vocabulary": size}
-    encoder = config.encoder.with_keywords(segment=segment)
-    return dataclasses.replace(config, encoder=encoder)
-
-
-def _classes(encoder: Part) -> int | None:
-    """The `classes` of the encoder's head; None without such a head."""
-    return (encoder.keywords.get("head") or {}).get("classes")
-
-
-def _with_classes(config: RunConfig, count: int | None) -> RunConfig:
-    head = {**config.encoder.keywords["head"], "classes": count}
-    encoder = config.encoder.with_keywords(head=head)
-    return dataclasses.replace(config, encoder=encoder)

@@ -149,6 +149,26 @@ class RunConfig:
             return True
         return objective.contrastive is not None and objective.weight > 0
 
+    @property
+    def classes(self) -> int | None:
+        """The classes of the encoder's head; None without a head that has classes."""
+        return (self.encoder.keywords.get("head") or {}).get("classes")
+
+    def with_classes(self, count: int | None) -> "RunConfig":
+        head = {**self.encoder.keywords["head"], "classes": count}
+        encoder = self.encoder.with_keywords(head=head)
+        return dataclasses.replace(self, encoder=encoder)
+
+    def with_vocabulary(self, size: int) -> "RunConfig":
+        """The config with `size` rows in the word table of the segment encoder."""
+        segment = self.encoder.keywords["segment"]
+        if self.encoder.build().segment.has_towers:
+            segment = {**segment, "encoder": {**segment["encoder"], "vocabulary": size}}
+        else:
+            segment = {**segment, "vocabulary": size}
+        encoder = self.encoder.with_keywords(segment=segment)
+        return dataclasses.replace(self, encoder=encoder)
+
     def to_json(self) -> dict[str, Any]:
         """The config as `resolve` reads it, in JSON values."""
         node = _to_json(self)

@@ -30,10 +30,8 @@ from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.model.document_model import DocumentModel
-from docjax.model.inference import TOKENS
-from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.objectives.similarity import similarity_of
-from docjax.run import continued, corpora, fields, from_init, words
+from docjax.run import continued, corpora, fields, from_data, from_init, words
 from docjax.run.check_parts import check_parts
 from docjax.run.fields import RunConfig, begun, is_run
 from docjax.storage import atomic, json_file
@@ -228,14 +226,14 @@ def prepare(config: Any, run: Path) -> Prepared:
     config = checked(config, run)
     _make(run)
     tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
-    config = continued.fill_vocabulary(config, tokenizer.vocabulary)
+    config = from_data.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run)
     vocabulary = config.encoder.build().segment.vocabulary
     check_fits(tokenizer, vocabulary, loaded=bool(config.init))
     corpus = corpora.corpus(config, run, prompted(tokenizer, config.prompts.document))
     of_queries = prompted(tokenizer, config.prompts.query)
     classes = sorted({label for label in corpus.labels if label is not None})
-    config = continued.fill_classes(config, classes)
+    config = from_data.fill_classes(config, classes)
     prepared = Prepared(
         config=config,
         run=run,
@@ -247,9 +245,10 @@ def prepare(config: Any, run: Path) -> Prepared:
         graph=config.graph and config.graph.build(),
         cutter=config.segments.build(),
     )
-    prepared = prepared.changed(config=_with_batch(prepared))
-    prepared = prepared.changed(config=_with_microbatch(prepared))
-    prepared = prepared.changed(halved=_halved(prepared))
+    config = from_data.fill_batch(config, run, lambda: len(prepared.examples))
+    special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
+    config = from_data.fill_microbatch(config, run, special, reads_queries)
+    prepared = prepared.changed(config=config, halved=_halved(prepared))
     _fit_words(prepared)
     _log_splits(prepared)
     wait("config")
@@ -334,65 +333,6 @@ def _fit_words(prepared: Prepared) -> None:
     # Words of a prompt would count in every text, so their vectors are zero.
     table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
     atomic.write_array(path, table)
-
-
-def _with_batch(prepared: Prepared) -> RunConfig:
-    """The config with a batch that fits the corpus, before anything is encoded.
-
-    Raises:
-      UserError: for a batch of more examples than there are.
-    """
-    config, devices = prepared.config, jax.device_count()
-    if config.batch is not None:
-        return config
-    if saved := fields.begun_with(prepared.run):
-        return dataclasses.replace(config, batch=saved.batch)
-    examples = len(prepared.examples)
-    most = min(256, examples // 2)
-    batch = 1 << max(most.bit_length() - 1, 0)
-    batch = max(batch // devices * devices, devices)
-    if batch > examples:
-        raise UserError(
-            f"{examples} training examples are too few for {devices} devices: give "
-            "more documents"
-        )
-    logging.info("batch %d, for %d training examples", batch, examples)
-    return dataclasses.replace(config, batch=batch)
-
-
-def _with_microbatch(prepared: Prepared) -> RunConfig:
-    """The config with micro-batches of at most TOKENS tokens on each device.
-
-    A single segment may have more.
-
-    Raises:
-      UserError: for an objective that reads blocks of words.
-    """
-    config = prepared.config
-    if config.microbatch is not None:
-        return config
-    if saved := fields.begun_with(prepared.run):
-        return dataclasses.replace(config, microbatch=saved.microbatch)
-    if isinstance(config.objective.build(), NegativeSampling):
-        raise UserError(
-            "microbatch is None: negative sampling reads blocks of words; set "
-            "--config.microbatch to the words of a block, such as 2048"
-        )
-    longest = _longest_trained(prepared)
-    microbatch = max(1, TOKENS // longest) * jax.device_count()
-    logging.info(
-        "microbatch %d, for segments of at most %d tokens", microbatch, longest
-    )
-    return dataclasses.replace(config, microbatch=microbatch)
-
-
-def _longest_trained(prepared: Prepared) -> int:
-    """The most tokens of a segment that training reads, by the limits."""
-    limits, longest = prepared.config.limits, prepared.config.limits.segment_tokens
-    if limits.training_tokens:
-        special = prepared.frames[DOCUMENT].special
-        longest = min(longest, limits.training_tokens + special)
-    return max(longest, limits.query_segment if prepared.queries else 0)
 
 
 def _log_splits(prepared: Prepared) -> None:

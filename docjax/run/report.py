@@ -18,9 +18,7 @@ from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
-from docjax.explain import figures
-from docjax.explain import node_attention as attention_lib
-from docjax.explain import run_page as report
+from docjax.explain import figures, run_page
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
@@ -49,7 +47,7 @@ def write(
     plain: Mapping[str, Callable[[], TaskData]],
     params: Any,
     made_with: str,
-    retrieval: Sequence[report.Retrieval] = (),
+    retrieval: Sequence[run_page.Retrieval] = (),
 ) -> Path:
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
@@ -64,9 +62,9 @@ def write(
     texts, shown = _texts(prepared, sample)
     scores = _scores(prepared, lines, texts, plain)
     alone = analysis_report.scores_alone(prepared.tasks, scores)
-    return report.write(
+    return run_page.write(
         prepared.run,
-        report.Report(
+        run_page.Report(
             name=prepared.run.name,
             config=prepared.config.to_json(),
             scores=alone,
@@ -248,7 +246,7 @@ def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Pat
     return similarity_report.maps(prepared.tasks, own, documents, similarities, folder)
 
 
-def _export(run: Path) -> report.Export | None:
+def _export(run: Path) -> run_page.Export | None:
     """What `--mode=export` wrote of the run's present parameters, or None."""
     folder = run / "export"
     if not (folder / docjax_json.FACTS).exists():
@@ -258,7 +256,7 @@ def _export(run: Path) -> report.Export | None:
         return None
     files = [path for path in folder.rglob("*") if path.is_file()]
     measured = facts["measured"]
-    return report.Export(
+    return run_page.Export(
         folder=str(folder),
         differences=measured["differences"],
         documents=measured["documents"],
@@ -299,7 +297,7 @@ def nearest_words(
 
 def _attention(
     prepared: Prepared, folder: Path, params, document: Document | None
-) -> report.Attention | None:
+) -> run_page.Attention | None:
     """Attention over one document with the full and, of sections, the section graph.
 
     None for a model without attention.
@@ -315,12 +313,13 @@ def _attention(
     for name, graph in kinds.items():
         model = dataclasses.replace(prepared.model(params), graph=graph)
         explanations[name] = model.explain(document)
-    weights = {
-        n: attention_lib.node_attention(f.weights) for n, f in explanations.items()
+    weights = {  # of the last layer, mean over its heads: Fig. 7 of graph-roberta
+        name: np.asarray(found.weights[-1], np.float32).mean(axis=0)
+        for name, found in explanations.items()
     }
     rows = {name: matrix[0] for name, matrix in weights.items()}
     full = explanations["full graph"]
-    return report.Attention(
+    return run_page.Attention(
         document=document.title or document.id,
         passages=[
             Section(heading, segment.text)

@@ -1,4 +1,4 @@
-"""How a run goes on with its config, and what its data fill in."""
+"""How a run goes on with its config."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from configs import graph_roberta, graph_roberta_classify
 from docjax.errors import UserError
 from docjax.parts.named import plain
-from docjax.run import continued, fields
+from docjax.run import continued, fields, from_data
 
 SMOKE = plain(graph_roberta.get_config("smoke"))
 CLASSIFIER = plain(graph_roberta_classify.get_config("smoke"))
@@ -37,48 +37,11 @@ def test_a_begun_run_does_not_go_on_with_another_config(tmp_path):
 
 def test_a_begun_run_goes_on_with_the_classes_of_its_documents(tmp_path):
     asked = fields.resolve(CLASSIFIER)
-    begin(tmp_path, continued.fill_classes(asked, ["a", "b", "c"]))
+    begin(tmp_path, from_data.fill_classes(asked, ["a", "b", "c"]))
     continued.check_same(asked, tmp_path)
-    four = continued.fill_classes(asked, ["a", "b", "c", "d"])
+    four = from_data.fill_classes(asked, ["a", "b", "c", "d"])
     with pytest.raises(UserError, match="another config: encoder differ"):
         continued.check_same(four, tmp_path)
-
-
-def test_the_head_gets_the_classes_of_the_documents():
-    filled = continued.fill_classes(fields.resolve(CLASSIFIER), ["a", "b", "c"])
-    assert filled.encoder.keywords["head"]["classes"] == 3
-    assert filled.labels == ("a", "b", "c")
-    assert continued.fill_classes(filled, ["a", "b", "c"]) == filled
-    with pytest.raises(
-        UserError, match="has 3 classes, but the documents have 2 labels"
-    ):
-        continued.fill_classes(filled, ["a", "b"])
-    with pytest.raises(UserError, match="at least 2 labels are needed"):
-        continued.fill_classes(fields.resolve(CLASSIFIER), ["a"])
-
-
-def test_a_config_without_classes_keeps_no_labels():
-    config = fields.resolve(SMOKE)
-    assert continued.fill_classes(config, ["a", "b"]) is config
-
-
-def test_the_vocabulary_is_that_of_the_trained_tokenizer_or_of_the_run(tmp_path):
-    config = fields.resolve(SMOKE)
-    filled = continued.fill_vocabulary(config, 300)
-    assert filled.encoder.keywords["segment"]["vocabulary"] == 300
-    begin(tmp_path, filled)
-    (tmp_path / "checkpoints").mkdir()
-    onward = fields.resolve(SMOKE | {"init": str(tmp_path)})
-    onward = continued.fill_vocabulary(onward, 400)
-    assert onward.encoder.keywords["segment"]["vocabulary"] == 300
-
-
-@pytest.mark.parametrize("change", [{"init": "roberta-base"}, {"tokenizer": "a"}])
-def test_a_named_tokenizer_leaves_the_vocabulary(change):
-    if "tokenizer" in change:
-        change = {"tokenizer": SMOKE["tokenizer"] | {"path": "a"}}
-    config = fields.resolve(SMOKE | change)
-    assert continued.fill_vocabulary(config, 300) == config
 
 
 def test_a_run_to_compare_with_must_be_there(tmp_path):
@@ -102,12 +65,3 @@ def test_sizes_that_do_not_fit_are_found_before_the_corpus_is_read(sizes):
     with pytest.raises(UserError) as error:
         continued.check_encoder(fields.resolve(SMOKE | {"encoder": encoder}))
     assert "\n" not in str(error.value)
-
-
-def test_the_vocabulary_of_towers_is_that_of_their_encoder():
-    segment = SMOKE["encoder"]["segment"]
-    towers = {"fn": "docjax.encoders.towers.Towers", "encoder": segment}
-    config = fields.resolve(SMOKE | {"encoder": SMOKE["encoder"] | {"segment": towers}})
-    continued.check_encoder(config)
-    filled = continued.fill_vocabulary(config, 300)
-    assert filled.encoder.build().segment.vocabulary == 300

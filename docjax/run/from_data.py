@@ -1,0 +1,112 @@
+"""Fills in what the data decide: vocabulary, classes, batch and micro-batch."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import jax
+from absl import logging
+
+from docjax.errors import UserError
+from docjax.model.inference import TOKENS
+from docjax.objectives.negative_sampling import NegativeSampling
+from docjax.run.fields import RunConfig, begun_with, is_run, read
+
+
+def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
+    """The config with the size of the word table: that of the run `init`, or `trained`.
+
+    `trained` is the vocabulary of the tokenizer that this run trained. A tokenizer with
+    a path and a Hugging Face `init` leave the config's own size: a word table may be
+    larger than its tokenizer.
+    """
+    size = trained
+    if config.init and is_run(config.init):
+        size = read(Path(config.init)).encoder.build().segment.vocabulary
+    elif config.init or config.tokenizer.path:
+        return config
+    return config.with_vocabulary(size)
+
+
+def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
+    """The config with the documents' labels, and a head with one class per label.
+
+    Raises:
+      UserError: for fewer than 2 labels, or a head with another number of classes.
+    """
+    count = config.classes
+    if count is None:
+        return config
+    count = count or len(classes)
+    if count != len(classes) or len(classes) < 2:
+        raise UserError(
+            f"the head has {count} classes, but the documents have {len(classes)} "
+            "labels; at least 2 labels are needed; set encoder.head.classes to their "
+            "number"
+        )
+    return dataclasses.replace(config.with_classes(count), labels=tuple(classes))
+
+
+def fill_batch(config: RunConfig, run: Path, count: Callable[[], int]) -> RunConfig:
+    """The config with a batch that fits the corpus, before anything is encoded.
+
+    Args:
+      count: counts the training examples, which takes time.
+
+    Raises:
+      UserError: for a batch of more examples than there are.
+    """
+    if config.batch is not None:
+        return config
+    if saved := begun_with(run):
+        return dataclasses.replace(config, batch=saved.batch)
+    devices, examples = jax.device_count(), count()
+    most = min(256, examples // 2)
+    batch = 1 << max(most.bit_length() - 1, 0)
+    batch = max(batch // devices * devices, devices)
+    if batch > examples:
+        raise UserError(
+            f"{examples} training examples are too few for {devices} devices: give "
+            "more documents"
+        )
+    logging.info("batch %d, for %d training examples", batch, examples)
+    return dataclasses.replace(config, batch=batch)
+
+
+def fill_microbatch(
+    config: RunConfig, run: Path, special: int, reads_queries: bool
+) -> RunConfig:
+    """The config with micro-batches of at most TOKENS tokens on each device.
+
+    A single segment may have more.
+
+    Args:
+      special: the tokens that frame a segment of a document.
+      reads_queries: the examples have queries.
+
+    Raises:
+      UserError: for an objective that reads blocks of words.
+    """
+    if config.microbatch is not None:
+        return config
+    if saved := begun_with(run):
+        return dataclasses.replace(config, microbatch=saved.microbatch)
+    if isinstance(config.objective.build(), NegativeSampling):
+        raise UserError(
+            "microbatch is None: negative sampling reads blocks of words; set "
+            "--config.microbatch to the words of a block, such as 2048"
+        )
+    longest = _longest_trained(config, special, reads_queries)
+    microbatch = max(1, TOKENS // longest) * jax.device_count()
+    logging.info(
+        "microbatch %d, for segments of at most %d tokens", microbatch, longest
+    )
+    return dataclasses.replace(config, microbatch=microbatch)
+
+
+def _longest_trained(config: RunConfig, special: int, reads_queries: bool) -> int:
+    """The most tokens of a segment that training reads, by the limits."""
+    limits, longest = config.limits, config.limits.segment_tokens
+    if limits.training_tokens:
+        longest = min(longest, limits.training_tokens + special)
+    return max(longest, limits.query_segment if reads_queries else 0)
