@@ -36,7 +36,7 @@ from docjax import config as config_lib
 from docjax import main
 from docjax.huggingface import weights as huggingface
 from docjax.parts import named
-from docjax.tasks.clustering import clustering
+from docjax.tasks.clustering import Clustering
 from docjax.types import Document, Embeddings
 
 SYSTEMS = ("minilm-512", "minilm", "scratch")
@@ -106,7 +106,7 @@ def truncated(flags: argparse.Namespace) -> dict[str, float]:
         rows = np.flatnonzero([one.split == name for one in found])
         labels = [found[row].label for row in rows]
         parts[split] = Embeddings(vectors[rows], labels)
-    return clustering(parts["train"], parts["test"])
+    return Clustering().score(parts["train"], parts["test"])
 
 
 def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dict]:

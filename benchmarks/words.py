@@ -32,7 +32,7 @@ from docjax import config as config_lib
 from docjax.data.vocabulary import vocabulary
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import Prepared, prepare
-from docjax.tasks.classification import linear
+from docjax.tasks.classification import Linear
 from docjax.training import loop, sharding
 from docjax.training.word_trainer import WordTrainer
 from docjax.types import Embeddings
@@ -113,7 +113,7 @@ def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
         for part in ("train", "test")
         for rows in [[i for i in found.rows(part) if found.labels[i] >= 0]]
     }
-    return 100 * (1 - linear(**parts, standardize=standardize)["accuracy"])
+    return 100 * (1 - Linear(standardize=standardize).score(**parts)["accuracy"])
 
 
 def child(flags: argparse.Namespace) -> None:

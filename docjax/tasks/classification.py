@@ -25,7 +25,12 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Linear:
-    """`linear`, fitted on the labelled training documents."""
+    """Logistic regression on the frozen vectors of the labelled training documents.
+
+    Attributes:
+      iterations: the most steps of L-BFGS. The log warns if it has not converged.
+      standardize: scales features by the mean and deviation of the training vectors.
+    """
 
     iterations: int = 2000
     standardize: bool = True
@@ -39,8 +44,27 @@ class Linear:
         return self.score(data.labelled("train"), data.labelled(part))
 
     def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
-        """`linear` with these keywords."""
-        return linear(train, test, **vars(self))
+        """`accuracy` and `macro_f1` of the test documents.
+
+        Raises:
+          UserError: for a single train class, or vectors that are not finite or differ
+            in width.
+        """
+        check(train, test)
+        check_classes("train", train.labels)
+        # A sparse matrix would become dense: its weights stay as they are.
+        scaled = self.standardize and not scipy.sparse.issparse(train.vectors)
+        scaler = StandardScaler() if scaled else FunctionTransformer()
+        regression = LogisticRegression(C=1.0, max_iter=self.iterations)
+        probe = make_pipeline(scaler, regression)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            probe.fit(train.vectors.astype("float64"), train.labels)
+        for warning in caught:
+            logger.warning("linear probe: %s", str(warning.message).splitlines()[0])
+        log_unseen(train.labels, test.labels)
+        predictions = probe.predict(test.vectors.astype("float64")).tolist()
+        return score(test.labels, predictions)
 
 
 LINEAR = Linear()
@@ -48,68 +72,34 @@ LINEAR = Linear()
 
 @dataclasses.dataclass(frozen=True)
 class EndToEnd:
-    """`end_to_end`: the labels that a trained classification head gives."""
+    """The labels that a trained classification head gives."""
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels."""
         check_labels(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return end_to_end(data.labelled(part))
+        return self.score(data.labelled(part))
 
+    def score(self, test: Embeddings) -> dict[str, float]:
+        """`accuracy` and `macro_f1` of `test.predictions`, a trained head's labels.
 
-def linear(
-    train: Embeddings,
-    test: Embeddings,
-    *,
-    iterations: int = 2000,
-    standardize: bool = True,
-) -> dict[str, float]:
-    """`accuracy` and `macro_f1` of logistic regression on the frozen vectors.
-
-    Args:
-      iterations: the most steps of L-BFGS. The log warns if it has not converged.
-      standardize: scales features by the mean and deviation of the train vectors.
-
-    Raises:
-      UserError: for a single train class, or vectors that are not finite or differ in
-        width.
-    """
-    check(train, test)
-    check_classes("train", train.labels)
-    # A sparse matrix would become dense: its weights stay as they are.
-    scaled = standardize and not scipy.sparse.issparse(train.vectors)
-    scaler = StandardScaler() if scaled else FunctionTransformer()
-    probe = make_pipeline(scaler, LogisticRegression(C=1.0, max_iter=iterations))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        probe.fit(train.vectors.astype("float64"), train.labels)
-    for warning in caught:
-        logger.warning("linear probe: %s", str(warning.message).splitlines()[0])
-    log_unseen(train.labels, test.labels)
-    predictions = probe.predict(test.vectors.astype("float64")).tolist()
-    return score(test.labels, predictions)
-
-
-def end_to_end(test: Embeddings) -> dict[str, float]:
-    """`accuracy` and `macro_f1` of `test.predictions`, a trained head's labels.
-
-    Raises:
-      UserError: if there are no predictions, or not as many as test documents.
-    """
-    check_part("test", test)
-    if test.predictions is None:
-        raise UserError(
-            "this model has no classification head, so there are no predictions: "
-            "train it with objective docjax.objectives.cross_entropy, or use the "
-            "task docjax.tasks.classification.Linear"
-        )
-    if len(test.predictions) != len(test.labels):
-        raise UserError(
-            f"{len(test.predictions)} predictions for {len(test.labels)} test "
-            "documents: give each document one prediction"
-        )
-    return score(test.labels, test.predictions)
+        Raises:
+          UserError: if there are no predictions, or not as many as test documents.
+        """
+        check_part("test", test)
+        if test.predictions is None:
+            raise UserError(
+                "this model has no classification head, so there are no predictions: "
+                "train it with objective docjax.objectives.cross_entropy, or use the "
+                "task docjax.tasks.classification.Linear"
+            )
+        if len(test.predictions) != len(test.labels):
+            raise UserError(
+                f"{len(test.predictions)} predictions for {len(test.labels)} test "
+                "documents: give each document one prediction"
+            )
+        return score(test.labels, test.predictions)
 
 
 def score(labels: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:

@@ -32,7 +32,16 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Clustering:
-    """`clustering` of the labelled documents, fitted on the training part."""
+    """k-means, fitted on the labelled training documents.
+
+    A test document joins the nearest centroid. With `all_documents` both parts are
+    clustered together, and both are scored (DECA).
+
+    Attributes:
+      clusters: number of clusters; None: the number of classes of the fitted documents.
+      restarts: initialisations to try; k-means keeps the result of least inertia.
+      normalize: scales vectors to length 1, so that k-means compares cosines.
+    """
 
     clusters: int | None = None
     restarts: int = 10
@@ -51,49 +60,32 @@ class Clustering:
             check_classes("train", data.labels("train"))
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return clustering(data.labelled("train"), data.labelled(part), **vars(self))
+        return self.score(data.labelled("train"), data.labelled(part))
 
+    def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
+        """`normalized_information` and `purity` of the test documents, all in [0, 1].
 
-def clustering(
-    train: Embeddings,
-    test: Embeddings,
-    *,
-    clusters: int | None = None,
-    restarts: int = 10,
-    seed: int = 0,
-    all_documents: bool = False,
-    normalize: bool = False,
-) -> dict[str, float]:
-    """`normalized_information` and `purity` of the test documents, all in [0, 1].
-
-    k-means is fitted on the train vectors; a test document joins the nearest centroid.
-    With `all_documents` both parts are clustered together, and both are scored (DECA).
-
-    Args:
-      clusters: number of clusters; None: the number of classes of the fitted documents.
-      restarts: initialisations to try; k-means keeps the result of least inertia.
-      normalize: scales vectors to length 1, so that k-means compares cosines.
-
-    Raises:
-      UserError: for a single class, fewer train documents than clusters, or vectors
-        that are not finite or differ in width.
-    """
-    check(train, test)
-    labels, fitted, scored = test.labels, train.vectors, test.vectors
-    known = train.labels
-    if all_documents:
-        labels = known = train.labels + test.labels
-        fitted = scored = _together(train.vectors, test.vectors)
-    check_classes("train and test" if all_documents else "test", labels)
-    if clusters is None:
-        check_classes("train", known)
-        clusters = len(set(known))
-    if normalize:
-        fitted, scored = unit(fitted), unit(scored)
-    assigned = assign(fitted, scored, clusters, restarts, seed)
-    return normalized_information(labels, assigned) | {
-        "purity": purity(labels, assigned)
-    }
+        Raises:
+          UserError: for a single class, fewer train documents than clusters, or vectors
+            that are not finite or differ in width.
+        """
+        check(train, test)
+        labels, fitted, scored = test.labels, train.vectors, test.vectors
+        known = train.labels
+        if self.all_documents:
+            labels = known = train.labels + test.labels
+            fitted = scored = _together(train.vectors, test.vectors)
+        check_classes("train and test" if self.all_documents else "test", labels)
+        clusters = self.clusters
+        if clusters is None:
+            check_classes("train", known)
+            clusters = len(set(known))
+        if self.normalize:
+            fitted, scored = unit(fitted), unit(scored)
+        assigned = assign(fitted, scored, clusters, self.restarts, self.seed)
+        return normalized_information(labels, assigned) | {
+            "purity": purity(labels, assigned)
+        }
 
 
 def _together(*parts: Any) -> Any:

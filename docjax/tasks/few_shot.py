@@ -15,8 +15,9 @@ ALL = "all"  # in the names of `ShotsCurve`: all training documents
 
 @dataclasses.dataclass(frozen=True)
 class FewShot:
-    """`few_shot`, drawn from the labelled training documents.
+    """A classifier of a few labelled training documents, several times.
 
+    A draw takes `shots` documents of each class (SimLTE, section 4).
     The papers' classifier is `docjax.tasks.probe.Probe(epochs=100, held_out=0.0)`.
     """
 
@@ -32,15 +33,37 @@ class FewShot:
         rows_by_class(data.labels("train"), self.shots, self.repeats)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return few_shot(data.labelled("train"), data.labelled(part), **vars(self))
+        return self.score(data.labelled("train"), data.labelled(part))
+
+    def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
+        """`accuracy` and `macro_f1` of all test documents, means over the draws;
+        `accuracy_std` and `macro_f1_std` are deviations over draws.
+
+        Raises:
+          UserError: for a class of fewer than `shots` train documents, a single class,
+            or vectors that are not finite or differ in width.
+        """
+        check(train, test)
+        check_classes("train", train.labels)
+        rows = rows_by_class(train.labels, self.shots, self.repeats)
+        draws = []
+        for repeat in range(self.repeats):
+            generator = np.random.default_rng((self.seed, repeat))
+            drawn = [generator.choice(each, self.shots, replace=False) for each in rows]
+            few = [int(row) for row in np.concatenate(drawn)]
+            part = Embeddings(train.vectors[few], [train.labels[row] for row in few])
+            draws.append(self.classifier.score(part, test))
+        scores = {name: [draw[name] for draw in draws] for name in draws[0]}
+        means = {name: float(np.mean(values)) for name, values in scores.items()}
+        return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
 
 
 @dataclasses.dataclass(frozen=True)
 class ShotsCurve:
-    """`few_shot` for each number of `shots`, and a classifier of all training documents
+    """`FewShot` for each number of `shots`, and a classifier of all training documents
     (SimLTE and DocSplit, Fig. 2).
 
-    The metrics are those of `few_shot` after "5/", "10/", ...; "all/" has no deviation.
+    The metrics are those of `FewShot` after "5/", "10/", ...; "all/" has no deviation.
     """
 
     shots: tuple[int, ...] = (5, 10, 20, 50)
@@ -58,49 +81,15 @@ class ShotsCurve:
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         train, test = data.labelled("train"), data.labelled(part)
-        options = dict(repeats=self.repeats, seed=self.seed, classifier=self.few)
         points = {
-            str(shots): few_shot(train, test, shots=shots, **options)
-            for shots in self.shots
+            str(n): FewShot(n, self.repeats, self.seed, self.few).score(train, test)
+            for n in self.shots
         } | {ALL: self.full.score(train, test)}
         return {
             f"{shots}/{metric}": value
             for shots, scores in points.items()
             for metric, value in scores.items()
         }
-
-
-def few_shot(
-    train: Embeddings,
-    test: Embeddings,
-    *,
-    shots: int = 10,
-    repeats: int = 10,
-    seed: int = 0,
-    classifier: Linear | Probe = LINEAR,
-) -> dict[str, float]:
-    """`accuracy` and `macro_f1` of a classifier, means over `repeats` draws.
-
-    A draw takes `shots` train documents of each class; all test documents are judged
-    (SimLTE, section 4). `accuracy_std` and `macro_f1_std` are deviations over draws.
-
-    Raises:
-      UserError: for a class of fewer than `shots` train documents, a single class, or
-        vectors that are not finite or differ in width.
-    """
-    check(train, test)
-    check_classes("train", train.labels)
-    rows = rows_by_class(train.labels, shots, repeats)
-    draws = []
-    for repeat in range(repeats):
-        generator = np.random.default_rng((seed, repeat))
-        drawn = [generator.choice(of_class, shots, replace=False) for of_class in rows]
-        few = [int(row) for row in np.concatenate(drawn)]
-        part = Embeddings(train.vectors[few], [train.labels[row] for row in few])
-        draws.append(classifier.score(part, test))
-    scores = {name: [draw[name] for draw in draws] for name in draws[0]}
-    means = {name: float(np.mean(values)) for name, values in scores.items()}
-    return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
 
 
 def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarray]:

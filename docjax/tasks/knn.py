@@ -14,7 +14,11 @@ from docjax.types import Embeddings, TaskData
 
 @dataclasses.dataclass(frozen=True)
 class KNearest:
-    """`k_nearest`, among the labelled training documents."""
+    """The most frequent label of the nearest labelled training documents.
+
+    Of equally frequent labels the one of the nearest document is taken. Fewer training
+    documents than `neighbours` all vote.
+    """
 
     neighbours: int = 10
 
@@ -28,38 +32,33 @@ class KNearest:
         check_classes("train", data.labels("train"))
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        train, test = data.labelled("train"), data.labelled(part)
         cosine = data.similarity == "cosine"
-        return k_nearest(train, test, cosine=cosine, **vars(self))
+        return self.score(data.labelled("train"), data.labelled(part), cosine)
 
+    def score(
+        self, train: Embeddings, test: Embeddings, cosine: bool = True
+    ) -> dict[str, float]:
+        """`accuracy` and `macro_f1` of the test documents.
 
-def k_nearest(
-    train: Embeddings, test: Embeddings, *, neighbours: int = 10, cosine: bool = True
-) -> dict[str, float]:
-    """`accuracy` and `macro_f1` of the most frequent label of the nearest documents.
+        Args:
+          cosine: the nearest have the highest cosine; otherwise the highest product.
 
-    Of equally frequent labels the one of the nearest document is taken. Fewer training
-    documents than `neighbours` all vote.
-
-    Args:
-      cosine: the nearest have the highest cosine; otherwise the highest product.
-
-    Raises:
-      UserError: for a single train class, and vectors that are sparse, not finite or of
-        different widths.
-    """
-    check(train, test)
-    check_dense(train)
-    check_classes("train", train.labels)
-    classification.log_unseen(train.labels, test.labels)
-    names, labels = np.unique(train.labels, return_inverse=True)
-    rows = _nearest(train.vectors, test.vectors, neighbours, cosine)
-    votes = np.zeros((len(rows), len(names)))
-    # A share of a vote, halved from one neighbour to the next, decides between equals.
-    votes_of = 1 + 0.5 ** np.arange(1, 1 + rows.shape[1])
-    np.add.at(votes, (np.arange(len(rows))[:, None], labels[rows]), votes_of)
-    chosen = votes.argmax(1)
-    return classification.score(test.labels, names[chosen].tolist())
+        Raises:
+          UserError: for a single train class, and vectors that are sparse, not finite
+            or of different widths.
+        """
+        check(train, test)
+        check_dense(train)
+        check_classes("train", train.labels)
+        classification.log_unseen(train.labels, test.labels)
+        names, labels = np.unique(train.labels, return_inverse=True)
+        rows = _nearest(train.vectors, test.vectors, self.neighbours, cosine)
+        votes = np.zeros((len(rows), len(names)))
+        # A share of a vote, halved from one neighbour to the next, decides equals.
+        votes_of = 1 + 0.5 ** np.arange(1, 1 + rows.shape[1])
+        np.add.at(votes, (np.arange(len(rows))[:, None], labels[rows]), votes_of)
+        chosen = votes.argmax(1)
+        return classification.score(test.labels, names[chosen].tolist())
 
 
 def _nearest(

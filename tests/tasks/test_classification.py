@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.tasks.classification import end_to_end, linear, score
+from docjax.tasks.classification import EndToEnd, Linear, score
 from docjax.types import Embeddings
 
 
@@ -40,13 +40,15 @@ def test_the_probe_agrees_with_newtons_method_on_standardised_features():
         hessian = (x * (p * (1 - p))[:, None]).T @ x + penalty
         weights -= np.linalg.solve(hessian, x.T @ (p - y) + penalty @ weights)
     expected = np.mean((z @ weights > 0) == (np.array(test.labels) == "b"))
-    assert linear(train, test)["accuracy"] == pytest.approx(expected, abs=1 / 300)
+    assert Linear().score(train, test)["accuracy"] == pytest.approx(
+        expected, abs=1 / 300
+    )
 
 
 def test_the_scale_of_the_vectors_does_not_matter():
     train, test = gaussians(200, 0), gaussians(300, 1)
-    large = linear(gaussians(200, 0, scale=1e4), gaussians(300, 1, scale=1e4))
-    assert linear(train, test) == large
+    large = Linear().score(gaussians(200, 0, scale=1e4), gaussians(300, 1, scale=1e4))
+    assert Linear().score(train, test) == large
     assert large["accuracy"] > 0.7
 
 
@@ -57,8 +59,8 @@ def test_features_as_they_are_weigh_by_their_scale():
     narrow = 1e-4 * (np.array(labels) == "a") + 1e-6 * generator.normal(size=200)
     wide = 10 * generator.normal(size=200)
     both = Embeddings(np.stack([narrow, wide], 1).astype(np.float32), labels)
-    assert linear(both, both)["accuracy"] == 1
-    assert linear(both, both, standardize=False)["accuracy"] < 0.8
+    assert Linear().score(both, both)["accuracy"] == 1
+    assert Linear(standardize=False).score(both, both)["accuracy"] < 0.8
 
 
 def test_a_dimension_that_never_changes_does_no_harm():
@@ -66,28 +68,28 @@ def test_a_dimension_that_never_changes_does_no_harm():
     constant = [e._replace(vectors=e.vectors.copy()) for e in (train, test)]
     for embeddings in constant:
         embeddings.vectors[:, 4] = 3
-    assert linear(*constant)["accuracy"] > 0.7
+    assert Linear().score(*constant)["accuracy"] > 0.7
 
 
 def test_more_dimensions_than_documents_converge_without_a_warning():
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(60, 300)).astype(np.float32)
     train = Embeddings(vectors, list("abcdef") * 10)
-    assert linear(train, train) == {"accuracy": 1, "macro_f1": 1}
+    assert Linear().score(train, train) == {"accuracy": 1, "macro_f1": 1}
 
 
 def test_not_converging_is_logged(caplog):
     with caplog.at_level(logging.WARNING):
-        linear(gaussians(200, 0), gaussians(300, 1), iterations=1)
+        Linear(iterations=1).score(gaussians(200, 0), gaussians(300, 1))
     assert "linear probe: lbfgs failed to converge" in caplog.text
 
 
 def test_a_label_that_train_never_has_counts_as_wrong_and_is_logged(caplog):
     train, test = gaussians(200, 0), gaussians(300, 1)
-    before = linear(train, test)
+    before = Linear().score(train, test)
     labels = ["new"] * 30 + test.labels[30:]
     with caplog.at_level(logging.WARNING):
-        scores = linear(train, test._replace(labels=labels))
+        scores = Linear().score(train, test._replace(labels=labels))
     assert "30 of 300 test documents" in caplog.text and "'new'" in caplog.text
     assert scores["accuracy"] < before["accuracy"]
     assert scores["macro_f1"] < before["macro_f1"] * 3 / 4 + 1e-9  # a class at 0
@@ -95,7 +97,7 @@ def test_a_label_that_train_never_has_counts_as_wrong_and_is_logged(caplog):
 
 def test_end_to_end_scores_the_predictions_of_the_head():
     test = gaussians(6, 1)._replace(labels=list("aaabbc"))
-    scores = end_to_end(test._replace(predictions=list("aabbba")))
+    scores = EndToEnd().score(test._replace(predictions=list("aabbba")))
     assert scores == score(list("aaabbc"), list("aabbba"))
 
 
@@ -104,10 +106,10 @@ def test_a_user_is_told_what_is_wrong():
     one_class = good._replace(labels=["a"] * 20)
     broken = good._replace(vectors=np.full((20, 5), np.inf, np.float32))
     with pytest.raises(UserError, match="all 20 train documents have the label 'a'"):
-        linear(one_class, good)
+        Linear().score(one_class, good)
     with pytest.raises(UserError, match="20 of 20 test vectors are not finite"):
-        linear(good, broken)
+        Linear().score(good, broken)
     with pytest.raises(UserError, match="no classification head.*Linear"):
-        end_to_end(good)
+        EndToEnd().score(good)
     with pytest.raises(UserError, match="2 predictions for 20 test documents"):
-        end_to_end(good._replace(predictions=["a", "b"]))
+        EndToEnd().score(good._replace(predictions=["a", "b"]))

@@ -8,7 +8,7 @@ import pytest
 
 from docjax.errors import UserError
 from docjax.parts.named import build
-from docjax.tasks.clustering import clustering, purity
+from docjax.tasks.clustering import Clustering, purity
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Embeddings
 
@@ -24,14 +24,14 @@ def blobs(labels: str, seed: int = 0, noise: float = 0.01) -> Embeddings:
 
 
 def test_separate_classes_score_one():
-    scores = clustering(blobs("aabbcc"), blobs("abcabc", seed=1))
+    scores = Clustering().score(blobs("aabbcc"), blobs("abcabc", seed=1))
     assert scores == dict.fromkeys(METRICS, pytest.approx(1))
 
 
 def test_the_scores_of_a_known_clustering_are_those_computed_by_hand():
     train = blobs("aaabbb")
     test = Embeddings(blobs("aaabbb", seed=1).vectors, list("xxyyyz"))
-    scores = clustering(train, test)  # clusters {x x y} and {y y z}
+    scores = Clustering().score(train, test)  # clusters {x x y} and {y y z}
     assert scores["purity"] == pytest.approx(4 / 6)
     entropy_clusters = math.log(2)
     entropy_labels = -sum(p * math.log(p) for p in (2 / 6, 3 / 6, 1 / 6))
@@ -59,24 +59,26 @@ def test_purity_does_not_depend_on_the_numbers_of_the_clusters():
 def test_train_labels_only_set_the_number_of_clusters():
     train, test = blobs("aabbcc", noise=3), blobs("abcabc", seed=1, noise=3)
     shuffled = train._replace(labels=list("cabcba"))
-    assert clustering(train, test) == clustering(shuffled, test)
-    assert clustering(train, test) == clustering(
-        train._replace(labels=["a"] * 6), test, clusters=3
+    assert Clustering().score(train, test) == Clustering().score(shuffled, test)
+    assert Clustering().score(train, test) == Clustering(clusters=3).score(
+        train._replace(labels=["a"] * 6), test
     )
 
 
 def test_the_same_seed_gives_the_same_scores():
     train, test = blobs("abcd" * 50, noise=8), blobs("abcd" * 50, seed=1, noise=8)
-    first = clustering(train, test, seed=3)
-    assert first == clustering(train, test, seed=3)
-    several = {clustering(train, test, restarts=1, seed=s)["nmi"] for s in range(5)}
+    first = Clustering(seed=3).score(train, test)
+    assert first == Clustering(seed=3).score(train, test)
+    several = {
+        Clustering(restarts=1, seed=s).score(train, test)["nmi"] for s in range(5)
+    }
     assert len(several) > 1  # so the seed was used
 
 
 def test_equal_vectors_score_zero_and_say_so(caplog):
     same = Embeddings(np.ones((6, 4), np.float32), list("aabbcc"))
     with caplog.at_level(logging.WARNING):
-        scores = clustering(same, same)
+        scores = Clustering().score(same, same)
     assert scores == dict.fromkeys(METRICS, 0) | {"purity": pytest.approx(1 / 3)}
     assert "3 clusters wanted, 1 found" in caplog.text
 
@@ -105,8 +107,9 @@ def test_a_user_is_told_what_is_wrong():
         (dict(train=good, test=good._replace(labels=["a"])), "4 test vectors .* 1 lab"),
     ]
     for arguments, message in cases:
+        parts = arguments.pop("train"), arguments.pop("test")
         with pytest.raises(UserError, match=message) as error:
-            clustering(**arguments)
+            Clustering(**arguments).score(*parts)
         assert "\n" not in str(error.value)
 
 
@@ -122,17 +125,17 @@ def test_normalized_documents_are_near_by_their_cosine():
         Embeddings(vectors[1::2], labels[1::2]),
     )
     for together in (False, True):
-        assert clustering(*given, all_documents=together)["nmi"] < 0.9
-        found = clustering(*given, all_documents=together, normalize=True)
+        assert Clustering(all_documents=together).score(*given)["nmi"] < 0.9
+        found = Clustering(all_documents=together, normalize=True).score(*given)
         assert found == dict.fromkeys(METRICS, 1.0)
 
 
 def test_classes_of_both_parts_count_where_both_are_clustered():
     train, test = blobs("aabb"), blobs("cc", seed=2)
-    found = clustering(train, test, all_documents=True)
+    found = Clustering(all_documents=True).score(train, test)
     assert set(found) == METRICS
     with pytest.raises(UserError, match="all 4 train and test documents"):
-        clustering(blobs("aa"), blobs("aa"), all_documents=True)
+        Clustering(all_documents=True).score(blobs("aa"), blobs("aa"))
 
 
 def test_all_documents_are_clustered_together_if_asked_for():
@@ -140,6 +143,8 @@ def test_all_documents_are_clustered_together_if_asked_for():
     train, corners = blobs("aabb"), blobs("aabb", seed=1)
     aside = np.roll(corners.vectors, 2, axis=1)
     test = Embeddings(5 * corners.vectors + aside, corners.labels)
-    assert clustering(train, test)["nmi"] == pytest.approx(1)  # each joins its own
+    assert Clustering().score(train, test)["nmi"] == pytest.approx(
+        1
+    )  # each joins its own
     # Together, one class far out is a cluster, and all others are near the middle.
-    assert clustering(train, test, all_documents=True)["purity"] == 6 / 8
+    assert Clustering(all_documents=True).score(train, test)["purity"] == 6 / 8

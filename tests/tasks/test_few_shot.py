@@ -26,13 +26,13 @@ def test_a_draw_has_as_many_of_each_class_and_all_test_documents_are_judged(
     train, test = gaussians(200, 0), gaussians(50, 1)
     draws = []
 
-    def linear(part, judged, **keywords):
+    def score(self, part, judged):
         draws.append(part)
         assert judged is test
         return {"accuracy": float(len(draws)), "macro_f1": 0.5}
 
-    monkeypatch.setattr(classification, "linear", linear)
-    found = few_shot.few_shot(train, test, shots=4, repeats=3)
+    monkeypatch.setattr(Linear, "score", score)
+    found = few_shot.FewShot(shots=4, repeats=3).score(train, test)
     assert found == {
         "accuracy": 2.0,
         "accuracy_std": pytest.approx(np.std([1, 2, 3])),
@@ -50,11 +50,11 @@ def test_a_draw_has_as_many_of_each_class_and_all_test_documents_are_judged(
 
 def test_more_shots_help_and_the_seed_decides():
     train, test = gaussians(400, 0), gaussians(400, 1)
-    one, many = (few_shot.few_shot(train, test, shots=n) for n in (1, 20))
+    one, many = (few_shot.FewShot(shots=n).score(train, test) for n in (1, 20))
     assert many["accuracy"] > one["accuracy"] + 0.05
     assert many["accuracy_std"] < one["accuracy_std"]
-    assert few_shot.few_shot(train, test, shots=1) == one
-    assert few_shot.few_shot(train, test, shots=1, seed=1) != one
+    assert few_shot.FewShot(shots=1).score(train, test) == one
+    assert few_shot.FewShot(shots=1, seed=1).score(train, test) != one
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_more_shots_help_and_the_seed_decides():
 )
 def test_impossible_draws_are_refused_with_the_numbers(keywords, message):
     with pytest.raises(UserError, match=message):
-        few_shot.few_shot(gaussians(200, 0), gaussians(50, 1), **keywords)
+        few_shot.FewShot(**keywords).score(gaussians(200, 0), gaussians(50, 1))
 
 
 def test_the_probe_is_a_classifier_too():
@@ -76,7 +76,7 @@ def test_the_probe_is_a_classifier_too():
     task = build(dict(fn="docjax.tasks.few_shot.FewShot", repeats=2, classifier=small))
     found = task(LabelledVectors({"train": train, "test": test}), "test")
     probe = Probe(width=16, epochs=30, held_out=0.0)
-    assert found == few_shot.few_shot(train, test, repeats=2, classifier=probe)
+    assert found == few_shot.FewShot(repeats=2, classifier=probe).score(train, test)
     assert found["accuracy"] > 0.6
 
 
@@ -87,10 +87,10 @@ def test_a_curve_has_the_scores_of_each_number_of_shots():
     curve.check(data, "test")
     found = curve(data, "test")
     for shots in (1, 8):
-        scores = few_shot.few_shot(train, test, shots=shots, repeats=2)
+        scores = few_shot.FewShot(shots=shots, repeats=2).score(train, test)
         for metric, value in scores.items():
             assert found.pop(f"{shots}/{metric}") == value
-    whole = classification.linear(train, test)
+    whole = classification.Linear().score(train, test)
     assert found == {f"all/{metric}": value for metric, value in whole.items()}
 
 

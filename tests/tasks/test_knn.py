@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 from docjax.errors import UserError
 from docjax.tasks import classification
 from docjax.tasks.embeddings import LabelledVectors
-from docjax.tasks.knn import KNearest, k_nearest
+from docjax.tasks.knn import KNearest
 from docjax.types import Embeddings
 
 
@@ -34,7 +34,7 @@ def test_scores_are_those_of_a_vote_of_scikit_learns_neighbours(neighbours):
     ties = [max(reversed(votes), key=votes.count) for votes in labels]
     assert neighbours == 1 or ties != expected  # the test can tell
     score = classification.score(test.labels, expected)
-    assert k_nearest(train, test, neighbours=neighbours) == score
+    assert KNearest(neighbours=neighbours).score(train, test) == score
     assert score["accuracy"] == accuracy_score(test.labels, expected)
 
 
@@ -43,7 +43,9 @@ def test_the_nearest_decides_between_equally_frequent_labels():
     train = Embeddings(vectors, list("baab"))
     test = Embeddings(vectors[:1], ["b"])
     for neighbours, accuracy in ((1, 1), (2, 1), (3, 0), (4, 1), (99, 1)):
-        assert k_nearest(train, test, neighbours=neighbours)["accuracy"] == accuracy
+        assert (
+            KNearest(neighbours=neighbours).score(train, test)["accuracy"] == accuracy
+        )
 
 
 def test_a_task_compares_as_the_model_does():
@@ -61,4 +63,4 @@ def test_impossible_values_are_refused():
         KNearest(0)
     sparse = train._replace(vectors=scipy.sparse.csr_matrix(train.vectors))
     with pytest.raises(UserError, match="6 sparse numbers"):
-        k_nearest(sparse, sparse)
+        KNearest().score(sparse, sparse)

@@ -11,7 +11,7 @@ from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.parts.named import build
 from docjax.tasks import probe as probe_lib
-from docjax.tasks.classification import linear
+from docjax.tasks.classification import Linear
 from docjax.tasks.probe import Probe
 from docjax.types import Embeddings
 
@@ -30,7 +30,7 @@ def test_a_hidden_layer_learns_what_a_linear_probe_cannot():
     options = dict(width=32, learning_rate=0.01, epochs=20)
     assert Probe(**options).score(train, test) == {"accuracy": 1.0, "macro_f1": 1.0}
     assert Probe(hidden_layers=0, **options).score(train, test)["accuracy"] < 0.8
-    assert linear(train, test)["accuracy"] < 0.8
+    assert Linear().score(train, test)["accuracy"] < 0.8
 
 
 def test_an_epoch_is_the_steps_of_optax_one_by_one():

@@ -1,15 +1,13 @@
 """Every task: its name in the metrics, its defaults, and what it asks of the data."""
 
-import inspect
-
 import numpy as np
 import pytest
 
 from docjax.errors import UserError
-from docjax.tasks.classification import EndToEnd, Linear, linear
-from docjax.tasks.clustering import Clustering, clustering
+from docjax.tasks.classification import EndToEnd, Linear
+from docjax.tasks.clustering import Clustering
 from docjax.tasks.embeddings import LabelledVectors, NoLabels
-from docjax.tasks.few_shot import FewShot, ShotsCurve, few_shot
+from docjax.tasks.few_shot import FewShot, ShotsCurve
 from docjax.tasks.knn import KNearest
 from docjax.tasks.matching import Matching
 from docjax.tasks.probe import Probe
@@ -33,17 +31,6 @@ def test_a_task_has_what_the_runner_calls(kind, given):
     assert isinstance(kind(), Task)
     assert isinstance(given([], []), TaskData)
     assert isinstance(LabelledVectors({}), TaskData)
-
-
-@pytest.mark.parametrize(
-    "kind, function",
-    [(Clustering, clustering), (Linear, linear), (FewShot, few_shot)],
-)
-def test_a_task_has_the_defaults_of_its_function(kind, function):
-    """Both stand in the code; a difference would change results unseen."""
-    parameters = inspect.signature(function).parameters.values()
-    expected = {p.name: p.default for p in parameters if p.default is not p.empty}
-    assert vars(kind()) == expected and expected
 
 
 def test_metrics_have_the_name_of_the_part_and_of_the_task():
