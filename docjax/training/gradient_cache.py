@@ -116,7 +116,7 @@ class GradientCache:
             vectors = batch.vectors
             if vectors is None:
                 vectors, kept = self._vectors(segment, average, batch, keys.segments)
-            second_pass = self._both if segment[0] else self._documents
+            second_pass = self.both_gradients if segment[0] else self.document_gradients
             inputs = vectors, light(batch), keys.documents, own
             gradients, cotangents, metrics, own = second_pass(
                 trained, without_segment(frozen), *inputs, without_segment(average)
@@ -125,22 +125,22 @@ class GradientCache:
             inputs = segment, cotangents, kept, batch, keys
             of_segment, of_tokens = self._third_pass(*inputs)
             gradients = gradients | {"segment": of_segment}
-            metrics = self._with_tokens(metrics, of_tokens)
+            metrics = self.with_token_metrics(metrics, of_tokens)
         memory = own if average is None else Following(average, own)
         return gradients, metrics, memory
 
     def _vectors(self, segment, average, batch: Batch, key):
         """All segment vectors, [micro-batches n d], and what is kept of each."""
         buffer, kept = None, []
-        for i, (microbatch, number, tower) in enumerate(self._read(batch)):
-            params = (self._of_tower(part, tower) for part in segment)
+        for i, (microbatch, number, tower) in enumerate(self.microbatches(batch)):
+            params = (self.of_tower(part, tower) for part in segment)
             follows = average is not None and tower
             if follows:
                 parts = freezing.divided(average, self.encoder.frozen)
                 params = (part.get("segment", {}) for part in parts)
             keep = i < self.keep and bool(segment[0]) and not follows
             inputs = microbatch, jnp.int32(number), key, tower, keep
-            vectors, activations = self._encode(*params, *inputs)
+            vectors, activations = self.encode(*params, *inputs)
             kept.append(activations)
             if buffer is None:
                 shape = (round_up(len(batch.microbatches)), *vectors.shape)
@@ -148,7 +148,9 @@ class GradientCache:
             buffer = _write(buffer, vectors, i)
         return buffer, kept
 
-    def _read(self, batch: Batch) -> Iterator[tuple[Microbatch, int, int | None]]:
+    def microbatches(
+        self, batch: Batch
+    ) -> Iterator[tuple[Microbatch, int, int | None]]:
         """Each micro-batch, its number among its tower's micro-batches, and the tower
         (None without towers)."""
         towers = batch.towers if self.towers else ()
@@ -157,7 +159,7 @@ class GradientCache:
             yield microbatch, numbers[tower], tower
             numbers[tower] += 1
 
-    def _of_tower(self, segment: Params, tower: int | None) -> Params:
+    def of_tower(self, segment: Params, tower: int | None) -> Params:
         """The parameters of one tower, under its name."""
         if tower is None or self.momentum is not None:
             return segment
@@ -172,27 +174,27 @@ class GradientCache:
         trained, frozen = segment
         total = self._zeros(trained)
         if cotangents is not None:
-            for i, (microbatch, number, tower) in enumerate(self._read(batch)):
+            for i, (microbatch, number, tower) in enumerate(self.microbatches(batch)):
                 activations = kept.pop(0)
                 if self.momentum is not None and tower:
                     continue
-                own = self._of_tower(total, tower)
+                own = self.of_tower(total, tower)
                 cotangent = _take(cotangents, i)
                 if activations is not None:
-                    total |= self._pull_kept(own, activations, cotangent)
+                    total |= self.pull_kept(own, activations, cotangent)
                     activations = None  # frees them before the next ones are read
                     continue
-                parts = (self._of_tower(part, tower) for part in segment)
+                parts = (self.of_tower(part, tower) for part in segment)
                 inputs = microbatch, jnp.int32(number), keys.segments, tower
-                total |= self._pull_back(own, *parts, cotangent, *inputs)
+                total |= self.pull_back(own, *parts, cotangent, *inputs)
         sums = self._zeros(jnp.zeros(3))
         scale = self.token_weight / jnp.maximum(batch.answers, 1.0)
         for i, masked in enumerate(batch.masked):
             inputs = masked, jnp.int32(i), keys.tokens, scale
-            total, sums = self._pull_tokens(total, sums, trained, frozen, *inputs)
-        return self._sum((total, sums if batch.masked else None))
+            total, sums = self.pull_tokens(total, sums, trained, frozen, *inputs)
+        return self.summed((total, sums if batch.masked else None))
 
-    def _with_tokens(self, metrics: Metrics, sums: jax.Array | None) -> Metrics:
+    def with_token_metrics(self, metrics: Metrics, sums: jax.Array | None) -> Metrics:
         """The metrics with the token metrics; `sums`: loss, right answers, answers."""
         if sums is None:
             return metrics
@@ -204,14 +206,14 @@ class GradientCache:
             "masked_lm_accuracy": right / count,
         }
 
-    def _segments(self, segment, microbatch: Microbatch, row, key, tower=None):
+    def segments(self, segment, microbatch: Microbatch, row, key, tower=None):
         """Vectors of a micro-batch whose first row is row `row` of its tower."""
         keys = _row_keys(key, row, microbatch, tower)
         params = {"params": {"segment": segment}}
         inputs = *microbatch, keys, tower
         return self.encoder.apply(params, *inputs, method="segments")
 
-    def _tokens(self, segment, masked: Masked, row, key):
+    def token_loss(self, segment, masked: Masked, row, key):
         """The token loss of a micro-batch, and [loss, right answers, answers]."""
         keys = _row_keys(key, row, masked.microbatch)
         params = {"params": {"segment": segment}}
@@ -226,7 +228,7 @@ class GradientCache:
         return part * len(microbatch.lengths)
 
     @functools.partial(jax.jit, static_argnums=(0, 6, 7))
-    def _encode(self, trained, frozen, microbatch, index, key, tower, keep):
+    def encode(self, trained, frozen, microbatch, index, key, tower, keep):
         """The vectors of a micro-batch.
 
         With `keep` also a function for each device, from the gradient of the vectors to
@@ -236,7 +238,7 @@ class GradientCache:
         @self._per_device(P(), P(), P("data"), P(), P(), out=P("data"))
         def encode(trained, frozen, microbatch, index, key):
             row = self._first_row(microbatch, index)
-            vectors = lambda trained: self._segments(
+            vectors = lambda trained: self.segments(
                 freezing.joined(trained, frozen), microbatch, row, key, tower
             )
             if not keep:
@@ -247,7 +249,7 @@ class GradientCache:
         return encode(trained, frozen, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _documents(self, trained, frozen, vectors, batch, key, memory, average):
+    def document_gradients(self, trained, frozen, vectors, batch, key, memory, average):
         """The second pass for a segment encoder that is not trained."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         inputs = trained, frozen, vectors, batch, key, memory, average
@@ -255,7 +257,7 @@ class GradientCache:
         return gradients, None, *self._on_every_device(aux)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=3)
-    def _both(self, trained, frozen, vectors, batch, key, memory, average):
+    def both_gradients(self, trained, frozen, vectors, batch, key, memory, average):
         """The second pass: gradients of its parameters and of the segment vectors."""
         gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
         inputs = trained, frozen, vectors, batch, key, memory, average
@@ -294,13 +296,16 @@ class GradientCache:
         rest = jax.tree.map(to_blocks, rest)
         # Keep the activations of one block at a time, in the backward pass too.
         views = jax.checkpoint(
-            functools.partial(self._views, params, average), prevent_cse=False
+            functools.partial(self.views, params, average), prevent_cse=False
         )
         documents = jax.lax.map(lambda block: views(*block), (gathered, *rest))
         documents = _from_blocks(documents)
-        return self._loss(params, average, documents, batch.targets, key, memory)
+        return self.objective_loss(
+            params, average, documents, batch.targets, key, memory
+        )
 
-    def _views(self, params, average, vectors, lengths, places, graphs, keys):
+    def views(self, params, average, vectors, lengths, places, graphs, keys):
+        """The views [v b d] of documents from the vectors of their segments."""
         keys = None if keys is None else keys[0]
 
         def read(params, inputs, kinds):
@@ -328,7 +333,8 @@ class GradientCache:
         by_average = jax.lax.stop_gradient(read(average, others))
         return jnp.concatenate([read(params, first), by_average])
 
-    def _loss(self, params, average, documents, targets, key, memory):
+    def objective_loss(self, params, average, documents, targets, key, memory):
+        """The loss of views [v b d]; the metrics with it, and the next memory."""
         outputs = self._outputs(params, average, documents, key)
         if memory:
             loss, metrics, memory = self.objective(outputs, targets, memory)
@@ -337,8 +343,8 @@ class GradientCache:
         return loss, (metrics | {"loss": loss}, memory)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def _pull_kept(self, total, activations, cotangent):
-        """As `_pull_back`, from what `_encode` kept."""
+    def pull_kept(self, total, activations, cotangent):
+        """As `pull_back`, from what `encode` kept."""
 
         @self._per_device(P("data"), P("data"), P("data"), out=P("data"))
         def pull(total, activations, cotangent):
@@ -348,7 +354,7 @@ class GradientCache:
         return pull(total, activations, cotangent)
 
     @functools.partial(jax.jit, static_argnums=(0, 8), donate_argnums=1)
-    def _pull_back(
+    def pull_back(
         self, total, trained, frozen, cotangent, microbatch, index, key, tower
     ):
         """Adds the gradient of one micro-batch to the sum of each device."""
@@ -357,7 +363,7 @@ class GradientCache:
         @self._per_device(data, whole, whole, data, data, whole, whole, out=data)
         def pull(total, trained, frozen, cotangent, microbatch, index, key):
             row = self._first_row(microbatch, index)
-            vectors = lambda trained: self._segments(
+            vectors = lambda trained: self.segments(
                 freezing.joined(trained, frozen), microbatch, row, key, tower
             )
             _, vjp = jax.vjp(vectors, trained)
@@ -366,7 +372,7 @@ class GradientCache:
         return pull(total, trained, frozen, cotangent, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
-    def _pull_tokens(
+    def pull_tokens(
         self, total, sums, trained, frozen, masked: Masked, index, key, scale
     ):
         """Adds the gradient and the sums of one micro-batch's masked tokens."""
@@ -377,7 +383,7 @@ class GradientCache:
         )
         def pull(total, sums, trained, frozen, masked, index, key, scale):
             row = self._first_row(masked.microbatch, index)
-            loss = lambda trained: self._tokens(
+            loss = lambda trained: self.token_loss(
                 freezing.joined(trained, frozen), masked, row, key
             )
             _, vjp, added = jax.vjp(loss, trained, has_aux=True)
@@ -388,7 +394,7 @@ class GradientCache:
         return pull(total, sums, trained, frozen, masked, index, key, scale)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def _sum(self, total):
+    def summed(self, total):
         """The total over the devices, once at the end of a step."""
         return jax.tree.map(
             lambda array: jax.lax.with_sharding_constraint(

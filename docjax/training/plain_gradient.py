@@ -38,10 +38,10 @@ def plain_gradient(
             total, (metrics, _) = _plain_loss(cache, *inputs)
         sums, row = jnp.zeros(3), 0
         for masked in batch.masked:
-            _, added = cache._tokens(params["segment"], masked, row, keys.tokens)
+            _, added = cache.token_loss(params["segment"], masked, row, keys.tokens)
             sums, row = sums + added, row + len(masked.positions)
         metrics = metrics | {"loss": total}
-        metrics = cache._with_tokens(metrics, sums if batch.masked else None)
+        metrics = cache.with_token_metrics(metrics, sums if batch.masked else None)
         return metrics["loss"], metrics
 
     (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(trained)
@@ -52,14 +52,14 @@ def _plain_loss(
     cache: GradientCache, params: Params, average: Params, batch: Batch, keys, memory
 ):
     vectors = []
-    for microbatch, number, tower in cache._read(batch):
+    for microbatch, number, tower in cache.microbatches(batch):
         row = number * len(microbatch.lengths)
         inputs = microbatch, row, keys.segments, tower
         reader = params if average is None or not tower else average
-        vectors.append(cache._segments(reader["segment"], *inputs))
+        vectors.append(cache.segments(reader["segment"], *inputs))
     gathered = jnp.concatenate(vectors)[batch.rows]
     per_example = example_keys(keys.documents, batch.rows.shape[1])
     light = batch.lengths, batch.places, batch.graphs, per_example
-    documents = cache._views(params, average, gathered, *light)
+    documents = cache.views(params, average, gathered, *light)
     inputs = documents, batch.targets, keys.documents, memory
-    return cache._loss(params, average, *inputs)
+    return cache.objective_loss(params, average, *inputs)

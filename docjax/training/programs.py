@@ -43,7 +43,7 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
     size = *batch.rows.shape, segment.shape[-1]
 
     def outputs(params: Any, *light: Any) -> jax.Array:
-        documents = cache._views(params, None, *light, None)
+        documents = cache.views(params, None, *light, None)
         apply = cache.encoder.apply
         return apply({"params": params}, documents, None, method="outputs")
 
@@ -57,7 +57,7 @@ def encode(
 ) -> Traced:
     """The first pass: a micro-batch to its vectors, and with `keep` its activations."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
-    return GradientCache._encode.trace(
+    return GradientCache.encode.trace(
         cache,
         *jax.tree.map(whole, segment_params(cache, params)),
         jax.tree.map(rows, microbatch),
@@ -88,7 +88,9 @@ def objective(
     rows = jax.tree.map(abstract(cache.mesh, "data"), batch.targets)
     read = jax.tree.map(columns, light(batch)._replace(targets=None))
     reads = "segment" in parts[0]
-    second_pass = GradientCache._both if reads else GradientCache._documents
+    second_pass = (
+        GradientCache.both_gradients if reads else GradientCache.document_gradients
+    )
     return second_pass.trace(
         cache,
         trained,
@@ -107,7 +109,7 @@ def pull_back(
     """The third pass: the gradient of a micro-batch, added to each device's sum."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     trained, frozen = segment_params(cache, params)
-    return GradientCache._pull_back.trace(
+    return GradientCache.pull_back.trace(
         cache,
         _totals(cache, trained),
         *jax.tree.map(whole, (trained, frozen)),
@@ -127,7 +129,7 @@ def pull_kept(
     vectors, activations = encode(cache, params, microbatch, dropout).out_info
     trained, _ = segment_params(cache, params)
     inputs = jax.tree.map(rows, (activations, vectors))
-    return GradientCache._pull_kept.trace(cache, _totals(cache, trained), *inputs)
+    return GradientCache.pull_kept.trace(cache, _totals(cache, trained), *inputs)
 
 
 def pull_tokens(
@@ -138,7 +140,7 @@ def pull_tokens(
     trained, frozen = segment_params(cache, params)
     predicted = jax.ShapeDtypeStruct((len(microbatch.lengths), answers), jnp.int32)
     scalar = jax.ShapeDtypeStruct((), jnp.float32)
-    return GradientCache._pull_tokens.trace(
+    return GradientCache.pull_tokens.trace(
         cache,
         _totals(cache, trained),
         _totals(cache, jax.ShapeDtypeStruct((3,), jnp.float32)),
@@ -153,7 +155,7 @@ def pull_tokens(
 def add_up(cache: GradientCache, params: Shapes) -> Traced:
     """The sum of all devices' gradients."""
     trained = freezing.divided(params, cache.encoder.frozen)[0]["segment"]
-    return GradientCache._sum.trace(cache, (_totals(cache, trained), None))
+    return GradientCache.summed.trace(cache, (_totals(cache, trained), None))
 
 
 def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
@@ -163,9 +165,7 @@ def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes
     """
     parts = freezing.divided(params, cache.encoder.frozen)
     tower = cache.tower
-    trained, frozen = (
-        cache._of_tower(part.get("segment", {}), tower) for part in parts
-    )
+    trained, frozen = (cache.of_tower(part.get("segment", {}), tower) for part in parts)
     return trained, frozen
 
 

@@ -246,5 +246,5 @@ def test_a_run_compiles_the_segment_encoder_once_a_width(problem, mesh, keep, pr
 def compiled() -> list[int]:
     """How many programs there are of each pass over the segments."""
     cache = GradientCache
-    passes = cache._encode, cache._pull_kept, cache._pull_back
+    passes = cache.encode, cache.pull_kept, cache.pull_back
     return [function._cache_size() for function in passes]

@@ -53,10 +53,10 @@ def test_the_first_step_calls_the_programs_that_the_check_compiled(
         jax.monitoring.unregister_event_duration_listener(listen)
     assert {m.tokens.shape for m in batch.microbatches} == {(ROWS, WIDTH)}
     towers = len(set(batch.towers)) or 1
-    assert compiled.count("jit(_encode)") == towers
-    assert compiled.count("jit(_pull_kept)") == towers * (keep > 0)
-    assert compiled.count("jit(_pull_back)") == towers * (not keep)
-    assert compiled.count("jit(_pull_tokens)") == len(answers)
+    assert compiled.count("jit(encode)") == towers
+    assert compiled.count("jit(pull_kept)") == towers * (keep > 0)
+    assert compiled.count("jit(pull_back)") == towers * (not keep)
+    assert compiled.count("jit(pull_tokens)") == len(answers)
 
 
 def test_a_device_keeps_moments_the_light_part_and_the_vectors(problem, mesh):
@@ -80,7 +80,7 @@ def test_the_activations_of_a_micro_batch_are_counted_as_they_are(problem, mesh,
     batch = sharding.put_batch(one.batch(ROWS), cache.mesh)
     params = sharding.replicate(one.params(), cache.mesh)
     inputs = batch.microbatches[0], np.int32(0), jax.random.key(1), None, True
-    _, activations = cache._encode(params["segment"], {}, *inputs)
+    _, activations = cache.encode(params["segment"], {}, *inputs)
     leaves = jax.tree.leaves(activations)
     sizes = [shard.data.nbytes for leaf in leaves for shard in leaf.addressable_shards]
     shape = programs.microbatch_shape(ROWS, WIDTH)
