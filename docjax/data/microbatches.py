@@ -92,17 +92,13 @@ def microbatches(
     views: Sequence[Segments],
     height: Callable[[int, int, int], int],
     widths: Sequence[int],
-) -> tuple[list[Microbatch], Int[np.ndarray, " n"]]:
-    """The segments of all views in micro-batches, grouped by `groups`.
-
-    Also returns the row of each segment in the micro-batches laid end to end.
-    """
+) -> tuple[list[Microbatch], list[Group]]:
+    """The segments of all views in micro-batches, and their groups (`groups`)."""
     pieces = split(views)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
     places = np.concatenate([view.places for view in views])
     grouped = groups(lengths, height, widths)
-    batches = [microbatch(group, pieces, lengths, places) for group in grouped]
-    return batches, rows_of(grouped, len(pieces))
+    return [microbatch(group, pieces, lengths, places) for group in grouped], grouped
 
 
 def split(views: Sequence[Segments]) -> list[np.ndarray]:

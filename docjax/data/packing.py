@@ -9,11 +9,9 @@ from jaxtyping import Int
 from docjax.data.masking import Masking
 from docjax.data.microbatches import (
     device_graphs,
-    groups,
-    microbatch,
+    microbatches,
     round_up,
     rows_of,
-    split,
 )
 from docjax.types import (
     Batch,
@@ -109,15 +107,12 @@ def _microbatches(
     micro, towers, masked, start = [], [], (), 0
     for tower in np.unique(tower_of):
         tower_views = [view for view, t in zip(views, tower_of) if t == tower]
-        pieces = split(tower_views)
-        lengths = np.array([len(piece) for piece in pieces], np.int32)
-        places = np.concatenate([view.places for view in tower_views])
-        grouped = groups(
-            lengths, lambda *_: layout.rows, (*layout.widths, layout.limit)
-        )
-        micro += [microbatch(group, pieces, lengths, places) for group in grouped]
+        widths = *layout.widths, layout.limit
+        read, grouped = microbatches(tower_views, lambda *_: layout.rows, widths)
+        micro += read
         towers += [int(tower)] * len(grouped)
-        rows[of_segment == tower] = start + rows_of(grouped, len(pieces))
+        of_this = of_segment == tower
+        rows[of_this] = start + rows_of(grouped, int(of_this.sum()))
         start += layout.rows * len(grouped)
         if masking is not None:
             masked += masking(tower_views, grouped, generator)

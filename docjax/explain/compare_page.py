@@ -135,10 +135,10 @@ def beginning(side: Side, kind: str, number: int) -> str:
     return first_words(side.segments[number].text)
 
 
-def first_words(text: str) -> str:
-    """The first WORDS words of a text."""
+def first_words(text: str, most: int = WORDS) -> str:
+    """The first words of a text."""
     words = text.split()
-    return " ".join(words[:WORDS]) + (" …" if len(words) > WORDS else "")
+    return " ".join(words[:most]) + (" …" if len(words) > most else "")
 
 
 def _document(side: Side) -> dict[str, Any]:

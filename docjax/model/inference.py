@@ -15,7 +15,13 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Float
 
-from docjax.data.microbatches import SHAPES, device_graphs, microbatches, round_up
+from docjax.data.microbatches import (
+    SHAPES,
+    device_graphs,
+    microbatches,
+    round_up,
+    rows_of,
+)
 from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
@@ -108,7 +114,7 @@ class Inference:
     def _read(
         self, params: Any, documents: Sequence[Segments], kind: str
     ) -> list[Float[np.ndarray, "p d"]]:
-        micro, rows = microbatches(documents, self.height, self.widths)
+        micro, grouped = microbatches(documents, self.height, self.widths)
         # Sent to all devices once: otherwise every call sends the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
         tower = self.encoder.tower(kind)
@@ -117,6 +123,7 @@ class Inference:
             calls.append(self._segments(segment, *map(self._cut, m), tower))
             if len(calls) > AHEAD:
                 calls[-AHEAD].block_until_ready()
+        rows = rows_of(grouped, sum(map(len, documents)))
         vectors = np.concatenate([np.asarray(call) for call in calls])[rows]
         return np.split(vectors, np.cumsum([len(each) for each in documents])[:-1])
 

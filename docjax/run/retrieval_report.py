@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from docjax.explain import figures
+from docjax.explain.compare_page import first_words
 from docjax.explain.run_page import Hit, Query, Retrieval
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import collection, trec
@@ -148,10 +149,9 @@ class _Passages:
         scores = self.model.similarity(query, self.vectors[name])[0]
         _, pieces = self.model.cut.with_texts(document)
         best = pieces[int(scores.argmax())]
-        words = best.text.split()
-        cut = " ".join(words[:WORDS]) + (" …" if len(words) > WORDS else "")
         sections = [section.heading for section in document.sections] or [""]
-        return Hit(document.title or name, sections[best.section], cut, is_relevant)
+        text = first_words(best.text, WORDS)
+        return Hit(document.title or name, sections[best.section], text, is_relevant)
 
 
 def _query(
