@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from docjax.data.splits import TUNING
+from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Document
@@ -119,7 +119,7 @@ def held_out(
     among them, and in all other tables, there are none.
     """
     train = list(pairs.get("train", ()))
-    others = (pairs.keys() & {"test", *TUNING}) - {"train"}
+    others = pairs.keys() & {"test", *CHOOSING}
     if len(others) != 1:
         return train, []
     chosen = [pair for pair in train if _in_tenth(pair)]

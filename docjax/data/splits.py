@@ -12,7 +12,8 @@ from docjax.errors import UserError
 from docjax.types import Document
 
 # The first split that exists chooses thresholds and weights.
-TUNING = ("dev", "validation", "valid", "val", "train")
+CHOOSING = ("dev", "validation", "valid", "val")
+TUNING = (*CHOOSING, "train")
 NO_SPLIT = "no document has a split: a fifth of each label is the test"
 
 

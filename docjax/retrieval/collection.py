@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from docjax.data.splits import TUNING
+from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
 from docjax.retrieval import once
@@ -227,7 +227,7 @@ def _to_choose(store: Store, test: str, queries: Container[str] | None) -> Qrels
 
 
 def _splits_to_choose(store: Store) -> list[str]:
-    return [name for name in TUNING if name in store.splits() and name != "train"]
+    return [name for name in CHOOSING if name in store.splits()]
 
 
 def _kept_out(store: Store) -> list[str]:

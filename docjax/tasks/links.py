@@ -10,14 +10,13 @@ from jaxtyping import Float
 from sklearn.metrics import accuracy_score, f1_score
 
 from docjax.data.pairs import Pair, check_kinds, read_pairs
-from docjax.data.splits import TUNING
+from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check, check_dense, check_known
 from docjax.tasks.probe import PROBE, Probe
 from docjax.types import Embeddings, TaskData
 
 FEATURES = ("concat", "concat_prod_diff")
-SCORED = [name for name in TUNING if name != "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ def scored_split(pairs: Mapping[str, list[Pair]], part: str) -> str:
     Raises:
       UserError: if the table lacks either split.
     """
-    names = ["test", *SCORED] if part == "test" else SCORED
+    names = ("test", *CHOOSING) if part == "test" else CHOOSING
     scored = next(filter(pairs.__contains__, names), "")
     if not scored or "train" not in pairs:
         raise UserError(

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 
 from docjax.data.pairs import Pair, check_kinds, held_out, linked_pairs, read_pairs
 from docjax.data.shuffled import PIECES
-from docjax.data.splits import TUNING
+from docjax.data.splits import CHOOSING, TUNING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check_known, check_part
 from docjax.types import Embeddings, TaskData
@@ -109,8 +109,7 @@ def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
     Raises:
       UserError: if the table lacks either split.
     """
-    wanted = [name for name in TUNING if name != "train"]
-    wanted = ["test", *wanted] if part == "test" else wanted
+    wanted = ("test", *CHOOSING) if part == "test" else CHOOSING
     scored = next(filter(pairs.__contains__, wanted), "")
     names = TUNING if scored == "test" else ("train",)
     tuning = next(filter(pairs.__contains__, names), "")
