@@ -115,6 +115,12 @@ def _of_index(flags: argparse.Namespace) -> None:
 
     scale = SCALE if flags.scale is None else flags.scale
     check_system(flags.system)
+    for name in ("weight", "scale"):
+        if vars(flags)[name] is not None and not flags.system.startswith("fused"):
+            raise UserError(
+                f"--{name} does nothing to --system {flags.system}: leave it out, or "
+                "give --system fused"
+            )
     fusion.check_scale(scale)
     weight = _weight(flags, scale)
     if flags.truncate_dim is not None:

@@ -493,6 +493,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
     there = "--output", tmp_path / "index"
     (tmp_path / "file").write_text("")
     queries = ("--queries", corpus, "--run", tmp_path / "o.trec")
+    fused = (*queries, "--system", "fused")
     for arguments, message in (
         (
             ("index", tiny, corpus, *there, "--words", "lucene"),
@@ -510,8 +511,12 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
             "--weight needs an index",
         ),
         (("search", tiny, tmp_path, *queries), "is no index, or docjax index was sto"),
-        (("search", tiny, tmp_path, *queries, "--weight", 2), "--weight 2.0 is not"),
-        (("search", tiny, tmp_path, *queries, "--scale", "x"), "none of min-max, raw"),
+        (("search", tiny, tmp_path, *fused, "--weight", 2), "--weight 2.0 is not"),
+        (("search", tiny, tmp_path, *fused, "--scale", "x"), "none of min-max, raw"),
+        (
+            ("search", tiny, tmp_path, *queries, "--weight", 0.5, "--system", "rrf"),
+            "--weight does nothing to --system rrf: leave it out",
+        ),
         (("search", tiny, tmp_path, *queries, "--truncate-dim", 8), "leave it out"),
     ):
         code, out, err = run(capsys, *arguments)
