@@ -137,7 +137,10 @@ class FileData:
     def of_task(self, name: str) -> "FileData":
         if self.folder is None:
             return self
-        return dataclasses.replace(self, folder=self.folder / name)
+        copy = dataclasses.replace(self, folder=self.folder / name)
+        cached = {k: v for k, v in vars(self).items() if k not in vars(copy)}
+        vars(copy).update(cached)
+        return copy
 
     def keep(self, name: str, text: str) -> None:
         if self.folder is not None and jax.process_index() == 0:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docjax.data.documents import decode
-from docjax.data.sources.lines import numbered_lines
+from docjax.data.sources.lines import open_lines
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Run
@@ -49,8 +49,12 @@ def read(file: Path) -> Run:
         score that is not finite, or a document that a query has twice.
     """
     run: Run = {}
-    for place, line in numbered_lines(str(file)):
-        query, document, score = _fields(decode(line, place), place)
+    for number, raw in enumerate(open_lines(file), start=1):
+        place = f"{file}, line {number}"
+        line = decode(raw, place)
+        if not line.strip():
+            continue
+        query, document, score = _fields(line, place)
         scores = run.setdefault(query, {})
         if document in scores:
             raise UserError(

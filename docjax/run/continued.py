@@ -33,7 +33,7 @@ def check_encoder(config: RunConfig) -> None:
     A size of 0, such as a vocabulary that the data decide later, counts as 2 here.
     """
     check_sizes(config.encoder.to_json(), Path("config"))
-    if config.classes == 0:
+    if config.class_count == 0:
         config = config.with_classes(2)
     check_kind(config.encoder.build(), Path("config"))
     if config.encoder.build().segment.vocabulary == 0:
@@ -48,8 +48,8 @@ def check_same(config: RunConfig, run: Path) -> None:
         return
     saved = _with_prompts(saved)
     config = _with_prompts(config)
-    if config.classes == 0:  # the documents fill it in later
-        config = config.with_classes(saved.classes)
+    if config.class_count == 0:  # the documents fill it in later
+        config = config.with_classes(saved.class_count)
     for name in ("batch", "microbatch"):
         if getattr(config, name) is None:  # filled in later
             config = dataclasses.replace(config, **{name: getattr(saved, name)})

@@ -5,8 +5,9 @@
 """
 
 import dataclasses
+import re
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -18,6 +19,7 @@ from docjax.parts import named
 from docjax.parts.annotations import fits, shown, words
 from docjax.run.places import Part, read_part
 from docjax.storage import json_file
+from docjax.types import ReadLimits
 
 Count = Annotated[int, 1]
 
@@ -61,8 +63,8 @@ class Limits:
 
     @property
     def query_segment(self) -> int:
-        """The most tokens of a query that the model reads: a query is one segment."""
-        return min(self.query_tokens, self.segment_tokens)
+        """As `ReadLimits.query_segment`."""
+        return ReadLimits.of(dataclasses.asdict(self)).query_segment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,11 +152,12 @@ class RunConfig:
         return objective.contrastive is not None and objective.weight > 0
 
     @property
-    def classes(self) -> int | None:
-        """The classes of the encoder's head; None without a head that has classes."""
+    def class_count(self) -> int | None:
+        """The number of classes of the encoder's head; None without such a head."""
         return (self.encoder.keywords.get("head") or {}).get("classes")
 
     def with_classes(self, count: int | None) -> "RunConfig":
+        """The config with `count` classes in the encoder's head."""
         head = {**self.encoder.keywords["head"], "classes": count}
         encoder = self.encoder.with_keywords(head=head)
         return dataclasses.replace(self, encoder=encoder)
@@ -175,6 +178,11 @@ class RunConfig:
         return node if self.labels is not None else _without(node, "labels")
 
 
+# The folders of a run that are not of tasks.
+FOLDERS = (
+    *("best", "checkpoints", "corpus", "export", "figures", "queries", "report"),
+    "tensorboard",
+)
 FIELDS = tuple(field.name for field in dataclasses.fields(RunConfig))[:-1]
 
 
@@ -188,6 +196,7 @@ def resolve(config: Any) -> RunConfig:
     resolved = _section(RunConfig, named.plain(config), "")
     if resolved.epochs is None and resolved.steps is None:
         raise UserError("config has neither epochs nor steps: set one of them")
+    _check_tasks(resolved.tasks)
     task = (resolved.select or "").partition("/")[0]
     if resolved.select is not None and task not in resolved.tasks:
         raise UserError(
@@ -195,6 +204,16 @@ def resolve(config: Any) -> RunConfig:
             f"TASK/accuracy; the tasks are {', '.join(resolved.tasks) or 'missing'}"
         )
     return resolved
+
+
+def _check_tasks(tasks: Iterable[str]) -> None:
+    """Raises UserError for a task that cannot have a folder of its name in the run."""
+    for name in tasks:
+        if not re.fullmatch(r"[\w-]+", name) or name in FOLDERS:
+            raise UserError(
+                f"tasks.{name}: a task has a folder of its name in the run; give it a "
+                f"name of letters and digits, but none of {', '.join(FOLDERS)}"
+            )
 
 
 def warn_of_epochs(config: RunConfig) -> None:

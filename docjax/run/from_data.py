@@ -34,7 +34,7 @@ def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
     Raises:
       UserError: for fewer than 2 labels, or a head with another number of classes.
     """
-    count = config.classes
+    count = config.class_count
     if count is None:
         return config
     count = count or len(classes)

@@ -313,10 +313,7 @@ def _attention(
     for name, graph in kinds.items():
         model = dataclasses.replace(prepared.model(params), graph=graph)
         explanations[name] = model.explain(document)
-    weights = {  # of the last layer, mean over its heads: Fig. 7 of graph-roberta
-        name: np.asarray(found.weights[-1], np.float32).mean(axis=0)
-        for name, found in explanations.items()
-    }
+    weights = {n: _of_last_layer(each.weights) for n, each in explanations.items()}
     rows = {name: matrix[0] for name, matrix in weights.items()}
     full = explanations["full graph"]
     return run_page.Attention(
@@ -331,3 +328,12 @@ def _attention(
             folder / "node_attention", weights, [s.section for s in full.segments]
         ),
     )
+
+
+def _of_last_layer(weights: Any) -> np.ndarray:
+    """The mean over the heads of the last layer (Fig. 7 of graph-roberta).
+
+    [layers heads nodes nodes] to [nodes nodes]; a row is a receiver, and node 0 is the
+    document.
+    """
+    return np.asarray(weights[-1], np.float32).mean(axis=0)

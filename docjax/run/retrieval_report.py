@@ -33,11 +33,16 @@ def gathered(
     Args:
       scores: the last metrics of the run.
     """
-    return [
-        _gathered(name, task, prepared, model, scores)
+    tasks = {
+        name: task
         for name, task in prepared.tasks.items()
         if isinstance(task, RetrievalTask)
         and (prepared.run / name / "queries.jsonl").exists()
+    }
+    published = prepared.config.report.published if len(tasks) == 1 else None
+    return [
+        _gathered(name, task, prepared, model, _table(name, scores, published or {}))
+        for name, task in tasks.items()
     ]
 
 
@@ -46,7 +51,7 @@ def _gathered(
     task: RetrievalTask,
     prepared: Prepared,
     model: DocumentModel,
-    scores: Mapping[str, Any],
+    table: Mapping[str, Mapping[str, float]],
 ) -> Retrieval:
     folder = prepared.run / name
     lines = (folder / "queries.jsonl").read_text("utf-8").split("\n")
@@ -62,7 +67,7 @@ def _gathered(
     passages = _Passages(model, texts)
     return Retrieval(
         task=name,
-        metrics=_table(name, scores, prepared.config.report.published or {}),
+        metrics=table,
         curves=_curves(prepared.run / "figures" / f"fusion_{name}", folder),
         **{
             part: [_query(record, runs, passages) for record in chosen]

@@ -54,7 +54,7 @@ class KNearest:
         names, labels = np.unique(train.labels, return_inverse=True)
         rows = _nearest(train.vectors, test.vectors, self.neighbours, cosine)
         votes = np.zeros((len(rows), len(names)))
-        # A share of a vote, halved from one neighbour to the next, decides equals.
+        # A share of a vote, halved from one neighbour to the next, breaks ties.
         votes_of = 1 + 0.5 ** np.arange(1, 1 + rows.shape[1])
         np.add.at(votes, (np.arange(len(rows))[:, None], labels[rows]), votes_of)
         chosen = votes.argmax(1)

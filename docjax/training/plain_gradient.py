@@ -59,7 +59,7 @@ def _plain_loss(
         vectors.append(cache.segments(reader["segment"], *inputs))
     gathered = jnp.concatenate(vectors)[batch.rows]
     per_example = example_keys(keys.documents, batch.rows.shape[1])
-    light = batch.lengths, batch.places, batch.graphs, per_example
-    documents = cache.views(params, average, gathered, *light)
+    rest = batch.lengths, batch.places, batch.graphs, per_example
+    documents = cache.views(params, average, gathered, *rest)
     inputs = documents, batch.targets, keys.documents, memory
     return cache.objective_loss(params, average, *inputs)

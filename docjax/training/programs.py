@@ -42,14 +42,14 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
     segment = vector_shape(cache, params, microbatch_shape(1, 1))
     size = *batch.rows.shape, segment.shape[-1]
 
-    def outputs(params: Any, *light: Any) -> jax.Array:
-        documents = cache.views(params, None, *light, None)
+    def outputs(params: Any, *rest: Any) -> jax.Array:
+        documents = cache.views(params, None, *rest, None)
         apply = cache.encoder.apply
         return apply({"params": params}, documents, None, method="outputs")
 
-    light = batch.lengths, batch.places, batch.graphs
+    rest = batch.lengths, batch.places, batch.graphs
     vectors = jax.ShapeDtypeStruct(size, jnp.float32)
-    return jax.eval_shape(outputs, params, vectors, *light)
+    return jax.eval_shape(outputs, params, vectors, *rest)
 
 
 def encode(

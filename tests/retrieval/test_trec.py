@@ -57,7 +57,7 @@ def test_a_written_run_is_read_back(tmp_path):
             "q Q0 a 1 1 x\nq Q0 a 2 0 x\n",
             "line 2: query 'q' has the document 'a' twice",
         ),
-        (None, "no such file"),
+        (None, "cannot be read"),
     ],
 )
 def test_a_bad_run_is_one_line(tmp_path, text, error):

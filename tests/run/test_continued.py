@@ -65,3 +65,10 @@ def test_sizes_that_do_not_fit_are_found_before_the_corpus_is_read(sizes):
     with pytest.raises(UserError) as error:
         continued.check_encoder(fields.resolve(SMOKE | {"encoder": encoder}))
     assert "\n" not in str(error.value)
+
+
+def test_the_vocabulary_of_towers_may_be_that_of_the_documents():
+    segment = SMOKE["encoder"]["segment"] | {"vocabulary": 0}
+    towers = {"fn": "docjax.encoders.towers.Towers", "encoder": segment}
+    config = fields.resolve(SMOKE | {"encoder": SMOKE["encoder"] | {"segment": towers}})
+    continued.check_encoder(config)

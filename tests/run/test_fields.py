@@ -20,6 +20,7 @@ from docjax.run.places import Part
 
 SMOKE = plain(graph_roberta.get_config("smoke"))
 NAN = float("nan")
+CLUSTERING = {"fn": "docjax.tasks.clustering.Clustering"}
 
 
 def changed(path: str, value) -> dict:
@@ -126,6 +127,8 @@ def test_nobody_can_change_a_config():
         ("select", "accuracy", "select 'accuracy' is not a metric of a task"),
         ("temprature", 1.0, "unknown fields temprature; the fields of a config are"),
         ("objective.temperature", "a", "objective.temperature 'a' is not a number"),
+        ("tasks.figures", CLUSTERING, "tasks.figures: a task has a folder of its name"),
+        ("tasks./tmp/a", CLUSTERING, "tasks./tmp/a: a task has a folder of its name"),
         ("tasks.clustering.seed", True, "tasks.clustering.seed True is not a whole"),
     ],
 )

@@ -40,9 +40,8 @@ def test_the_probe_agrees_with_newtons_method_on_standardised_features():
         hessian = (x * (p * (1 - p))[:, None]).T @ x + penalty
         weights -= np.linalg.solve(hessian, x.T @ (p - y) + penalty @ weights)
     expected = np.mean((z @ weights > 0) == (np.array(test.labels) == "b"))
-    assert Linear().score(train, test)["accuracy"] == pytest.approx(
-        expected, abs=1 / 300
-    )
+    accuracy = Linear().score(train, test)["accuracy"]
+    assert accuracy == pytest.approx(expected, abs=1 / 300)
 
 
 def test_the_scale_of_the_vectors_does_not_matter():

@@ -283,7 +283,7 @@ def test_systems_are_compared_with_one_of_them(data, folder):
     found = task(data, "test")
     assert found["dense/ndcg@10_gain"] == 0.5
     assert "bm25/ndcg@10_gain" not in found and "fused/map_gain_p" in found
-    with pytest.raises(UserError, match="bm52: no such file"):
+    with pytest.raises(UserError, match="bm52: cannot be read"):
         Retrieval(str(folder), compare="bm52").check(data, "test")
 
 

@@ -37,8 +37,8 @@ def huggingface(
         of it is one split), or a name on the hub.
       split: one or several; the documents of a slice such as "train[:10%]" are in
         the split "train".
-      text, label, title: names of columns; None: no such column. Class numbers become
-        class names; -1 means no label.
+      text, label, title: names of columns; None: no such column. Class numbers of a
+        column with class names become these names, and -1 no label.
       revision: the commit of a dataset on the hub, so that it is always the same.
 
     Raises:
@@ -117,9 +117,8 @@ def _converter(
         number, split, values = row
         record = {key: values[name] for key, name in names.items()}
         value = record.get("label")
-        if type(value) is int:  # a number below 0 means no label
-            label = classes[value] if classes else value
-            record["label"] = label if value >= 0 else None
+        if classes and value is not None:
+            record["label"] = classes[value] if value >= 0 else None
         return documents.parse({"id": number, "split": split, **record}, place)
 
     return convert

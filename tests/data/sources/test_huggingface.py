@@ -52,11 +52,11 @@ def test_a_local_file_is_one_split(folder):
     ]
 
 
-def test_a_number_below_0_is_no_label(folder):
+def test_numbers_without_class_names_are_labels(folder):
     file = folder / "rows.csv"
     file.write_text("text,label\nOne.,1\nTwo.,-1\nThree.,0\n")
     found = huggingface(str(file), split="train")
-    assert [one.label for one in found] == ["1", None, "0"]
+    assert [one.label for one in found] == ["1", "-1", "0"]
 
 
 def test_a_column_or_split_that_is_not_there_is_named(folder):
