@@ -11,8 +11,7 @@ from docjax import cli
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.evaluate import evaluate_model
-from docjax.tasks import classification
-from docjax.tasks.classification import LINEAR
+from docjax.tasks.classification import LINEAR, Linear
 from docjax.tasks.probe import Probe
 
 TOPICS = {
@@ -182,8 +181,8 @@ def test_without_splits_a_fifth_of_each_label_is_the_test(
     path = tmp_path / "all.jsonl"
     write(path, [{k: v for k, v in one.items() if k != "split"} for one in records])
     judged = []
-    linear = lambda train, test, **_: judged.append((train, test)) or {}
-    monkeypatch.setattr(classification, "linear", linear)
+    score = lambda self, train, test: judged.append((train, test)) or {}
+    monkeypatch.setattr(Linear, "score", score)
     assert evaluate_model(model, "classification", str(path)) == {}
     ((train, test),) = judged
     assert sorted(test.labels) == sorted(list(TOPICS) * 2) and len(train.labels) == 21
