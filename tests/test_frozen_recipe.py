@@ -12,7 +12,9 @@ import pytest
 from ml_collections import ConfigDict
 
 import docjax
+from docjax import cli
 from docjax import config as configs
+from docjax.data.tokenizer import Tokenizer
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.model import inference
@@ -24,7 +26,7 @@ from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring, plain_data
 from docjax.training import memory
-from docjax.types import Section
+from docjax.types import DOCUMENT, QUERY, Section
 
 pytestmark = pytest.mark.usefixtures("one_device")
 
@@ -287,6 +289,65 @@ def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
     assert [each.id for each in found] == [d.id for d in (*documents, changed)]
     for each in (*data.encode(documents[1:]), *data.encode([changed])):
         np.testing.assert_allclose(each.vector, expected[each.id], atol=1e-5)
+
+
+def test_texts_that_are_those_of_the_corpus_are_not_tokenised_again(
+    trained, monkeypatch
+):
+    prepared = frozen.with_vectors(prepare(config_of(trained), trained))
+    scoring = Scoring(prepared, local_mesh())
+    params = trained_params(trained, prepared.encoder)
+    documents = list(prepared.documents())[:4]
+    documents[0] = dataclasses.replace(documents[0], sections=(Section("", "bread"),))
+    tokenised, encode = [], Tokenizer.encode
+    monkeypatch.setattr(
+        Tokenizer,
+        "encode",
+        lambda self, texts: tokenised.append(len(texts)) or encode(self, texts),
+    )
+    first, again, counts, counts_again = {}, {}, {}, {}
+    for vectors, stats in ((first, counts), (again, counts_again)):
+        data = scoring.data(params)
+        vectors.update((x.id, x.vector) for x in data.encode_once(documents, stats))
+    assert tokenised == [4, 1] and counts == counts_again and counts["documents"] == 4
+    for name, vector in first.items():
+        np.testing.assert_array_equal(vector, again[name])
+
+
+def test_a_run_mines_with_the_vectors_that_it_has(
+    trained, monkeypatch, tmp_path, capsys, caplog
+):
+    """The other way reads everything again, and finds the same documents."""
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    shutil.copy(trained.parent / "corpus.jsonl", beir)
+    queries = [{"_id": name, "text": text} for name, text in TOPICS.items()]
+    (beir / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    rows = [f"{name}\t{number}\t1\n" for number, name in enumerate(TOPICS)]
+    (beir / "qrels/test.tsv").write_text("".join(rows))
+    read, kinds = inference.Inference._read, []
+    monkeypatch.setattr(
+        inference.Inference,
+        "_read",
+        lambda self, params, new, kind: (
+            kinds.append(kind) or read(self, params, new, kind)
+        ),
+    )
+    copy = shutil.copytree(trained, tmp_path / "run")
+    config = json.loads((copy / "config.json").read_text())
+    config["source"]["path"] = str(tmp_path / "gone.jsonl")
+    (copy / "config.json").write_text(json.dumps(config))
+    negatives, counts = {}, {}
+    for run in (trained, copy):
+        kinds.clear()
+        out = tmp_path / f"{run.parent.name}.jsonl"
+        asked = ["mine", str(run), "--data", str(beir), "--output", str(out)]
+        assert cli.main(asked) == 0
+        negatives[run] = out.read_text().splitlines()[:-1]
+        counts[run] = json.loads(capsys.readouterr().out)
+        assert set(kinds) == ({QUERY} if run == trained else {QUERY, DOCUMENT})
+    assert negatives[trained] == negatives[copy] and counts[trained] == counts[copy]
+    assert caplog.text.count("the model reads every document again: ") == 1
 
 
 def test_the_same_command_leaves_a_finished_run_as_it_is(trained, tiny):

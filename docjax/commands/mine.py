@@ -17,13 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from absl import logging
+
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
 
 if TYPE_CHECKING:
     from docjax.retrieval.negatives import Digest
-    from docjax.types import Document
+    from docjax.types import Document, Encoded
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
@@ -73,7 +75,8 @@ def run(flags: argparse.Namespace) -> None:
     else:
         model = docjax.load(flags.model)
         made_by = f"{flags.model} {model.fingerprint()}"
-        rank = judged_lib.by_model(model, judged, counts)
+        encode = _encode_of_run(Path(flags.model)) if is_run(flags.model) else None
+        rank = judged_lib.by_model(model, judged, counts, encode)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     negatives.write(
         *(mined, Path(flags.output)),
@@ -93,6 +96,25 @@ def _added(
     for document in read():
         ranked.add(document.id)
         yield document
+
+
+def _encode_of_run(run: Path) -> "Callable[..., Iterator[Encoded]] | None":
+    """Encodes documents with the vectors that a run has of those that it read.
+
+    None, with a warning, if the run's own documents cannot be read any more.
+    """
+    from docjax.model.inference import local_mesh
+    from docjax.run import fields, frozen, judgement, parameters, scoring
+    from docjax.run.prepare import prepare
+
+    try:
+        prepared = prepare(fields.read(run).to_json(), run).changed(halved=None)
+    except (UserError, OSError) as error:
+        logging.warning("the model reads every document again: %s", error)
+        return None
+    prepared = judgement.with_share(frozen.with_vectors(prepared), local_mesh())
+    params = parameters.trained_params(run, prepared.encoder)
+    return scoring.Scoring(prepared, local_mesh()).data(params).encode_once
 
 
 def _check(flags: argparse.Namespace) -> None:

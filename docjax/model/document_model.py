@@ -443,7 +443,7 @@ class DocumentModel(Reading):
         """
         parsed = as_document(document, 0)
         whole, pieces = self.cut.with_texts(parsed)
-        kept = self._capped(whole, {})
+        kept = self.capped(whole, {})
         weights = self.inference().attention(self.params, kept)
         sections = [section.heading for section in parsed.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]

@@ -80,7 +80,7 @@ class Reading:
         stats.update({name: 0 for name in COUNTS if name not in stats})
         cut = self._read(documents, self._prompted(prompt))
         ordered = map(self.order, cut) if self.order else cut
-        return (self._capped(document, stats) for document in ordered)
+        return (self.capped(document, stats) for document in ordered)
 
     def read_queries(
         self, texts: Sequence[str], prompt: str | None = None
@@ -147,7 +147,7 @@ class Reading:
                 stats["documents"],
             )
 
-    def _capped(self, whole: Segments, stats: dict[str, int]) -> Segments:
+    def capped(self, whole: Segments, stats: dict[str, int]) -> Segments:
         """The first `limits.inference_segments` segments; `stats` counts the rest."""
         kept = whole.first(self.limits.inference_segments)
         if stats:
@@ -167,5 +167,5 @@ class Reading:
     ) -> tuple[Segments, list[str]]:
         """The segments that the model reads of a document, as tokens and as texts."""
         whole, pieces = self.cut.with_texts(as_document(item, number))
-        kept = self._capped(whole, stats)
+        kept = self.capped(whole, stats)
         return kept, [piece.text for piece in pieces[: len(kept)]]

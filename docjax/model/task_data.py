@@ -113,8 +113,18 @@ class FileData:
         self, documents: Iterable[Document], *, passages: bool = False
     ) -> Iterator[Encoded]:
         counts: dict[str, Any] = {}
-        yield from self.model.encode_once(documents, counts, passages=passages)
+        yield from self.encode_once(documents, counts, passages=passages)
         self.model.warn(counts)
+
+    def encode_once(
+        self,
+        documents: Iterable[Document],
+        counts: dict[str, Any],
+        *,
+        passages: bool = False,
+    ) -> Iterator[Encoded]:
+        """As `encode`; `counts` is as in `DocumentModel.encode_once`."""
+        return self.model.encode_once(documents, counts, passages=passages)
 
     def token_attention(self) -> Callable[[str], TokenAttention]:
         segment, params = self.model.encoder.segment, self.model.params["segment"]

@@ -12,7 +12,7 @@ from docjax.retrieval import bm25, bm25_files, collection
 from docjax.retrieval.collection import Judged
 from docjax.run.corpora import trained_on
 from docjax.run.fields import read
-from docjax.types import Document, Run
+from docjax.types import Document, Encoded, Run
 
 
 def of_run(run: Path) -> Judged:
@@ -32,10 +32,18 @@ def of_run(run: Path) -> Judged:
 
 
 def by_model(
-    model: DocumentModel, judged: Judged, counts: dict[str, Any]
+    model: DocumentModel,
+    judged: Judged,
+    counts: dict[str, Any],
+    encode: Callable[..., Iterator[Encoded]] | None = None,
 ) -> Callable[[int], Run]:
-    """Ranks the documents by the model's vectors; adds to `counts` what it reads."""
-    return lambda top: search(model, judged.documents(), judged.queries, counts, top)
+    """Ranks the documents by the model's vectors; adds to `counts` what it reads.
+
+    encode: as `search` takes it.
+    """
+    return lambda top: search(
+        model, judged.documents(), judged.queries, counts, top, encode
+    )
 
 
 def by_words(

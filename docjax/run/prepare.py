@@ -197,12 +197,16 @@ class Prepared:
             read all of them, so that they come without vectors.
         """
         limits = self.config.limits
-        whole = segments(units, self.cutter, self.frames[DOCUMENT])
+        whole = self.all_segments(units)
         if order:
             limited = None not in (limits.training_units, limits.inference_segments)
             vectors = None if limited else whole.vectors
             whole = order(dataclasses.replace(whole, vectors=vectors))
         return whole.first(limits.inference_segments)
+
+    def all_segments(self, units: Units) -> Segments:
+        """The segments of a document, those that the model does not read too."""
+        return segments(units, self.cutter, self.frames[DOCUMENT])
 
     def documents(self) -> Iterator[Document]:
         """Reads the source's documents again, with their texts."""

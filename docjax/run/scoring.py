@@ -6,6 +6,7 @@
 import collections
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,7 +14,9 @@ import jax
 import numpy as np
 from absl import logging
 from jaxtyping import Float
+from tqdm import tqdm
 
+from docjax.data import documents as documents_lib
 from docjax.data.prompts import document_prompt
 from docjax.data.units import Whole, WholeSections
 from docjax.encoders.document import DocumentEncoder
@@ -22,6 +25,7 @@ from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.model.load import load
+from docjax.model.reading import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
@@ -36,12 +40,14 @@ from docjax.types import Document, Encoded, Segments, Task, TaskData
 class Scoring:
     """The tasks of a run's config.
 
-    `ready` maps each part that was checked to the tasks whose data are there.
+    `ready` maps each part that was checked to the tasks whose data are there;
+    `compared` is as in `RunData`.
     """
 
     prepared: Prepared
     mesh: jax.sharding.Mesh
     ready: dict[str, dict[str, Task]] = dataclasses.field(default_factory=dict)
+    compared: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
         """Metrics named `eval/TASK/METRIC`, or `validation/TASK/METRIC` for validation."""
@@ -67,7 +73,13 @@ class Scoring:
         documents = self.prepared.documents
         model = self.prepared.model(params, self.mesh)
         run = self.prepared.run
-        return RunData(model, documents, folder=run, prepared=self.prepared)
+        return RunData(
+            model,
+            documents,
+            folder=run,
+            prepared=self.prepared,
+            compared=self.compared,
+        )
 
     def asked(self, params: Any, part: str) -> set[str]:
         """The ids of the run's documents that the tasks of a part read.
@@ -129,7 +141,13 @@ class RunTexts(FileData):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunData(RunTexts):
-    """The documents of a run; their tokens come from the run's corpus."""
+    """The documents of a run; their tokens come from the run's corpus.
+
+    `compared` has a digest of each text that was found to be that of a row of the
+    corpus: it is not tokenised again.
+    """
+
+    compared: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
     def missing(self, ids: Iterable[str]) -> list[str]:
         return sorted(set(ids).difference(self.prepared.corpus.ids))
@@ -140,51 +158,74 @@ class RunData(RunTexts):
         vectors = self.model.inference().encode(self.model.params, documents)
         return zip(known, vectors, strict=True)
 
-    def encode(
-        self, documents: Iterable[Document], *, passages: bool = False
+    def encode_once(
+        self,
+        documents: Iterable[Document],
+        counts: dict[str, Any],
+        *,
+        passages: bool = False,
     ) -> Iterator[Encoded]:
-        """The vectors of documents and `passages`.
+        """As `FileData` does.
 
         A document that the corpus has too, with the vectors of its segments, is not
         read again.
         """
         if not self.prepared.corpus.vectors:
-            yield from super().encode(documents, passages=passages)
+            yield from super().encode_once(documents, counts, passages=passages)
             return
-        read: collections.deque[str] = collections.deque()
-        encoded: collections.deque[str] = collections.deque()
+        names: collections.deque[str] = collections.deque()
 
-        def with_ids_kept() -> Iterator[Document]:
+        def with_names_kept() -> Iterator[Document]:
             for document in documents:
-                read.append(document.id)
-                encoded.append(document.id)
+                names.append(document.id)
                 yield document
 
-        counts: dict[str, int] = {}
-        cut = self.model.read(with_ids_kept(), counts)
-        known = (self._with_vectors(read.popleft(), segments) for segments in cut)
+        known = self._read(with_names_kept(), counts)
         inference, params = self.model.inference(), self.model.params
         if passages:
             pairs = inference.with_passages(params, known)
         else:
             pairs = ((vector, None) for vector in inference.encode(params, known))
         for vector, parts in pairs:
-            yield Encoded(encoded.popleft(), vector, parts)
-        self.model.warn(counts)
+            counts["width"] = len(vector)
+            yield Encoded(names.popleft(), vector, parts)
 
     def segments(self, part: str) -> Iterator[Segments]:
         return (self._document(row) for row in self.prepared.rows(part).tolist())
 
-    def _with_vectors(self, name: str, segments: Segments) -> Segments:
-        """The segments with the corpus's vectors, if the document `name` has them."""
-        if name not in self._rows:
+    def _read(
+        self, documents: Iterable[Document], counts: dict[str, int]
+    ) -> Iterator[Segments]:
+        """What the model reads of each document, with the vectors that are known."""
+        bar = tqdm(documents, desc="encode", unit="document", disable=None)
+        for part in documents_lib.parts(iter(bar), TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
+            rows = [self._rows.get(document.id) for document in part]
+            texts = [_digest(document) for document in part]
+            same = [
+                row is not None and self.compared.get(row) == text
+                for row, text in zip(rows, texts, strict=True)
+            ]
+            new = [document for document, it in zip(part, same, strict=True) if not it]
+            cut = self.model.read(new, counts)
+            for row, text, known in zip(rows, texts, same, strict=True):
+                if known:
+                    whole = self.prepared.all_segments(self.prepared.corpus[row])
+                    yield self.model.capped(whole, counts)
+                else:
+                    yield self._with_vectors(row, text, next(cut))
+
+    def _with_vectors(
+        self, row: int | None, text: bytes, segments: Segments
+    ) -> Segments:
+        """The segments of a text; those of the row, with vectors, if they are equal."""
+        if row is None:
             return segments
-        known = self._document(self._rows[name])
-        same = np.array_equal(known.offsets, segments.offsets) and np.array_equal(
-            known.tokens, segments.tokens
-        )
-        vectors = known.vectors if same else None
-        return dataclasses.replace(segments, vectors=vectors)
+        known, arrays = self._document(row), ("tokens", "offsets", "places", "edges")
+        for name in arrays:
+            if not np.array_equal(getattr(known, name), getattr(segments, name)):
+                return segments
+        self.compared[row] = text
+        return known
 
     @functools.cached_property
     def _rows(self) -> dict[str, int]:
@@ -192,6 +233,12 @@ class RunData(RunTexts):
 
     def _document(self, row: int) -> Segments:
         return self.prepared.segments(self.prepared.corpus[row], self.model.order)
+
+
+def _digest(document: Document) -> bytes:
+    """Of what a model reads of a document."""
+    read = repr((document.title, document.sections, document.edges))
+    return hashlib.blake2b(read.encode(errors="replace"), digest_size=8).digest()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
