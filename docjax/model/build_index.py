@@ -133,7 +133,7 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
         hnsw.write(_vectors(output), width, path, cosine=cosine)
     measured = [shortlist.measured(part, cosine=cosine) for part in _vectors(output)]
     rounding = np.max(measured, axis=0).tolist()
-    found = {"rounding": rounding, "files": index.file_sizes(output, facts)}
+    found = {"bfloat16": rounding, "files": index.file_sizes(output, facts)}
     json_file.write(output / index.FACTS, facts | found)
 
 

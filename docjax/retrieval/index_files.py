@@ -30,10 +30,10 @@ def read_facts(folder: Path) -> dict[str, Any]:
             "the same command again"
         )
     facts = json_file.read(folder / FACTS)
-    if not facts.keys() >= {"graph", "rounding"}:
+    if not facts.keys() >= {"graph", "bfloat16"}:
         raise UserError(
-            f"{folder} was made by an older docjax: delete {folder}, and make the index "
-            "again"
+            f"{folder} was made by an older docjax: delete {folder / FACTS}, and run "
+            "docjax index again (documents with a vector are not encoded again)"
         )
     return facts
 

@@ -53,7 +53,8 @@ class Index:
 
     Attributes:
       facts: `model` (a fingerprint), `similarity`, `truncate_dim`, `passages`, `words`,
-        `codes`, `graph`, `rounding` (`docjax.retrieval.shortlist`) and `files` (their sizes).
+        `codes`, `graph`, `files` (their sizes) and `bfloat16`, what rounding does to the
+        vectors (`docjax.retrieval.shortlist.Rounding`).
     """
 
     folder: Path
@@ -141,7 +142,7 @@ class Index:
                 self.vectors,
                 top,
                 cosine=self._cosine,
-                rounding=shortlist.Rounding(*self.facts["rounding"]),
+                rounding=shortlist.Rounding(*self.facts["bfloat16"]),
                 codes=codes,
                 kind=kind or "",
             )

@@ -195,14 +195,19 @@ def test_a_graph_finds_what_the_vectors_find(made):
 
 def test_an_index_of_an_older_docjax_is_told(made, model, corpus):
     found = made()
-    facts = {name: x for name, x in found.facts.items() if name != "rounding"}
+    facts = {name: x for name, x in found.facts.items() if name != "bfloat16"}
     (found.folder / index_files.FACTS).write_text(json.dumps(facts))
     for again in (
         lambda: index.load(found.folder, model.fingerprint()),
         lambda: build_index(model, str(corpus), found.folder),
     ):
-        with pytest.raises(UserError, match="made by an older docjax: delete"):
+        with pytest.raises(UserError, match="made by an older docjax: delete .*json,"):
             again()
+    (found.folder / index_files.FACTS).unlink()  # as the message says
+    made_before = (found.folder / index_files.VECTORS).stat().st_mtime_ns
+    build_index(model, str(corpus), found.folder)
+    assert index.load(found.folder, model.fingerprint()).facts == found.facts
+    assert (found.folder / index_files.VECTORS).stat().st_mtime_ns == made_before
 
 
 def test_a_graph_needs_usearch(made, monkeypatch):
@@ -548,7 +553,7 @@ def test_vectors_are_read_block_by_block(monkeypatch, made):
     assert not any(isinstance(part, np.memmap) for part in parts)
     cosine = found.facts["similarity"] == "cosine"
     expected = measured(np.array(found.vectors), cosine=cosine)
-    np.testing.assert_allclose(found.facts["rounding"], expected, rtol=1e-5)
+    np.testing.assert_allclose(found.facts["bfloat16"], expected, rtol=1e-5)
 
 
 def test_killed_again_and_again_it_ends_like_an_uninterrupted_one(

@@ -99,6 +99,36 @@ def test_devices_share_the_work():
     np.testing.assert_array_equal(found.rows, rows)
 
 
+@pytest.mark.parametrize("cosine", [False, True])
+def test_the_rounding_is_measured_as_numpy_measures_it(monkeypatch, cosine):
+    """XLA leaves out a conversion to bfloat16 and back, in some shapes only."""
+    monkeypatch.setattr(shortlist, "ROWS", 4096)
+    vectors = np.random.default_rng(5).normal(size=(5000, 384)).astype("f")
+    change, longest = shortlist.measured(vectors, cosine=cosine)
+    if cosine:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rounded = vectors.astype(jnp.bfloat16).astype("f")
+    for found, array in ((change, vectors - rounded), (longest, vectors)):
+        assert found == pytest.approx(np.linalg.norm(array, axis=1).max(), rel=2e-3)
+
+
+def test_vectors_that_are_close_are_told_apart(monkeypatch):
+    """Queries that bfloat16 holds exactly: the rounding of the vectors alone errs."""
+    monkeypatch.setattr(shortlist, "ROWS", 4096)
+    generator = np.random.default_rng(6)
+    base = generator.normal(size=64)
+    vectors, queries = (
+        (base + scale * generator.normal(size=(count, 64))).astype("f")
+        for count, scale in ((4000, 0.01), (200, 0.1))
+    )
+    queries = queries.astype(jnp.bfloat16).astype("f")
+    found = shortlist.nearest(queries, vectors, 10, cosine=False)
+    exact = queries.astype("d") @ vectors.T.astype("d")
+    tenth = -np.sort(-exact, axis=1)[:, 9]
+    worst = np.take_along_axis(exact, found.rows, 1).min(1)
+    assert (worst > tenth - 1e-4).all()
+
+
 def test_the_error_of_the_fast_pass_has_the_bound_that_it_says():
     """Numbers that bfloat16 rounds by all that it may."""
     generator = np.random.default_rng(4)
