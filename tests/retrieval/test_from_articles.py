@@ -80,6 +80,18 @@ def test_lines_above_the_first_sentence_are_no_sentences():
     assert first_sentence(make(LEAD)) == SENTENCE
     assert first_sentence(make("Ada Lovelace redirects here and to her.")) is None
     assert first_sentence(make("Quite another thing is said in here.")) is None
+    names = "In this English name, Lovelace is the title of a husband."
+    assert first_sentence(make(f"{names} {SENTENCE}")) == SENTENCE
+    caption = "Ada Lovelace, portrait by Margaret Carpenter."
+    assert first_sentence(make(f"{caption}\n\n{SENTENCE}")) == SENTENCE
+    assert first_sentence(make(f"{caption} More.")) == caption  # better than none
+
+
+def test_a_sentence_goes_on_after_a_full_stop_in_brackets():
+    text = "Ada Lovelace (born c. 1815) was a mathematician. She wrote a program."
+    spouse = "Spouse(s) Ada Lovelace (m. 1835; d. 1852; e. 1860; f. 1870; g. 1880\n\n"
+    found = first_sentence(Document("a", (Section("", spouse + text),), "Ada"))
+    assert found == "Ada Lovelace (born c. 1815) was a mathematician."
 
 
 def documents(links):

@@ -5,6 +5,7 @@ Information Retrieval Dataset", 2020. `docjax queries` writes them as a collecti
 """
 
 import dataclasses
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -19,10 +20,15 @@ from docjax.types import Document, Section
 QUERIES = ("title", "sentence")
 ENDS = tuple(".!?。")
 SHORTEST = 5  # words of a first sentence; shorter lines are those of a box of facts
+SAYS = re.compile(r"\b(is|are|was|were|refers? to)\b")  # captions seldom have them
+CUT = 3  # parts into which a sentence with full stops in brackets, as (c. 1450), is cut
 # Lines that Wikipedia puts above an article.
 HATNOTE = re.compile(
-    r"(For|Not to be confused|This article|This section|This biography|Find sources|"
-    r"See also|Contentious material|Unsourced material|Please)\b|.*\bredirects? here\b"
+    r"(For|Not to be confused|This (\S+ )?(article|section|biography)|Find sources|"
+    r"See also|Contentious material|Unsourced material|Statements consisting|"
+    r"Wikimedia Commons|You should also|The neutrality|Further details may|Pictured|"
+    r"In this \S+ name|This is an? \S+ name|The native form of this|Please)\b|"
+    r"\^|.*\bredirects? here\b"
 )
 stamp = jsonl_lib.stamp
 
@@ -70,20 +76,37 @@ def wikir(
 
 
 def first_sentence(article: Document) -> str | None:
-    """The first sentence below an article's hatnotes and box of facts.
+    """The first sentence below an article's hatnotes, box of facts and captions.
 
-    It has SHORTEST words or more, a full stop, and a word of the title where there is
-    one.
+    It has SHORTEST words or more, a full stop, closed brackets, a word of the title
+    where there is one, and says what something is or was. If no sentence of the first
+    section does, it is the first that does not say so.
     """
     wanted = {word.lower() for word in re.findall(r"\w+", article.title)}
-    for section in article.sections[:1]:
-        for sentence in sentences(section.text):
-            words = re.findall(r"\w+", sentence.lower())
-            is_near = not wanted or not wanted.isdisjoint(words)
-            is_whole = len(words) >= SHORTEST and sentence.rstrip("\"')”")[-1:] in ENDS
-            if is_whole and is_near and not HATNOTE.match(sentence):
-                return sentence
-    return None
+    text = article.sections[0].text if article.sections else ""
+    found = [sentence for sentence in _joined(text) if _is_text(sentence, wanted)]
+    return next(filter(SAYS.search, found), found[0] if found else None)
+
+
+def _is_text(sentence: str, wanted: set[str]) -> bool:
+    """Whether it may be the first of an article whose title has the words `wanted`."""
+    words = re.findall(r"\w+", sentence.lower())
+    is_near = not wanted or not wanted.isdisjoint(words)
+    is_whole = len(words) >= SHORTEST and sentence.rstrip("\"')”")[-1:] in ENDS
+    return is_whole and is_near and not HATNOTE.match(sentence)
+
+
+def _joined(text: str) -> Iterator[str]:
+    """The sentences of a text whose brackets are closed, if need be by the next ones."""
+    spans, end = [], 0
+    for sentence in sentences(text):
+        start = text.index(sentence, end)
+        end = start + len(sentence)
+        spans.append((start, end))
+    for number, (start, _) in enumerate(spans):
+        parts = (text[start:end] for _, end in spans[number : number + CUT])
+        closed = (part for part in parts if part.count("(") == part.count(")"))
+        yield from itertools.islice(closed, 1)
 
 
 def _without(article: Document, sentence: str | None) -> Document:
