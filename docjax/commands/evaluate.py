@@ -128,6 +128,8 @@ def run(flags: argparse.Namespace) -> None:
         found = of_file(Path(flags.data), run, flags.compare, flags.fold, keep)
         print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
         return
+    if flags.task == "retrieval" and flags.model.endswith(".trec"):
+        raise UserError(f"{flags.model}: no such file; give a TREC run or a model")
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     metrics = evaluate_model(
         model.with_prompt(flags.prompt, flags.prompt_name),

@@ -67,7 +67,10 @@ def run(flags: argparse.Namespace) -> None:
         else collection.read_judged(flags.data or flags.model, flags.max_bad_fraction)
     )
     ranked = negatives.Digest()
-    judged = judged._replace(documents=partial(_added, judged.documents, ranked))
+    missing = set().union(*judged.qrels.values())
+    of_judgements = len(missing)
+    documents = partial(_added, judged.documents, ranked, missing)
+    judged = judged._replace(documents=documents)
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == BM25:
         made_by = f"{BM25} {flags.words}"
@@ -78,6 +81,9 @@ def run(flags: argparse.Namespace) -> None:
         encode = _encode_of_run(Path(flags.model)) if is_run(flags.model) else None
         rank = judged_lib.by_model(model, judged, counts, encode)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
+    if missing:
+        text = "%d of %d judged documents are not in the corpus"
+        logging.warning(text, len(missing), of_judgements)
     negatives.write(
         *(mined, Path(flags.output)),
         queries=judged.queries,
@@ -90,11 +96,12 @@ def run(flags: argparse.Namespace) -> None:
 
 
 def _added(
-    read: "Callable[[], Iterable[Document]]", ranked: "Digest"
+    read: "Callable[[], Iterable[Document]]", ranked: "Digest", missing: set[str]
 ) -> "Iterator[Document]":
-    """The documents, whose ids are added to `ranked`."""
+    """The documents, whose ids are added to `ranked` and taken out of `missing`."""
     for document in read():
         ranked.add(document.id)
+        missing.discard(document.id)
         yield document
 
 

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from absl import logging
+
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
@@ -115,16 +117,9 @@ def _of_index(flags: argparse.Namespace) -> None:
 
     scale = SCALE if flags.scale is None else flags.scale
     check_system(flags.system)
-    for name in ("weight", "scale"):
-        if vars(flags)[name] is not None and not flags.system.startswith("fused"):
-            raise UserError(
-                f"--{name} does nothing to --system {flags.system}: leave it out, or "
-                "give --system fused"
-            )
+    _check_useful(flags)
     fusion.check_scale(scale)
     weight = _weight(flags, scale)
-    if flags.truncate_dim is not None:
-        raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
     if not 0 <= weight <= 1:
         raise UserError(f"--weight {weight} is not between 0 and 1")
     facts = index_files.read_facts(Path(flags.corpus))
@@ -143,6 +138,22 @@ def _of_index(flags: argparse.Namespace) -> None:
     _write(flags, ranking, counts | fused)
     if flags.hits:
         _write_hits(Path(flags.hits), hits(model, index, queries, vectors, ranking))
+
+
+def _check_useful(flags: argparse.Namespace) -> None:
+    """Raises UserError for a flag that does nothing to the search of an index."""
+    for name in ("weight", "scale"):
+        if vars(flags)[name] is not None and not flags.system.startswith("fused"):
+            raise UserError(
+                f"--{name} does nothing to --system {flags.system}: leave it out, or "
+                "give --system fused"
+            )
+    if flags.truncate_dim is not None:
+        raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
+    if flags.max_bad_fraction:
+        raise UserError(
+            "--max-bad-fraction: docjax index has read the documents; leave it out"
+        )
 
 
 def _queries(path: str) -> dict[str, str]:
@@ -187,6 +198,10 @@ def _write(flags: argparse.Namespace, ranking: "Run", counts: "dict[str, Any]") 
         sys.stdout.writelines(trec.lines(ranking, "docjax"))
     else:
         trec.write(ranking, Path(flags.run), "docjax")
+    without = sum(not found for found in ranking.values())
+    if without:
+        text = "%d of %d queries have no word of the documents: the run lacks them"
+        logging.warning(text, without, len(ranking))
     stream = sys.stderr if flags.run == "-" else sys.stdout
     print(json.dumps(counts), file=stream)
 

@@ -24,6 +24,7 @@ KEYS = (
     *("links", "edges", "query", "metadata"),
 )
 
+MEND = "; mend it, or raise max_bad_fraction to leave it out"
 OBJECT = re.compile(r"\s*\{\s*[\"}]")  # the start of an object in JSON
 
 
@@ -171,8 +172,7 @@ def read(
 
 
 def _with_mend(error: BadDocument) -> BadDocument:
-    detail = f"{error.detail}; mend it, or raise max_bad_fraction to leave it out"
-    return BadDocument(error.place, error.reason, detail)
+    return BadDocument(error.place, error.reason, error.detail + MEND)
 
 
 def _json(text: str, place: str) -> Any:

@@ -43,6 +43,10 @@ def find(
                 "out, or give a hub name"
             )
         return folder, None
+    if folder.is_file():
+        raise UserError(
+            f"{folder} is a file: give the folder of a run or a model, or a hub name"
+        )
     return _download(str(name_or_folder), revision)
 
 

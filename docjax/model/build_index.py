@@ -53,7 +53,7 @@ def build_index(
     """
     facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
     _check_settings(model, words, kind, graph)
-    _check_made(output, facts)
+    _check_made(output, facts | {"truncate_dim": model.truncate_dim})
     corpus = _Corpus(path, max_bad_fraction)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages, **shared}
     options["check_id"] = trec.check_id

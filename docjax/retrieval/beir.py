@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from docjax.data.documents import decode
+from docjax.data.documents import MEND, BadDocument, decode
 from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.lines import open_lines
@@ -148,9 +148,13 @@ def read_queries(path: str) -> Iterator[Document]:
     """The queries of the files that `path` matches: also TREC topics (.txt).
 
     Raises:
-      UserError: as `jsonl`, `tsv` or `topics`.
+      UserError: as `jsonl`, `tsv` or `topics`; no bad query is left out.
     """
-    return OF_QUERIES.get(_kind(Path(path)), jsonl)(path)
+    try:
+        yield from OF_QUERIES.get(_kind(Path(path)), jsonl)(path)
+    except BadDocument as error:
+        what = str(error).removesuffix(MEND)
+        raise UserError(f"{what}: mend this query, or take it out") from None
 
 
 def _is_header(text: str) -> bool:

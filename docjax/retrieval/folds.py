@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from docjax.errors import UserError
+from docjax.retrieval import once
 from docjax.storage import json_file
 
 COUNT = 5
@@ -50,6 +51,9 @@ def check(folds: Folds, queries: Iterable[str], place: str) -> None:
             "leave it in one fold"
         )
     queries = list(queries)
+    if unknown := len(counts.keys() - set(queries)):
+        text = "%s: %d of %d queries in the folds have no judgement: left out"
+        once.warn(text, place, unknown, len(counts))
     missing = [query for query in queries if query not in counts]
     if missing:
         raise UserError(

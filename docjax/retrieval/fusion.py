@@ -102,19 +102,12 @@ def table(
     ]
 
 
-def cross_validated(
-    curve: Sequence[Mapping[str, float]], folds: Folds = ()
-) -> dict[str, float]:
-    """For each query, the weight that is best on the queries of the other folds.
-
-    Args:
-      curve: the `table` of the queries.
-      folds: groups of all queries; none draws them.
+def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
+    """The folds of a cross-validation over `queries`: the given ones, or drawn ones.
 
     Raises:
       UserError: for fewer than two queries, or if all lie in one fold.
     """
-    queries = list(curve[0])
     if len(queries) < 2:
         raise UserError(
             f"{len(queries)} query is too few to choose a weight by cross-validation: "
@@ -126,6 +119,23 @@ def cross_validated(
             f"all {len(queries)} judged queries are in one fold: to choose a weight by "
             "cross-validation, give two folds or more"
         )
+    return folds
+
+
+def cross_validated(
+    curve: Sequence[Mapping[str, float]], folds: Folds = ()
+) -> dict[str, float]:
+    """For each query, the weight that is best on the queries of the other folds.
+
+    Args:
+      curve: the `table` of the queries.
+      folds: groups of all queries; none draws them.
+
+    Raises:
+      UserError: as `to_validate`.
+    """
+    queries = list(curve[0])
+    folds = to_validate(queries, folds)
     values = np.array([[scores[query] for query in queries] for scores in curve])
     weights = {}
     for fold in folds:

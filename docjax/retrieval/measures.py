@@ -67,7 +67,7 @@ def read(file: Path, qrels: Qrels) -> Run:
     judged = sum(len(run[query].keys() & qrels[query].keys()) for query in known)
     if judged < ranked:
         text = "%s: %d of %d ranked documents have no judgement: they count as wrong"
-        once.inform(text, str(file), ranked - judged, ranked)
+        once.warn(text, str(file), ranked - judged, ranked)
     return run
 
 

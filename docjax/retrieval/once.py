@@ -8,10 +8,6 @@ logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def log(level: int, text: str, *values: Any) -> None:
+def warn(text: str, *values: Any) -> None:
     """Logs the text with its values, unless the same was logged before."""
-    logger.log(level, text, *values)
-
-
-warn = functools.partial(log, logging.WARNING)
-inform = functools.partial(log, logging.INFO)
+    logger.warning(text, *values)

@@ -25,6 +25,7 @@ from docjax.types import Encoded, Qrels, Run
 
 FUSED = {"dense": "fused", "maxp": "fused_maxp", "maxsim": "fused_maxsim"}
 NAMES = ("bm25", *FUSED, *FUSED.values(), "rrf")
+OF_PASSAGES = ("maxp", "maxsim", FUSED["maxp"], FUSED["maxsim"])
 Vectors = Callable[[Sequence[str]], Float[np.ndarray, "q d"]]
 
 

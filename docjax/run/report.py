@@ -163,13 +163,18 @@ def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> st
     after = scores.get("after training", {})
     above = []
     for name, values in scores.items():
-        metrics_of_both = [m for m in after if m in values and not m.endswith("_std")]
+        metrics_of_both = [m for m in after if m in values and _of_vectors(m)]
         if name != "after training" and metrics_of_both:
             better = sum(after[m] > values[m] for m in metrics_of_both)
             above.append(f"“{name}” on {better} of {len(metrics_of_both)}")
     if above:
-        said.append(f"after training the scores are above {', '.join(above)} metrics")
+        said.append(f"the kept vectors score above {', '.join(above)} metrics")
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+
+
+def _of_vectors(metric: str) -> bool:
+    """Whether a metric is a score of vectors: no deviation, and not of BM25 alone."""
+    return not metric.endswith("_std") and "/bm25/" not in metric
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:

@@ -22,6 +22,7 @@ from docjax.retrieval import (
     trec,
 )
 from docjax.retrieval.collection import Collection
+from docjax.retrieval.folds import Folds
 from docjax.retrieval.measures import BySystem
 from docjax.retrieval.systems import Systems
 from docjax.tasks.kept_rankings import keep
@@ -68,9 +69,16 @@ class Retrieval:
         fusion.check_scale(self.scale)
         if file := _file(self.compare):
             trec.read(file)  # raises if it cannot be read
+        if self.compare in systems.OF_PASSAGES and not self.passages:
+            raise UserError(
+                f"compare {self.compare}: passages are not ranked: set passages too"
+            )
         if self.path is not None:
             judged = collection.read(self.path, self.fold)
-            _check_judged(judged, *_judgements(judged, part), self.max_bad_fraction)
+            test, tuning = _judgements(judged, part)
+            if not tuning:
+                fusion.to_validate(list(test), _folds(judged, part))
+            _check_judged(judged, test, tuning, self.max_bad_fraction)
             return
         with_query = (document for document in data.documents(part) if document.query)
         count = len(list(itertools.islice(with_query, 2)))
@@ -100,7 +108,7 @@ class Retrieval:
         documents = functools.partial(judged.documents, self.max_bad_fraction)
         encoded = data.encode(documents(), passages=self.passages)
         runs = self._runs(data, part, queries, documents(), encoded)
-        folds = judged.folds if part == "test" else ()
+        folds = _folds(judged, part)
         ranked = systems.fused(runs, test, tuning, folds=folds, scale=self.scale)
         return self._scored(data, part, queries, test, ranked)
 
@@ -149,6 +157,11 @@ class Retrieval:
         return {"bm25": self._by_words[part]} | of_vectors
 
 
+def _folds(judged: Collection, part: str) -> Folds:
+    """The folds that choose the fusion's weight; empty: they are drawn."""
+    return judged.folds if part == "test" else ()
+
+
 def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
     """The judgements to score, and the judgements to choose the fusion's weight by."""
     if part == "test":
@@ -156,7 +169,7 @@ def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
     if not judged.tuning:
         raise UserError(
             f"{judged.name} has no queries for a {part} metric: give another split "
-            "(qrels/dev.tsv) or 10 training queries, of which one chooses, or leave "
+            "(qrels/dev.tsv) or 20 training queries, of which two choose, or leave "
             "select and splits.validation out"
         )
     return judged.tuning, {}

@@ -94,6 +94,16 @@ def test_words_rank_the_judged_queries_of_all_splits(capsys, folder, tmp_path, c
     assert facts["documents"] == 6
 
 
+def test_judged_documents_that_are_not_there_are_counted(
+    capsys, folder, tmp_path, caplog
+):
+    copy = shutil.copytree(folder, tmp_path / "beir")
+    (copy / "qrels/train.tsv").write_text("x\ta\t1\ny\tgone\t1\n")
+    mine(capsys, tmp_path / "out.jsonl", "bm25", "--data", copy)
+    assert "2 of 4" not in caplog.text
+    assert "1 of 4 judged documents are not in the corpus" in caplog.text
+
+
 def test_words_are_those_of_the_settings(capsys, folder, tmp_path):
     """Without stemming, "floods" and "reads" are no words of the query."""
     copy = shutil.copytree(folder, tmp_path / "beir")

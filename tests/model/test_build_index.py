@@ -226,6 +226,9 @@ def test_a_model_or_settings_of_another_index_are_refused(
         made(words="anserini")
     with pytest.raises(UserError, match="made with no --passages, not with --passages"):
         made(passages=True)
+    cut = dataclasses.replace(model, truncate_dim=8)
+    with pytest.raises(UserError, match="no --truncate-dim, not with --truncate-dim 8"):
+        build_index(cut, str(corpus), tmp_path / "index")
     (tmp_path / "index" / index_files.FACTS).rename(
         tmp_path / "facts"
     )  # it was stopped
@@ -344,7 +347,7 @@ def run(capsys, command, *arguments):
     return code, *capsys.readouterr()
 
 
-def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
+def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path, caplog):
     options = tiny, corpus, "--output", tmp_path / "index", "--passages"
     options += ("--truncate-dim", 12)
     code, out, _ = run(capsys, "index", *options)
@@ -355,6 +358,11 @@ def test_commands_make_and_search_an_index(capsys, tiny, corpus, tmp_path):
     queries.write_text("".join(lines))
     options = (tiny, tmp_path / "index", "--queries", queries)
     options += ("--run", tmp_path / "o.trec")
+    with open(queries, "a") as file:
+        file.write('{"id": "none", "text": "zyx"}\n')
+    run(capsys, "search", *options, "--system", "bm25")
+    assert "2 of 4 queries have no word of the documents: the run lacks" in caplog.text
+    queries.write_text("".join(lines))
     scores = []
     for scale in ("raw", "min-max"):
         run(capsys, "search", *options, "--system", "fused", "--scale", scale)
@@ -523,6 +531,10 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
             "--weight does nothing to --system rrf: leave it out",
         ),
         (("search", tiny, tmp_path, *queries, "--truncate-dim", 8), "leave it out"),
+        (
+            ("search", tiny, tmp_path, *queries, "--max-bad-fraction", 0.5),
+            "--max-bad-fraction: docjax index has read the documents; leave it out",
+        ),
     ):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1

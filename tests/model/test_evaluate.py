@@ -313,3 +313,14 @@ def test_mistakes_are_one_line(capsys, tiny, options, message):
     assert cli.main(["evaluate", str(tiny), *options]) == 2
     out, err = capsys.readouterr()
     assert not out and message in err and err.count("\n") == 1
+
+
+def test_a_file_is_no_model(capsys, tmp_path):
+    (tmp_path / "run.trec").write_text("x Q0 b 1 2 s\n")
+    for model, task, message in (
+        ("no.trec", "retrieval", "no.trec: no such file; give a TREC run or a model"),
+        (tmp_path / "run.trec", "clustering", "run.trec is a file: give the folder of"),
+    ):
+        assert cli.main(["evaluate", str(model), "--task", task, "--data", "a"]) == 2
+        out, err = capsys.readouterr()
+        assert not out and message in err and err.count("\n") == 1

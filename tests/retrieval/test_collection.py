@@ -213,7 +213,11 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
         ("qrels/test.tsv", "q\ta\t2\nq\ta\t2\n", "line 2: query 'q' .* before: remove"),
         ("qrels/test.tsv", "q 0 a 1\n", r"mend the line, or rename .* to \.qrels"),
         ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
-        ("queries.jsonl", '{"_id": "q", "text": ""}', r"queries\.jsonl, line 1: empty"),
+        (
+            "queries.jsonl",
+            '{"_id": "q", "text": ""}',
+            r"queries\.jsonl, line 1: empty .*mend this query, or take it out$",
+        ),
     ],
 )
 def test_a_mistake_names_file_and_line(folder, name, text, message):

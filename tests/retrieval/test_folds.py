@@ -51,6 +51,12 @@ def test_mistakes_in_a_file_are_one_line(tmp_path, text, said):
         folds.read(tmp_path / "folds.json", ["a", "b"])
 
 
+def test_queries_without_a_judgement_are_counted(tmp_path, caplog):
+    (tmp_path / "folds.json").write_text('[["a", "x"], ["b", "y"]]')
+    folds.read(tmp_path / "folds.json", ["a", "b"])
+    assert "2 of 4 queries in the folds have no judgement: left out" in caplog.text
+
+
 @pytest.mark.skipif(not ROBUST04.exists(), reason="needs the folds of Robust04")
 def test_the_folds_of_robust04_hold_its_topics():
     from docjax.data.sources.topics import topics

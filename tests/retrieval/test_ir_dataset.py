@@ -34,7 +34,7 @@ def registered(monkeypatch, datasets):
 
 
 def test_splits_are_the_datasets_below_a_name(datasets, caplog):
-    once.log.cache_clear()
+    once.warn.cache_clear()
     found = collection.read("ir-datasets:made")
     assert found.test == {"q": {"a": 2}} and found.tuning == {}
     assert "made, judgements test: 1 of 2 queries have no document" in caplog.text

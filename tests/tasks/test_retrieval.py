@@ -285,6 +285,19 @@ def test_systems_are_compared_with_one_of_them(data, folder):
     assert "bm25/ndcg@10_gain" not in found and "fused/map_gain_p" in found
     with pytest.raises(UserError, match="bm52: cannot be read"):
         Retrieval(str(folder), compare="bm52").check(data, "test")
+    with pytest.raises(UserError, match="compare maxp: passages are not ranked"):
+        Retrieval(str(folder), compare="maxp").check(data, "test")
+    Retrieval(str(folder), compare="maxp", passages=True).check(data, "test")
+
+
+def test_one_query_alone_is_told_before_anything_is_encoded(data, folder):
+    (folder / "qrels/test.tsv").write_text("x\ta\t1\n")
+    with pytest.raises(UserError, match="1 query is too few to choose a weight"):
+        Retrieval(str(folder)).check(data, "test")
+    (folder / "qrels/dev.tsv").write_text("y\ta\t1\n")
+    Retrieval(str(folder)).check(data, "test")  # the other split chooses
+    with pytest.raises(UserError, match="1 query is too few to choose a weight"):
+        Retrieval(str(folder)).check(data, "validation")
 
 
 def made_up() -> Qrels:

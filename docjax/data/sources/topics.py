@@ -36,8 +36,8 @@ def _found(path: str) -> Iterator[tuple[str, re.Match]]:
         if number != text.count("<top>") or not number:
             raise UserError(
                 f"{file}: {number} of {text.count('<top>')} topics have the form "
-                "<top> <num> Number: ID <title> TEXT; JSON lines need another suffix "
-                "than .txt"
+                "<top> <num> Number: ID <title> TEXT; rename JSON lines to .jsonl, a "
+                "table of ids and texts to .tsv"
             )
 
 
