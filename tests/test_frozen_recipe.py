@@ -200,7 +200,7 @@ def test_the_report_compares_with_the_vectors_of_the_plain_folder(trained, tiny)
         np.testing.assert_allclose(found, model.encode(documents), atol=1e-5)
 
 
-def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path):
+def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path, caplog):
     """The mean over all words is that of the run's pieces; the text that `init` cuts
     goes on over the end of a section."""
     lines, sections = (
@@ -223,7 +223,9 @@ def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path):
     model = dataclasses.replace(
         plain, limits=plain.limits._replace(inference_segments=1)
     )
+    caplog.clear()
     found = cut[1]().vectors(["0"])
+    assert not caplog.text  # that it is cut is no news
     np.testing.assert_allclose(found, model.encode([document]), atol=1e-5)
     vectors = np.stack([each.vectors[0] for each in plain.segment_vectors(texts)])
     np.testing.assert_allclose(

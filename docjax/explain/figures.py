@@ -60,11 +60,15 @@ def curves(
 def weights(
     path: Path, weights: Sequence[float], curves: Mapping[str, Sequence[float]]
 ) -> Path:
-    """The score of fused systems against the weight of their vectors; a line each."""
+    """The score of fused systems against the weight of their vectors; a line each.
+
+    Later lines are thinner, so that those below equal ones are seen.
+    """
     figure, [axes] = style.grid(1, columns=1, width=6.0, height=3.2)
+    thick = [1.2 * number for number in range(len(curves), 0, -1)]
     handles = {
-        name: axes.plot(weights, scores, marker="o", markersize=3)[0]
-        for name, scores in curves.items()
+        name: axes.plot(weights, scores, marker="o", markersize=3, linewidth=width)[0]
+        for width, (name, scores) in zip(thick, curves.items(), strict=True)
     }
     style.plain(
         axes, "fusion with BM25", "weight of the vectors (0: words alone)", "nDCG@10"

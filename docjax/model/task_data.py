@@ -43,6 +43,7 @@ class FileData:
     kept: dict[str, Float[np.ndarray, " d"]] = dataclasses.field(default_factory=dict)
     samples: dict[tuple, list[Document]] = dataclasses.field(default_factory=dict)
     folder: Path | None = None  # of the files that tasks keep; None: they are dropped
+    warns: bool = True  # of what the model does not read
 
     @property
     def similarity(self) -> str:
@@ -114,7 +115,8 @@ class FileData:
     ) -> Iterator[Encoded]:
         counts: dict[str, Any] = {}
         yield from self.encode_once(documents, counts, passages=passages)
-        self.model.warn(counts)
+        if self.warns:
+            self.model.warn(counts)
 
     def encode_once(
         self,

@@ -33,8 +33,8 @@ class Settings:
       b: how much the length of a document lowers its score, from 0 to 1.
       stemmer: "porter", "english" (its successor) or another language of Snowball;
         None leaves words as they are.
-      stop_words: "en" or another language of bm25s: its words are left out; None keeps
-        all.
+      stop_words: the words that are left out, or "en" or another language of bm25s for
+        those of the language; None keeps all.
       raw_documents: leaves the documents' words as they are, though not the queries', a
         fault of wikIR's program.
     """
@@ -42,7 +42,7 @@ class Settings:
     k1: float = 1.5
     b: float = 0.75
     stemmer: str | None = "english"
-    stop_words: str | None = "en"
+    stop_words: str | tuple[str, ...] | None = "en"
     raw_documents: bool = False
 
     def __post_init__(self) -> None:
@@ -62,9 +62,10 @@ class Settings:
     def words(self, texts: Sequence[str]) -> Any:
         """The words of each text, as bm25s reads them."""
         bm25s, stemmers = libraries()
+        stop = self.stop_words
         return bm25s.tokenize(
             texts,
-            stopwords=self.stop_words,
+            stopwords=list(stop) if isinstance(stop, tuple) else stop,
             stemmer=self.stemmer and stemmers.Stemmer(self.stemmer),
             show_progress=False,
         )
@@ -113,7 +114,8 @@ def load(folder: Path, ids: Sequence[str]) -> Index:
     """The index that `bm25_files.write` wrote, memory-mapped."""
     bm25s, _ = libraries()
     scorer = bm25s.BM25.load(str(folder), mmap=True, load_corpus=False)
-    return Index(scorer, ids, Settings(**json_file.read(folder / SETTINGS)))
+    settings = _built(json_file.read(folder / SETTINGS), folder / SETTINGS)
+    return Index(scorer, ids, settings)
 
 
 def index(documents: Iterable[Document], settings: Settings | None = None) -> Index:
@@ -159,9 +161,8 @@ def preset(name: str) -> Settings:
 
 
 def _custom(text: str) -> Settings:
-    node = {"fn": f"{Settings.__module__}.{Settings.__name__}"}
     try:
-        settings = named.build(json.loads(text) | node, path="BM25 settings")
+        settings = _built(json.loads(text), "BM25 settings")
         settings.words(["words"])  # raises for an unknown language
     except UserError:
         raise
@@ -170,6 +171,12 @@ def _custom(text: str) -> Settings:
             f"BM25 settings {text}: {error.args[0]}; give a JSON object such as {EXAMPLE}"
         ) from None
     return settings
+
+
+def _built(node: dict[str, Any], path: object) -> Settings:
+    """The settings of a JSON object; `path` names it in errors."""
+    fn = {"fn": f"{Settings.__module__}.{Settings.__name__}"}
+    return named.build(node | fn, path=str(path))
 
 
 def libraries() -> tuple[ModuleType, ModuleType]:

@@ -332,7 +332,8 @@ def _of_run(
         graph=None,
     )
     params = start_params(config, alone.encoder, prepared.run)
-    return RunData(alone.model(params, mesh), prepared.documents, prepared=alone)
+    model, documents = alone.model(params, mesh), prepared.documents
+    return RunData(model, documents, prepared=alone, warns=most is None)
 
 
 def _own_prompts(prepared: Prepared, facts: Any) -> Prompts:
@@ -351,4 +352,5 @@ def _of_texts(prepared: Prepared, facts: Any, most: int | None) -> RunTexts:
         prompts=_own_prompts(prepared, facts).by_name(),
         default_prompt_name=None,
     )
-    return RunTexts(model, prepared.documents, prepared=prepared)
+    documents, warns = prepared.documents, most is None
+    return RunTexts(model, documents, prepared=prepared, warns=warns)

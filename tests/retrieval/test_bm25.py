@@ -95,6 +95,8 @@ def test_presets_have_the_values_of_their_programs():
 def test_settings_of_ones_own_are_json(text, message):
     own = '{"k1": 0.9, "stemmer": "german", "stop_words": null}'
     assert preset(own) == Settings(k1=0.9, stemmer="german", stop_words=None)
+    listed = preset('{"stop_words": ["river", "of"]}')
+    assert [len(ids) for ids in listed.words(["the river of gold", "of"]).ids] == [2, 0]
     with pytest.raises(UserError, match=message) as error:
         preset(text)
     assert "\n" not in str(error.value)

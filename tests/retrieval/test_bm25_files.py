@@ -108,6 +108,12 @@ if __name__ == "__main__":
     bm25_files.write(documents(), bm25.Settings(), Path(sys.argv[1]))
 
 
+def test_listed_stop_words_are_kept(tmp_path):
+    settings = bm25.Settings(stop_words=("river",))
+    bm25_files.write(documents(9), settings, tmp_path)
+    assert bm25.load(tmp_path, list("012345678")).settings == settings
+
+
 @pytest.mark.parametrize("name", bm25.PRESETS)
 def test_a_search_finds_what_an_index_in_memory_finds(name, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
