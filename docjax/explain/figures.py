@@ -5,6 +5,7 @@ Each function takes plain arrays and a path stem, writes `stem.png` and `stem.cs
 know models or run directories; run_page.py puts the files on a page.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,13 +63,16 @@ def weights(
 ) -> Path:
     """The score of fused systems against the weight of their vectors; a line each.
 
-    Later lines are thinner, so that those below equal ones are seen.
+    Their strokes differ, so that a line below an equal one is seen.
     """
     figure, [axes] = style.grid(1, columns=1, width=6.0, height=3.2)
-    thick = [1.2 * number for number in range(len(curves), 0, -1)]
     handles = {
-        name: axes.plot(weights, scores, marker="o", markersize=3, linewidth=width)[0]
-        for width, (name, scores) in zip(thick, curves.items(), strict=True)
+        name: axes.plot(weights, scores, stroke, linewidth=2, marker="o", markersize=3)[
+            0
+        ]
+        for stroke, (name, scores) in zip(
+            itertools.cycle(("-", "--", ":")), curves.items()
+        )
     }
     style.plain(
         axes, "fusion with BM25", "weight of the vectors (0: words alone)", "nDCG@10"
