@@ -47,7 +47,7 @@ def made(folder: Path, flags: argparse.Namespace, kind: str | None) -> Index:
                 append_steps(part.steps)
     vectors = np.load(folder / index.VECTORS, mmap_mode="r")
     rounding = shortlist.measured(vectors, cosine=False)
-    facts = {"similarity": "dot", "codes": kind, "graph": False, "rounding": rounding}
+    facts = {"similarity": "dot", "codes": kind, "graph": False, "bfloat16": rounding}
     return Index(folder, facts)
 
 
