@@ -20,7 +20,10 @@ from docjax.tasks.retrieval import Retrieval as RetrievalTask
 from docjax.types import Document, Run
 
 SYSTEMS = ("bm25", "dense", "fused")
-METRICS = ("ndcg@10", "ndcg@20", "p@5", "p@10", "p@20", "mrr@100", "recall@100")
+METRICS = (
+    *("ndcg@10", "ndcg@20", "p@5", "p@10", "p@20", "mrr@100", "map"),
+    *("recall@100", "recall@1000", "weight"),
+)
 QUERIES, HITS = 5, 3  # queries that are shown, and documents of each
 WORDS = 60  # of a passage
 

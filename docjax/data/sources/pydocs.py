@@ -58,7 +58,6 @@ def pydocs(
     docstrings, counts = _read(tuple(packages), words)
     if report is not None:
         report.update(counts)
-    logging.info("pydocs: %s", dict(counts))
     return holdout(_documents(docstrings, label_documents), test=test)
 
 
@@ -81,6 +80,7 @@ def _read(
     if not docstrings:
         raise UserError(f"empty corpus: no docstring of {words} words in {packages}")
     counts["documents"] += len(docstrings)
+    logging.info("pydocs: %s", dict(counts))
     return docstrings, counts
 
 
