@@ -201,13 +201,13 @@ class RunData(RunTexts):
         for part in documents_lib.parts(iter(bar), TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
             rows = [self._rows.get(document.id) for document in part]
             texts = [_digest(document) for document in part]
-            same = [
+            is_known = [
                 row is not None and self.compared.get(row) == text
                 for row, text in zip(rows, texts, strict=True)
             ]
-            new = [document for document, it in zip(part, same, strict=True) if not it]
+            new = [part[number] for number in np.flatnonzero(np.logical_not(is_known))]
             cut = self.model.read(new, counts)
-            for row, text, known in zip(rows, texts, same, strict=True):
+            for row, text, known in zip(rows, texts, is_known, strict=True):
                 if known:
                     whole = self.prepared.all_segments(self.prepared.corpus[row])
                     yield self.model.capped(whole, counts)
