@@ -86,7 +86,7 @@ def reciprocal_ranks(scores: Scores) -> dict[str, float]:
 
 
 def best_weight(curve: Sequence[Mapping[str, float]]) -> float:
-    """The weight that the queries of a `table` choose."""
+    """The weight of WEIGHTS with the best mean of all queries of a `table`."""
     queries = list(curve[0])
     return _best(np.array([[scores[query] for query in queries] for scores in curve]))
 
@@ -125,7 +125,7 @@ def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
 def cross_validated(
     curve: Sequence[Mapping[str, float]], folds: Folds = ()
 ) -> dict[str, float]:
-    """For each query, the weight that the queries of the other folds choose.
+    """For each query, the weight that is best on the queries of the other folds.
 
     Args:
       curve: the `table` of the queries.
@@ -176,15 +176,8 @@ def _sum(
     return {joined.names[row]: s for row, s in zip(best.tolist(), scores, strict=True)}
 
 
-def _best(values: Float[np.ndarray, "w q"]) -> float:
-    """The mean of WEIGHTS, each as likely as it is the best one.
-
-    On few queries the weight with the best mean is luck. One whose mean is d standard
-    errors below the best, paired by query, counts exp(-d^2 / 2).
-    """
+def _best(values: np.ndarray) -> float:
+    """The weight with the best mean; of equally good weights, the middle one."""
     means = values.mean(axis=1)
     best = np.flatnonzero(means >= means.max() - 1e-9)
-    losses = values[best[len(best) // 2]] - values
-    errors = losses.std(axis=1) / np.sqrt(losses.shape[1])
-    distances = losses.mean(axis=1) / np.maximum(errors, 1e-9)
-    return float(np.average(WEIGHTS, weights=np.exp(-(distances**2) / 2)))
+    return WEIGHTS[best[len(best) // 2]]

@@ -1,6 +1,5 @@
 """Fusion by hand, and that no query is judged with a weight it took part in."""
 
-import numpy as np
 import pytest
 
 from docjax.errors import UserError
@@ -75,18 +74,6 @@ def test_the_best_weight_is_the_one_with_the_best_mean():
     wins = {str(i): i < 6 for i in range(10)}
     assert fusion.best_weight(table(wins)) > 0.5
     assert fusion.best_weight(table(wins, list("789"))) < 0.5
-
-
-def test_weights_that_are_as_good_by_chance_are_averaged():
-    """One query of 20 prefers .9 to .3: that may be luck. Ten are not."""
-    high, low = fusion.WEIGHTS.index(0.9), fusion.WEIGHTS.index(0.3)
-    values = np.zeros((len(fusion.WEIGHTS), 20))
-    values[[high, low]] = 0.5
-    values[high, 0] = 0.7
-    share = np.exp(-1 / 2 * 20 / 19)  # of .3: one deviation of one in 20 below the best
-    assert fusion._best(values) == pytest.approx((0.9 + share * 0.3) / (1 + share))
-    values[high, :10] = 0.7
-    assert fusion._best(values) == pytest.approx(0.9, abs=1e-3)
 
 
 def test_a_query_has_no_part_in_its_weight():
