@@ -203,19 +203,21 @@ def _run(
     config: ConfigDict, workdir: Path, mode: str, made_with: str
 ) -> dict[str, Any]:
     memory.keep_freed()
-    prepared = frozen.with_vectors(_prepared(config, workdir, mode))
+    prepared = _prepared(config, workdir, mode)
     # scikit-learn loads slowly: a mistake in a flag is reported before.
     from docjax.run.scoring import Scoring, plain_data
 
+    ready = Scoring(prepared, local_mesh()).check(mode)
+    prepared = frozen.with_vectors(prepared)
     if mode == "train":
         mesh = sharding.mesh()
         prepared = judgement.with_share(prepared, mesh)
         fit_components(prepared, mesh)
         judge = judgement.judge_of(prepared, mesh)
-        scoring = Scoring(prepared, mesh)
+        scoring = Scoring(prepared, mesh, ready)
         loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, judge)
     after = trained_params(workdir, prepared.encoder)
-    local = Scoring(prepared, local_mesh())
+    local = Scoring(prepared, local_mesh(), ready)
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if mode == "evaluate" and not metrics:
         raise UserError(

@@ -463,6 +463,18 @@ def test_too_large_a_batch_is_refused_before_anything_is_read(
         docjax.train(found, tmp_path / "run")
 
 
+def test_a_task_without_its_data_is_told_before_anything_is_read(
+    tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(frozen, "with_vectors", None)
+    found = recipe(written(tmp_path / "corpus.jsonl", THREE * 30), tiny)
+    found.tasks.retrieval = dict(
+        fn="docjax.tasks.retrieval.Retrieval", path=str(tmp_path / "gone")
+    )
+    with pytest.raises(UserError, match="gone: 0 files are called queries"):
+        docjax.train(found, tmp_path / "run")
+
+
 def test_a_book_too_long_for_a_batch_is_one_line(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda mesh: 2**18)
     monkeypatch.setattr(frozen, "with_vectors", None)

@@ -165,8 +165,8 @@ def _improvement(full: ByTask, few: ByTask) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
     printed: dict[str, dict[str, float]] = {}
     for column, by_task, table in (
-        ("all documents", full, published.FULL),
-        ("few documents", few, published.FEW),
+        (published.ALL_DOCUMENTS, full, published.FULL),
+        (published.FEW_DOCUMENTS, few, published.FEW),
     ):
         for name, of_task in by_task.items():
             before, after = (of_task.get(row, {}) for row in (BEFORE, AFTER))
@@ -174,12 +174,15 @@ def _improvement(full: ByTask, few: ByTask) -> dict[str, dict[str, float]]:
                 scores = ({MINE: row["macro_f1"]} for row in (after, before))
                 gain = published.average_improvement(*scores)
                 rows[f"{name}: {AFTER} over {BEFORE}"] = {column: gain}
-        for ours, baseline, left_out in published.COMPARED:
+        for ours, baseline, left_out, columns in published.COMPARED:
+            if column not in columns:
+                continue
             scores = (table["F1"][name] for name in (ours, baseline))
             without = f" without {', '.join(left_out)}" if left_out else ""
             gains = printed.setdefault(f"{ours} over {baseline}{without}", {})
             gains[column] = published.average_improvement(*scores, left_out)
-    return _table(("all documents", "few documents"), rows, printed)
+    columns = published.ALL_DOCUMENTS, published.FEW_DOCUMENTS
+    return _table(columns, rows, printed)
 
 
 def _linked(rows: Rows) -> dict[str, dict[str, float]]:

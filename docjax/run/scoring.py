@@ -19,7 +19,7 @@ from tqdm import tqdm
 from docjax.data import documents as documents_lib
 from docjax.data.prompts import document_prompt
 from docjax.data.units import Whole, WholeSections
-from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.encoders.pooling import Mean
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
@@ -67,6 +67,18 @@ class Scoring:
             if name not in self.ready:
                 self.ready[name] = self._with_data(data, name)
         return self.ready[part]
+
+    def check(self, mode: str) -> dict[str, dict[str, Task]]:
+        """What `checked` finds for a run's mode, before the run has parameters.
+
+        Raises:
+          UserError: as `checked`.
+        """
+        validates = mode == "train" and self.prepared.config.splits.validation
+        if mode != "export":
+            data = self.data(param_shapes(self.prepared.encoder))
+            self.checked(data, "validation" if validates else "test")
+        return self.ready
 
     def data(self, params: Any) -> "RunData":
         """The run's documents as tasks read them, encoded with `params`."""

@@ -98,7 +98,7 @@ class Probe:
         """The parameters after the best epoch."""
         generator = np.random.default_rng(self.seed)
         shuffled = generator.permutation(len(labels))
-        count = round(self.held_out * len(labels))
+        count = min(round(self.held_out * len(labels)), len(labels) - 1)
         held, rows = shuffled[:count], shuffled[count:]
         order = np.full((self.epochs, -(-len(rows) // self.batch) * self.batch), -1)
         for epoch in order:

@@ -10,6 +10,7 @@ import scipy.sparse
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.parts.named import build
+from docjax.tasks import probe
 from docjax.tasks import probe as probe_lib
 from docjax.tasks.classification import Linear
 from docjax.tasks.probe import Probe
@@ -73,6 +74,13 @@ def test_the_epoch_with_the_most_right_held_out_predictions_is_kept():
     chosen = Probe(epochs=12, held_out=0.3, **options).score(train, test)
     last = Probe(epochs=12, held_out=0.0, **options).score(train, test)
     assert chosen["accuracy"] > last["accuracy"] + 0.05
+
+
+def test_a_document_is_left_to_train_on(monkeypatch):
+    orders = []
+    monkeypatch.setattr(probe, "_trained", lambda *given: orders.append(given[5]))
+    Probe(held_out=0.99)._fit(None, np.zeros((8, 2), "f"), np.zeros(8, np.int32))
+    assert (orders[0] >= 0).sum() == 10  # one document in each of ten epochs
 
 
 def test_the_seed_decides():
