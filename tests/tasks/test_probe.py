@@ -10,7 +10,6 @@ import scipy.sparse
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.parts.named import build
-from docjax.tasks import probe
 from docjax.tasks import probe as probe_lib
 from docjax.tasks.classification import Linear
 from docjax.tasks.probe import Probe
@@ -78,8 +77,10 @@ def test_the_epoch_with_the_most_right_held_out_predictions_is_kept():
 
 def test_a_document_is_left_to_train_on(monkeypatch):
     orders = []
-    monkeypatch.setattr(probe, "_trained", lambda *given: orders.append(given[5]))
-    Probe(held_out=0.99)._fit(None, np.zeros((8, 2), "f"), np.zeros(8, np.int32))
+    monkeypatch.setattr(probe_lib, "_trained", lambda *given: orders.append(given[5]))
+    Probe(held_out=0.99)._fit(
+        Perceptron(2), np.zeros((8, 2), "f"), np.zeros(8, np.int32)
+    )
     assert (orders[0] >= 0).sum() == 10  # one document in each of ten epochs
 
 
