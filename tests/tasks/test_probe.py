@@ -79,7 +79,7 @@ def test_a_document_is_left_to_train_on(monkeypatch):
     orders = []
     monkeypatch.setattr(probe_lib, "_trained", lambda *given: orders.append(given[5]))
     Probe(held_out=0.99)._fit(
-        Perceptron(2), np.zeros((8, 2), "f"), np.zeros(8, np.int32)
+        Perceptron(2, 0, 1, 0.0), np.zeros((8, 2), "f"), np.zeros(8, np.int32)
     )
     assert (orders[0] >= 0).sum() == 10  # one document in each of ten epochs
 
