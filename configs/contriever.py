@@ -11,8 +11,8 @@ Departures from the paper: the queue begins empty; it holds 64 batches, which ar
 131,072 documents with the batch of 2,048 alone: set `objective.batches` too with
 another batch; the encoder reads whole documents at evaluation, cut at 512 tokens;
 attention weights are not dropped (`encoder.segment.attention_dropout` is 0; BERT drops
-0.1), so that GPUs can use fast attention kernels. Raise `limits.training_tokens` with `views.span`: it is half of it,
-the longest crop.
+0.1), so that GPUs can use fast attention kernels. Raise
+`limits.training_tokens` with `views.span`: it must be half of it, the longest crop.
 
   python -m docjax.main --config=configs/contriever.py --workdir=runs/contriever \
       --config.source.path='wikipedia/*.jsonl.zst'

@@ -311,6 +311,7 @@ def test_texts_that_are_those_of_the_corpus_are_not_tokenised_again(
     for vectors, stats in ((first, counts), (again, counts_again)):
         data = scoring.data(params)
         vectors.update((x.id, x.vector) for x in data.encode_once(documents, stats))
+    assert list(data.encode([])) == []
     assert tokenised == [4, 1] and counts == counts_again and counts["documents"] == 4
     for name, vector in first.items():
         np.testing.assert_array_equal(vector, again[name])

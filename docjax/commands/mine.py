@@ -106,20 +106,25 @@ def _added(
 
 
 def _encode_of_run(run: Path) -> "Callable[..., Iterator[Encoded]] | None":
-    """Encodes documents with the vectors that a run has of those that it read.
+    """The run's `encode_once`, which reuses the vectors of its corpus.
 
-    None, with a warning, if the run's own documents cannot be read any more.
+    None if the run has none, and with a warning if its documents cannot be read now.
     """
     from docjax.model.inference import local_mesh
     from docjax.run import fields, frozen, judgement, parameters, scoring
     from docjax.run.prepare import prepare
+    from docjax.storage.lock import locked
 
     try:
-        prepared = prepare(fields.read(run).to_json(), run).changed(halved=None)
+        with locked(run):
+            prepared = prepare(fields.read(run).to_json(), run).changed(halved=None)
+            if not frozen.reads_once(prepared):
+                return None
+            prepared = frozen.with_vectors(prepared)
+            prepared = judgement.with_share(prepared, local_mesh())
     except (UserError, OSError) as error:
         logging.warning("the model reads every document again: %s", error)
         return None
-    prepared = judgement.with_share(frozen.with_vectors(prepared), local_mesh())
     params = parameters.trained_params(run, prepared.encoder)
     return scoring.Scoring(prepared, local_mesh()).data(params).encode_once
 

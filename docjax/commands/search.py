@@ -200,7 +200,7 @@ def _write(flags: argparse.Namespace, ranking: "Run", counts: "dict[str, Any]") 
         trec.write(ranking, Path(flags.run), "docjax")
     without = sum(not found for found in ranking.values())
     if without:
-        text = "%d of %d queries have no word of the documents: the run lacks them"
+        text = "%d of %d queries match no document and are not in the run"
         logging.warning(text, without, len(ranking))
     stream = sys.stderr if flags.run == "-" else sys.stdout
     print(json.dumps(counts), file=stream)

@@ -33,8 +33,8 @@ class Settings:
       b: how much the length of a document lowers its score, from 0 to 1.
       stemmer: "porter", "english" (its successor) or another language of Snowball;
         None leaves words as they are.
-      stop_words: the words that are left out, or "en" or another language of bm25s for
-        those of the language; None keeps all.
+      stop_words: the words that are left out, in small letters, or "en" or another
+        language of bm25s for those of the language; None keeps all.
       raw_documents: leaves the documents' words as they are, though not the queries', a
         fault of wikIR's program.
     """

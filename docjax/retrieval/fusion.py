@@ -113,7 +113,8 @@ def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
             f"{len(queries)} query is too few to choose a weight by cross-validation: "
             "give 2 or more, or another split (qrels/dev.tsv)"
         )
-    folds = [fold for fold in folds or folds_lib.drawn(queries) if fold]
+    known = set(queries)
+    folds = [f for f in folds or folds_lib.drawn(queries) if known.intersection(f)]
     if len(folds) < 2:
         raise UserError(
             f"all {len(queries)} judged queries are in one fold: to choose a weight by "

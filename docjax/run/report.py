@@ -173,8 +173,10 @@ def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> st
 
 
 def _of_vectors(metric: str) -> bool:
-    """Whether a metric is a score of vectors: no deviation, and not of BM25 alone."""
-    return not metric.endswith("_std") and "/bm25/" not in metric
+    """Whether a metric is a score of vectors: not of BM25 alone, nor a deviation, a
+    gain over another system or a weight."""
+    other = metric.endswith(("_std", "/weight")) or "_gain" in metric
+    return not other and "/bm25/" not in metric
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:

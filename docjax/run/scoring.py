@@ -209,6 +209,7 @@ class RunData(RunTexts):
         self, documents: Iterable[Document], counts: dict[str, int]
     ) -> Iterator[Segments]:
         """What the model reads of each document, with the vectors that are known."""
+        self.model.read((), counts)  # names all counts, also of no documents
         bar = tqdm(documents, desc="encode", unit="document", disable=None)
         for part in documents_lib.parts(iter(bar), TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
             rows = [self._rows.get(document.id) for document in part]
@@ -222,7 +223,8 @@ class RunData(RunTexts):
             for row, text, known in zip(rows, texts, is_known, strict=True):
                 if known:
                     whole = self.prepared.all_segments(self.prepared.corpus[row])
-                    yield self.model.capped(whole, counts)
+                    order = self.model.order
+                    yield self.model.capped(order(whole) if order else whole, counts)
                 else:
                     yield self._with_vectors(row, text, next(cut))
 
@@ -248,7 +250,7 @@ class RunData(RunTexts):
 
 
 def _digest(document: Document) -> bytes:
-    """Of what a model reads of a document."""
+    """A digest of the text that a model reads of a document."""
     read = repr((document.title, document.sections, document.edges))
     return hashlib.blake2b(read.encode(errors="replace"), digest_size=8).digest()
 

@@ -71,7 +71,7 @@ class Retrieval:
             trec.read(file)  # raises if it cannot be read
         if self.compare in systems.OF_PASSAGES and not self.passages:
             raise UserError(
-                f"compare {self.compare}: passages are not ranked: set passages too"
+                f"compare {self.compare}: needs passages: set passages=True (--passages)"
             )
         if self.path is not None:
             judged = collection.read(self.path, self.fold)

@@ -91,7 +91,7 @@ def test_given_folds_share_a_weight_that_others_choose():
     found = fusion.cross_validated(table(wins), [["a", "b"], ["c"]])
     assert found["a"] == found["b"] < 0.5 < found["c"]
     with pytest.raises(UserError, match="all 3 judged queries are in one fold"):
-        fusion.cross_validated(table(wins), [["a", "b", "c"], []])
+        fusion.cross_validated(table(wins), [["a", "b", "c"], ["unjudged"]])
 
 
 def test_a_single_query_is_refused():

@@ -285,7 +285,7 @@ def test_systems_are_compared_with_one_of_them(data, folder):
     assert "bm25/ndcg@10_gain" not in found and "fused/map_gain_p" in found
     with pytest.raises(UserError, match="bm52: cannot be read"):
         Retrieval(str(folder), compare="bm52").check(data, "test")
-    with pytest.raises(UserError, match="compare maxp: passages are not ranked"):
+    with pytest.raises(UserError, match="compare maxp: needs passages: set"):
         Retrieval(str(folder), compare="maxp").check(data, "test")
     Retrieval(str(folder), compare="maxp", passages=True).check(data, "test")
 
