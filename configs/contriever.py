@@ -7,12 +7,13 @@ weight decay 0.01, 20,000 steps of warm-up, 500,000 steps in batches of 2,048, W
 and CCNet. The row of Contriever in the DocSplit paper is empty: there is no published
 number for its tasks.
 
-Departures from the paper: the queue begins empty; it holds 64 batches, which are
-131,072 documents with the batch of 2,048 alone: set `objective.batches` too with
-another batch; the encoder reads whole documents at evaluation, cut at 512 tokens;
-attention weights are not dropped (`encoder.segment.attention_dropout` is 0; BERT drops
-0.1), so that GPUs can use fast attention kernels. Raise
-`limits.training_tokens` with `views.span`: it must be half of it, the longest crop.
+Departures from the paper: the queue begins empty; the encoder reads whole documents at
+evaluation, cut at 512 tokens; attention weights are not dropped
+(`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so that GPUs can use fast
+attention kernels.
+
+The queue holds 64 batches: with a batch other than 2,048 set `objective.batches` too.
+`limits.training_tokens` is half of `views.span`, the longest crop: raise both.
 
   python -m docjax.main --config=configs/contriever.py --workdir=runs/contriever \
       --config.source.path='wikipedia/*.jsonl.zst'

@@ -103,11 +103,6 @@ def test_documents_of_stop_words_alone_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-if __name__ == "__main__":
-    vars(bm25_files).update(SMALL)
-    bm25_files.write(documents(), bm25.Settings(), Path(sys.argv[1]))
-
-
 def test_listed_stop_words_are_kept(tmp_path):
     settings = bm25.Settings(stop_words=("river",))
     bm25_files.write(documents(9), settings, tmp_path)
@@ -123,3 +118,8 @@ def test_a_search_finds_what_an_index_in_memory_finds(name, tmp_path, monkeypatc
     assert found == expected and len(found["q"]) == 20
     assert [*map(list, found.values())] == [*map(list, expected.values())]
     assert not list(tmp_path.iterdir())
+
+
+if __name__ == "__main__":
+    vars(bm25_files).update(SMALL)
+    bm25_files.write(documents(), bm25.Settings(), Path(sys.argv[1]))
