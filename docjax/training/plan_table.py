@@ -7,7 +7,7 @@ from docjax.run.duration import shown
 BYTES = {  # of the plan's memory -> words
     "parameters": "parameters",
     "optimizer": "optimizer",
-    "objective": "vectors that the objective remembers",
+    "objective": "what the objective remembers",
     "activations": "activations that a step keeps",
     "microbatch": "largest pass of a micro-batch, with parameters and gradient",
     "second_pass": "second pass, over the vectors of a batch",
@@ -46,6 +46,7 @@ def table(plan: dict[str, Any]) -> str:
 def _counted(plan: dict[str, Any]) -> list[tuple[str, str]]:
     """What the steps read."""
     over = f"over the first {plan['counted_over_steps']} steps"
+    over += ", read twice: as they are and masked" * plan["also_masked"]
     return [
         ("steps", f"{plan['steps']:,}, {plan['epochs']:.3g} epochs"),
         ("documents a step", f"{plan['documents_a_step']:,.0f}"),
