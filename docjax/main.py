@@ -205,7 +205,8 @@ def _run(
     memory.keep_freed()
     prepared = _prepared(config, workdir, mode)
     # scikit-learn loads slowly: a mistake in a flag is reported before.
-    from docjax.run.scoring import Scoring, plain_data
+    from docjax.run.plain_data import plain_data
+    from docjax.run.scoring import Scoring
 
     ready = Scoring(prepared, local_mesh()).check(mode)
     prepared = frozen.with_vectors(prepared)

@@ -23,8 +23,9 @@ from docjax.model.load import load
 from docjax.run import duration, frozen
 from docjax.run import judgement as judging
 from docjax.run.parameters import start_params, trained_params
+from docjax.run.plain_data import plain_data
 from docjax.run.prepare import prepare
-from docjax.run.scoring import Scoring, plain_data
+from docjax.run.scoring import RunData, RunTexts, Scoring
 from docjax.training import memory
 from docjax.types import DOCUMENT, QUERY, Section
 
@@ -233,6 +234,30 @@ def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path, ca
         np.average(vectors, axis=0, weights=weights + 2),
         atol=1e-5,
     )
+
+
+def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
+    """`init` does not read all words a second time."""
+    text = "Bread and butter. A rocket flies to the moon. Songs. "
+    lines = [{"id": str(i), "text": text * 2, "label": "ab"[i % 2]} for i in range(16)]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = recipe(path, tiny)
+    config.units = dict(fn="docjax.data.units.Passages", words=6)
+    prepared = frozen.with_vectors(prepare(config, tmp_path / "run"))
+    cut, whole = plain_data(prepared, local_mesh()).items()
+    assert whole[0] == "all words, in passages of 6 words"
+    assert type(cut[1]()) is RunTexts and type(whole[1]()) is RunData
+    plain, document = load(tiny), prepared.corpus[0]
+    vectors, weights = (
+        document.vectors[:, : plain.encoder.segment.width],
+        document.lengths,
+    )
+    assert len(vectors) > 2
+    found = whole[1]().vectors(["0"])[0]
+    expected = np.average(vectors, axis=0, weights=weights + 2)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(found - plain.encode([text * 2])).max() > 1e-3
 
 
 JUDGED = dict(fn="docjax.retrieval.judged_queries.JudgedQueries", each=0)

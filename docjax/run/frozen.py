@@ -21,6 +21,7 @@ from docjax.data.corpus import Corpus
 from docjax.data.halved import Halved
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
+from docjax.data.units import Passages
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
 from docjax.encoders.token_encoder import TokenEncoder
@@ -152,9 +153,10 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
 
 
 def _read_again(prepared: Prepared) -> int:
-    """The tokens that the report has `init` read: see `scoring.plain_data`."""
+    """The tokens that the report has `init` read: see `plain_data.py`."""
     labelled = np.flatnonzero(prepared.labels >= 0)
-    if not prepared.corpus.has_sections:
+    units = prepared.config.units.build()
+    if not prepared.corpus.has_sections and not isinstance(units, Passages):
         return 0
     sizes = prepared.corpus.sizes(labelled)
     return int(np.minimum(sizes, prepared.config.limits.segment_tokens).sum())

@@ -10,6 +10,7 @@ from docjax.encoders.first_token import first_token_attention
 from docjax.encoders.transformer import Transformer
 from docjax.model.task_data import FileData
 
+attended = jax.jit(first_token_attention, static_argnums=0)
 SIZES = dict(vocabulary=50, layers=2, width=16, heads=2, hidden=32, positions=40)
 
 
@@ -34,7 +35,7 @@ def test_weights_are_those_of_hugging_face(minilm):
         layers = other(**inputs, output_attentions=True).attentions
     tokens = inputs["input_ids"].numpy().astype(np.int32)
     padded = jnp.asarray(np.pad(tokens, ((0, 0), (0, 9))))
-    found = first_token_attention(
+    found = attended(
         model.encoder.segment,
         model.params["segment"],
         padded,
@@ -51,8 +52,8 @@ def test_weights_are_those_of_hugging_face(minilm):
 def test_padding_and_neighbours_change_nothing(encoder):
     encoder, params = encoder
     tokens = jnp.asarray(np.random.default_rng(0).integers(50, size=(2, 12)))
-    together = first_token_attention(encoder, params, tokens, jnp.array([7, 12]))
-    alone = first_token_attention(encoder, params, tokens[:1, :7], jnp.array([7]))
+    together = attended(encoder, params, tokens, jnp.array([7, 12]))
+    alone = attended(encoder, params, tokens[:1, :7], jnp.array([7]))
     np.testing.assert_allclose(together[:1, :, :7], alone, atol=1e-6)
     np.testing.assert_allclose(together.sum(-1), 1, atol=1e-5)
 
@@ -62,7 +63,7 @@ def test_the_gradient_of_padding_is_exactly_zero(encoder):
     tokens = jnp.array([[3, 4, 5, 9, 9]])
 
     def loss(params):
-        weights = first_token_attention(encoder, params, tokens, jnp.array([3]))
+        weights = attended(encoder, params, tokens, jnp.array([3]))
         return (weights * jnp.arange(5)).sum()
 
     table = jax.jit(jax.grad(loss))(params)["embeddings"]["tokens"]["embedding"]
@@ -71,7 +72,5 @@ def test_the_gradient_of_padding_is_exactly_zero(encoder):
 
 def test_a_row_without_tokens_is_finite(encoder):
     encoder, params = encoder
-    found = first_token_attention(
-        encoder, params, jnp.zeros((1, 4), jnp.int32), jnp.array([0])
-    )
+    found = attended(encoder, params, jnp.zeros((1, 4), jnp.int32), jnp.array([0]))
     assert not found.any()

@@ -26,18 +26,23 @@ BRANCHES = {
 }
 
 
+@pytest.fixture(scope="module")
+def plain(minilm):
+    """The plain folder's model, its vectors of TEXTS, and that of a query."""
+    model = docjax.load(minilm)
+    return model, model.encode(TEXTS), model.encode_queries(TEXTS[:1])
+
+
 @pytest.mark.parametrize("name", BRANCHES)
-def test_untrained_it_gives_the_vectors_of_the_plain_folder(minilm, name):
-    plain = docjax.load(minilm)
+def test_untrained_it_gives_the_vectors_of_the_plain_folder(plain, name):
+    plain, expected, queries = plain
     document = FromMean(BRANCHES[name], normalize=plain.encoder.document.normalize)
     encoder = plain.encoder.clone(document=document)
     fresh = fresh_params(encoder.clone(segment=small(plain)), 0)
     params = plain.params | {k: v for k, v in fresh.items() if k == "document"}
     graph = graphs.full if name == "graph" else None
     model = dataclasses.replace(plain, encoder=encoder, params=params, graph=graph)
-    expected = plain.encode(TEXTS)
     np.testing.assert_allclose(model.encode(TEXTS), expected, atol=1e-6)
-    queries = plain.encode_queries(TEXTS[:1])
     np.testing.assert_allclose(model.encode_queries(TEXTS[:1]), queries, atol=1e-6)
 
 
