@@ -205,8 +205,7 @@ def _run(
     memory.keep_freed()
     prepared = _prepared(config, workdir, mode)
     # scikit-learn loads slowly: a mistake in a flag is reported before.
-    from docjax.run.plain_data import plain_data
-    from docjax.run.scoring import Scoring
+    from docjax.run.scoring import Scoring, plain_data
 
     ready = Scoring(prepared, local_mesh()).check(mode)
     prepared = frozen.with_vectors(prepared)
@@ -234,7 +233,7 @@ def _run(
         if mode == "export":
             export.export_run(workdir)
         plain = plain_data(prepared, local.mesh)
-        found = retrieval_report.gathered(prepared, prepared.model(after), metrics)
+        found = retrieval_report.gathered(prepared, local.data(after), metrics)
         page = run_report.write(prepared, local.data, plain, after, made_with, found)
         logging.info("report: %s", page)
     wait("report")

@@ -23,9 +23,8 @@ from docjax.model.load import load
 from docjax.run import duration, frozen
 from docjax.run import judgement as judging
 from docjax.run.parameters import start_params, trained_params
-from docjax.run.plain_data import plain_data
 from docjax.run.prepare import prepare
-from docjax.run.scoring import RunData, RunTexts, Scoring
+from docjax.run.scoring import RunData, RunTexts, Scoring, plain_data
 from docjax.training import memory
 from docjax.types import DOCUMENT, QUERY, Section
 

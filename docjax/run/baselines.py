@@ -38,7 +38,7 @@ def baselines(
       path: the file that keeps the scores.
       texts: the labelled texts of the parts "train" and "test".
       plain: the documents with the vectors of the encoder `init` alone, by the name of
-        the baseline (`plain_data.plain_data`).
+        the baseline (`scoring.plain_data`).
     """
     known = json_file.read(path) if path.exists() else {}
     rows = {f"init, {name}": data for name, data in plain.items()}

@@ -153,7 +153,7 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
 
 
 def _read_again(prepared: Prepared) -> int:
-    """The tokens that the report has `init` read: see `plain_data.py`."""
+    """The tokens that the report has `init` read: see `scoring.plain_data`."""
     labelled = np.flatnonzero(prepared.labels >= 0)
     units = prepared.config.units.build()
     if not prepared.corpus.has_sections and not isinstance(units, Passages):

@@ -53,7 +53,7 @@ def write(
 
     Args:
       data: encodes the run's documents with some parameters.
-      plain: the documents with the vectors of `init` alone (`plain_data.plain_data`).
+      plain: the documents with the vectors of `init` alone (`scoring.plain_data`).
       made_with: the command that made the run; the page shows this command.
       retrieval: what `docjax.run.retrieval_report` has gathered.
     """

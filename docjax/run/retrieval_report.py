@@ -12,7 +12,7 @@ import numpy as np
 from docjax.explain import figures
 from docjax.explain.compare_page import first_words
 from docjax.explain.run_page import Hit, Query, Retrieval
-from docjax.model.document_model import DocumentModel
+from docjax.model.task_data import FileData
 from docjax.retrieval import collection, trec
 from docjax.retrieval.measures import TUNED
 from docjax.run.prepare import Prepared
@@ -29,11 +29,12 @@ WORDS = 60  # of a passage
 
 
 def gathered(
-    prepared: Prepared, model: DocumentModel, scores: Mapping[str, Any]
+    prepared: Prepared, data: FileData, scores: Mapping[str, Any]
 ) -> list[Retrieval]:
     """The retrieval tasks of a run that has ended.
 
     Args:
+      data: the documents of the run and its model.
       scores: the last metrics of the run.
     """
     tasks = {
@@ -44,7 +45,7 @@ def gathered(
     }
     published = prepared.config.report.published if len(tasks) == 1 else None
     return [
-        _gathered(name, task, prepared, model, _table(name, scores, published or {}))
+        _gathered(name, task, prepared, data, _table(name, scores, published or {}))
         for name, task in tasks.items()
     ]
 
@@ -53,7 +54,7 @@ def _gathered(
     name: str,
     task: RetrievalTask,
     prepared: Prepared,
-    model: DocumentModel,
+    data: FileData,
     table: Mapping[str, Mapping[str, float]],
 ) -> Retrieval:
     folder = prepared.run / name
@@ -67,7 +68,7 @@ def _gathered(
         for document in _first(run, record["query"])
     }
     texts = {each.id: each for each in _documents(prepared, task) if each.id in wanted}
-    passages = _Passages(model, texts)
+    passages = _Passages(data, texts)
     return Retrieval(
         task=name,
         metrics=table,
@@ -145,12 +146,10 @@ def _curves(figure: Path, folder: Path) -> Path:
 class _Passages:
     """The passage of a document that is nearest to a query."""
 
-    def __init__(self, model: DocumentModel, documents: Mapping[str, Document]):
-        self.model, self.documents = model, documents
-        pairs = model.encode_with_passages(documents.values(), {})
-        self.vectors = {
-            name: passages for name, (_, passages) in zip(documents, pairs, strict=True)
-        }
+    def __init__(self, data: FileData, documents: Mapping[str, Document]):
+        self.model, self.documents = data.model, documents
+        read = data.encode_once(documents.values(), {}, passages=True)
+        self.vectors = {each.id: each.passages for each in read}
 
     def hit(self, name: str, query: np.ndarray, is_relevant: bool) -> Hit:
         document = self.documents[name]

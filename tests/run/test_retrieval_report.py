@@ -8,9 +8,12 @@ import pytest
 
 import docjax
 from docjax import cli
+from docjax.model.inference import local_mesh
 from docjax.retrieval import trec
 from docjax.run import retrieval_report
+from docjax.run.parameters import trained_params
 from docjax.run.prepare import prepare
+from docjax.run.scoring import Scoring
 from docjax.storage import json_file
 
 
@@ -28,12 +31,17 @@ def run(tmp_path_factory, one_device):
     return folder
 
 
+def data_of(run, prepared=None):
+    """A run and its documents with its trained model."""
+    prepared = prepared or prepare(json_file.read(run / "config.json"), run)
+    params = trained_params(run, prepared.encoder)
+    return prepared, Scoring(prepared, local_mesh()).data(params)
+
+
 @pytest.fixture(scope="module")
 def found(run):
-    prepared = prepare(json_file.read(run / "config.json"), run)
-    model = docjax.load(run)
     last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
-    [report] = retrieval_report.gathered(prepared, model, last)
+    [report] = retrieval_report.gathered(*data_of(run), last)
     return report, last
 
 
@@ -45,7 +53,7 @@ def test_each_task_has_its_files_and_no_published_scores(run, found, tmp_path):
     tasks = dict.fromkeys(["retrieval", "again"], prepared.config.tasks["retrieval"])
     config = dataclasses.replace(prepared.config, tasks=tasks)
     prepared = dataclasses.replace(prepared, run=copy, config=config)
-    reports = retrieval_report.gathered(prepared, docjax.load(run), found[1])
+    reports = retrieval_report.gathered(*data_of(run, prepared), found[1])
     assert [each.task for each in reports] == ["retrieval", "again"]
     assert len({each.curves for each in reports}) == 2
     systems = [of for each in reports for of in each.metrics.values()]
@@ -141,7 +149,6 @@ def test_queries_with_odd_line_ends_and_without_trec_runs_are_reported(
         record["text"] += "\u2028and\u0085more"
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     file.write_text("".join(lines), "utf-8")
-    prepared = prepare(json_file.read(copy / "config.json"), copy)
-    [report] = retrieval_report.gathered(prepared, docjax.load(copy), last)
+    [report] = retrieval_report.gathered(*data_of(copy), last)
     assert len(report.searches) == 5 and "\u2028" in report.searches[0].text
     assert all(not hits for query in report.searches for hits in query.hits.values())
