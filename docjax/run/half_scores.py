@@ -10,6 +10,7 @@ from docjax.types import Units
 
 NEAREST = 10  # documents that an excerpt finds
 EXCERPT = 128  # tokens; halves of long documents are found by every model
+ROUNDING = 1e-5  # cosines that differ by less are equal: sums depend on their order
 
 
 def excerpts(units: Units, most: int = EXCERPT) -> tuple[Units, Units]:
@@ -40,14 +41,18 @@ def reciprocal_ranks(
       others: unit vectors of other documents.
     """
     own = (both * np.roll(both, len(both) // 2, axis=0)).sum(1, keepdims=True)
-    ranks = 1 + (both @ others.T > own).sum(1)
+    ranks = 1 + (both @ others.T > own + ROUNDING).sum(1)
     return (1 / ranks).reshape(2, -1).mean(0)
 
 
 def by_deviation(similarities: Float[np.ndarray, "b m"]) -> Float[np.ndarray, "b m"]:
-    """Similarities of each row in standard deviations from the row's mean."""
+    """Similarities of each row in standard deviations from the row's mean.
+
+    A row of equal similarities has zeros.
+    """
     centred = similarities - similarities.mean(1, keepdims=True)
-    return centred / np.maximum(centred.std(1, keepdims=True), 1e-6)
+    deviations = centred.std(1, keepdims=True)
+    return np.where(deviations > ROUNDING, centred / np.maximum(deviations, ROUNDING), 0)
 
 
 def confirmed(

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from docjax.run.half_scores import confirmed, excerpts, reciprocal_ranks
+from docjax.run.half_scores import (
+    by_deviation,
+    confirmed,
+    excerpts,
+    reciprocal_ranks,
+)
 from docjax.types import Units
 
 
@@ -41,6 +46,18 @@ def test_the_rank_of_the_other_half_counts_the_documents_that_are_more_similar()
             above = [x for x in others if both[half] @ x > both[half] @ both[other]]
             expected.append(1 / (1 + len(above)))
         np.testing.assert_allclose(rank, np.mean(expected))
+
+
+def test_equal_texts_are_equal_whatever_the_order_of_sums():
+    """Their cosines are not all the same number, on some machines."""
+    noise = np.random.default_rng(0).uniform(-3e-7, 3e-7, (6, 30)).astype(np.float32)
+    assert not by_deviation(1 - noise).any()
+    scores = by_deviation(np.linspace(0.1, 0.9, 30, dtype=np.float32)[None] + noise)
+    np.testing.assert_allclose(scores.mean(1), 0, atol=1e-6)
+    np.testing.assert_allclose(scores.std(1), 1, rtol=1e-5)
+    both = np.array([[1.0, 0], [1, 0]])
+    others = np.array([[1 + 2e-7, 0], [1 - 2e-7, 0], [0, 1]])
+    assert reciprocal_ranks(both, others).tolist() == [1]
 
 
 def test_the_most_similar_documents_are_confirmed():
