@@ -11,9 +11,9 @@ negatives of BM25, at random, and of its own, and with the full and the section 
 beside its mean, with and without contrastive pre-training. Runs lie under --workdir;
 the same command resumes them.
 
-Two weights of the fusion: a run's own, chosen by the queries that have chosen its step
-too, which believe in the vectors too much; and one by cross-validation over five folds
-of the test queries. The gains are those of the second.
+Two weights of the fusion are shown. A run's own weight was chosen on the queries that
+also chose its step, so it favours the vectors too much. The other is cross-validated
+over five folds of the test queries; the gains, by seed, are those of the second.
 """
 
 import argparse
@@ -156,19 +156,19 @@ def scores(run: Path) -> dict[str, float]:
 
 
 def plain(run: Path) -> float:
-    """The score of MiniLM's mean over all words."""
+    """The score of MiniLM's mean over all words, of passages where the run has them."""
     rows = json.loads((run / "baselines.json").read_text())
-    (scores,) = (rows[name] for name in rows if name.startswith("init, all words"))
-    return scores[DENSE]
+    *_, last = (rows[name] for name in rows if name.startswith("init, all words"))
+    return last[DENSE]
 
 
-def validated(run: Path, test: Qrels) -> tuple[float, list[str]]:
+def cross_validated_fusion(run: Path, test: Qrels) -> tuple[float, list[str]]:
     """The fusion by cross-validation: its score, and gains over BM25 and the vectors."""
     score = lambda ranked: measures.of_queries(test, ranked, METRIC)
     dense, bm25 = (trec.read(run / f"retrieval/{x}.trec") for x in ("dense", "bm25"))
     by_weight = fusion.table(dense, bm25, list(test), score)
     weights = fusion.cross_validated(by_weight)
-    at = {weight: scores for weight, scores in zip(fusion.WEIGHTS, by_weight)}
+    at = dict(zip(fusion.WEIGHTS, by_weight, strict=True))
     fused = {query: at[weight][query] for query, weight in weights.items()}
     gains = [paired.gain(fused, score(base)) for base in (bm25, dense)]
     shown = "{gain:+.3f} ({gain_low:+.3f} to {gain_high:+.3f})"
@@ -189,7 +189,9 @@ def table(name: str, flags: argparse.Namespace) -> None:
     show("untrained graph", [scores(each.untrained_graph())[DENSE] for each in seeds])
     for row, fields in variants(name).items():
         runs = [each.row(row, fields) for each in seeds]
-        fused, gains = zip(*(validated(run, test) for run in runs), strict=True)
+        fused, gains = zip(
+            *(cross_validated_fusion(run, test) for run in runs), strict=True
+        )
         columns = [", ".join(of) for of in zip(*gains, strict=True)]
         own = [scores(run)[FUSED] for run in runs]
         cells = [numbers(own), numbers(fused), *columns]

@@ -20,7 +20,7 @@ from docjax.export.write import export
 from docjax.model import inference
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
-from docjax.run import duration, frozen
+from docjax.run import duration, frozen, retrieval_report
 from docjax.run import judgement as judging
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
@@ -236,7 +236,7 @@ def test_sections_end_the_pieces_and_init_is_cut_at_its_limit(tiny, tmp_path, ca
 
 
 def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
-    """`init` does not read all words a second time."""
+    """`init` does not read all words a second time, but the text cut at its limit."""
     text = "Bread and butter. A rocket flies to the moon. Songs. "
     lines = [{"id": str(i), "text": text * 2, "label": "ab"[i % 2]} for i in range(16)]
     path = tmp_path / "corpus.jsonl"
@@ -245,7 +245,7 @@ def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
     config.units = dict(fn="docjax.data.units.Passages", words=6)
     prepared = frozen.with_vectors(prepare(config, tmp_path / "run"))
     cut, whole = plain_data(prepared, local_mesh()).items()
-    assert whole[0] == "all words, in passages of 6 words"
+    assert whole[0] == "all words, in passages of up to 6 words"
     assert type(cut[1]()) is RunTexts and type(whole[1]()) is RunData
     plain, document = load(tiny), prepared.corpus[0]
     vectors, weights = (
@@ -257,6 +257,9 @@ def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
     expected = np.average(vectors, axis=0, weights=weights + 2)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - plain.encode([text * 2])).max() > 1e-3
+    assert frozen._read_again(prepared) == prepared.corpus.sizes(np.arange(16)).sum()
+    without = dataclasses.replace(prepared.config, init=None)
+    assert frozen._read_again(prepared.changed(config=without)) == 0
 
 
 JUDGED = dict(fn="docjax.retrieval.judged_queries.JudgedQueries", each=0)
@@ -301,6 +304,8 @@ def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
     changed = dataclasses.replace(documents[0], sections=(Section("", "bread"),))
     once = data.model.encode_once([*documents, changed], {})
     expected = {each.id: each.vector for each in once}
+    pairs = data.model.encode_with_passages(documents, {})
+    passages = {d.id: parts for d, (_, parts) in zip(documents, pairs, strict=True)}
     counts = []
     read = inference.Inference._read
     monkeypatch.setattr(
@@ -311,7 +316,10 @@ def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
         ),
     )
     found = list(data.encode([*documents, changed]))
-    assert counts == [1]
+    shown = retrieval_report._Passages(data, {each.id: each for each in documents})
+    assert counts == [1]  # only the changed text, and none for the report
+    for name, vectors in passages.items():
+        np.testing.assert_allclose(shown.vectors[name], vectors, atol=1e-5)
     assert [each.id for each in found] == [d.id for d in (*documents, changed)]
     for each in (*data.encode(documents[1:]), *data.encode([changed])):
         np.testing.assert_allclose(each.vector, expected[each.id], atol=1e-5)

@@ -29,6 +29,7 @@ from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.run import duration
+from docjax.run.fields import is_run
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import Prepared
 from docjax.storage import atomic
@@ -154,12 +155,14 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
 
 def _read_again(prepared: Prepared) -> int:
     """The tokens that the report has `init` read: see `scoring.plain_data`."""
-    labelled = np.flatnonzero(prepared.labels >= 0)
-    units = prepared.config.units.build()
-    if not prepared.corpus.has_sections and not isinstance(units, Passages):
+    config, labelled = prepared.config, np.flatnonzero(prepared.labels >= 0)
+    passages = isinstance(config.units.build(), Passages)
+    if not config.init or is_run(config.init):
+        return 0
+    if not passages and not prepared.corpus.has_sections:
         return 0
     sizes = prepared.corpus.sizes(labelled)
-    return int(np.minimum(sizes, prepared.config.limits.segment_tokens).sum())
+    return int(np.minimum(sizes, config.limits.segment_tokens).sum())
 
 
 def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:

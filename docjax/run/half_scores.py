@@ -10,7 +10,7 @@ from docjax.types import Units
 
 NEAREST = 10  # documents that an excerpt finds
 EXCERPT = 128  # tokens; halves of long documents are found by every model
-ROUNDING = 1e-5  # cosines that differ by less are equal: sums depend on their order
+ROUNDING = 1e-6  # sums in another order change a cosine by less than this
 
 
 def excerpts(units: Units, most: int = EXCERPT) -> tuple[Units, Units]:
@@ -36,23 +36,28 @@ def reciprocal_ranks(
 ) -> Float[np.ndarray, " b"]:
     """1 / the rank of the other excerpt among other documents, mean of both directions.
 
+    A document that is as similar as the other excerpt, to ROUNDING, counts one half.
+
     Args:
       both: unit vectors of all first excerpts, then of all second excerpts.
       others: unit vectors of other documents.
     """
     own = (both * np.roll(both, len(both) // 2, axis=0)).sum(1, keepdims=True)
-    ranks = 1 + (both @ others.T > own + ROUNDING).sum(1)
+    above = both @ others.T - own
+    equal = (np.abs(above) <= ROUNDING).sum(1)
+    ranks = 1 + (above > ROUNDING).sum(1) + equal / 2
     return (1 / ranks).reshape(2, -1).mean(0)
 
 
 def by_deviation(similarities: Float[np.ndarray, "b m"]) -> Float[np.ndarray, "b m"]:
     """Similarities of each row in standard deviations from the row's mean.
 
-    A row of equal similarities has zeros.
+    A row that deviates by rounding alone has zeros.
     """
     centred = similarities - similarities.mean(1, keepdims=True)
     deviations = centred.std(1, keepdims=True)
-    return np.where(deviations > ROUNDING, centred / np.maximum(deviations, ROUNDING), 0)
+    known = np.maximum(deviations, ROUNDING)
+    return np.where(deviations > ROUNDING, centred / known, 0)
 
 
 def confirmed(

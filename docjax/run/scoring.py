@@ -286,10 +286,10 @@ def plain_data(
 ) -> dict[str, Callable[[], TaskData]]:
     """The vectors that a user has of `init` alone: cut at its limit, and of all words.
 
-    Empty unless `init` is a Hugging Face model. A run that has read all words of the
-    documents by `init` has the vectors of their segments; otherwise `init` reads the
-    documents when the data are asked for. Where segments end with a section or a
-    passage, the mean over all words is that of these segments, and `init` reads the
+    Empty unless `init` is a Hugging Face model. If `init` has read all words of the
+    run's corpus, the vectors of its segments are taken from there; otherwise it reads
+    the documents when the data are asked for. Where the run cuts texts at sections or
+    passages, "all words" is the mean of the run's own segments, and `init` reads the
     text cut at its limit.
     """
     init = prepared.config.init
@@ -302,34 +302,34 @@ def plain_data(
         return {}
     of_texts = functools.partial(_of_texts, prepared, facts)
     of_run = functools.partial(_of_run, prepared, mesh, facts)
-    has_read = _has_read(facts, prepared)
-    ends = ends_of_segments(prepared) if has_read else ""
-    cut = of_run if has_read and not ends else of_texts
+    has_read = _init_has_read_all(facts, prepared)
+    pieces = _pieces_in_words(prepared) if has_read else ""
+    cut = of_run if has_read and not pieces else of_texts
     return {
         f"cut at {facts.max_tokens} tokens": functools.partial(cut, 1),
-        f"all words{ends}": functools.partial(of_run if has_read else of_texts, None),
+        f"all words{pieces}": functools.partial(of_run if has_read else of_texts, None),
     }
 
 
-def ends_of_segments(prepared: Prepared) -> str:
-    """What ends a segment before the limit of `init` does, as the report names it."""
+def _pieces_in_words(prepared: Prepared) -> str:
+    """How the run cuts texts, for the name of a row; "" where the limit alone cuts."""
     units = prepared.config.units.build()
     if isinstance(units, Passages):
-        return f", in passages of {units.words} words"
+        return f", in passages of up to {units.words} words"
     return ", section by section" if prepared.corpus.has_sections else ""
 
 
-def _has_read(facts: Any, prepared: Prepared) -> bool:
-    """Whether the corpus has vectors of segments as `init` alone reads them, apart from
-    `ends_of_segments`."""
+def _init_has_read_all(facts: Any, prepared: Prepared) -> bool:
+    """Whether the corpus has the vectors that `init` alone gives to all its segments."""
     config, segment = prepared.config, prepared.encoder.segment
-    limits = config.limits
+    limits, units = config.limits, config.units.build()
+    as_long = limits.segment_tokens == facts.max_tokens
     return (
         bool(prepared.corpus.vectors)
         and None in (limits.training_units, limits.inference_segments)
         and (config.prompts.document or "") == _own_prompts(prepared, facts).document
-        and isinstance(config.units.build(), Whole | WholeSections | Passages)
-        and limits.segment_tokens == facts.max_tokens
+        and (isinstance(units, Passages) or as_long)
+        and isinstance(units, Whole | WholeSections | Passages)
         and isinstance(segment, TokenEncoder)
         and segment.pooling == facts.pooling
         and not segment.normalize

@@ -46,19 +46,20 @@ def plan(
     Raises:
       UserError: for what training would refuse before its first step.
     """
-    logging.info("reading the documents of the first %d steps", BATCHES)
+    logging.info("making the trainer")
     trainer = trainer_of(prepared)
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     parts = "validation" if prepared.config.splits.validation else "test", "test"
     scored = [len(asked(params, part)) for part in parts]
+    logging.info("counting what %d steps read", min(BATCHES, trainer.steps))
     counts = _counts(trainer)
-    logging.info("compiling and timing %d steps", STEPS)
+    logging.info("compiling and timing %d steps", min(STEPS, trainer.steps))
     timed, seconds = _timed(prepared, trainer, trainer_of, params, counts)
-    logging.info("timing the encoder, which reads documents for tasks")
+    logging.info("timing how fast the encoder reads documents")
     a_document = _seconds_a_document(prepared, params, mesh)
     evaluations = _evaluations(prepared.config, trainer.steps, trainer.epoch_steps)
     read = evaluations * scored[0] + scored[1]  # and the test documents at the end
-    logging.info("compiling the passes of a step to count their bytes")
+    logging.info("compiling the programs of a step to count their bytes")
     return {
         **counts,
         "timed_documents": len(timed.dataset[0][1]),
@@ -87,12 +88,12 @@ def _counts(trainer: Trainer) -> Plan:
         "padding": 1 - real / computed if computed else 0.0,
         "cut": sums["cut"] / max(sums["cut"] + read, 1),
         "counted_over_steps": len(steps),
-        "also_masked": _reads_twice(trainer),
+        "masked_copies": _reads_masked_copies(trainer),
     }
 
 
-def _reads_twice(trainer: Any) -> bool:
-    """Whether a step reads every token a second time, with some of them masked."""
+def _reads_masked_copies(trainer: Any) -> bool:
+    """Whether a step reads every segment once more, with some tokens masked."""
     if reads_words(trainer.prepared.config.objective):
         return False
     return bool(trainer.batches.masking) and trainer.cache.objective is not None

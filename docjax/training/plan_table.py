@@ -46,7 +46,8 @@ def table(plan: dict[str, Any]) -> str:
 def _counted(plan: dict[str, Any]) -> list[tuple[str, str]]:
     """What the steps read."""
     over = f"over the first {plan['counted_over_steps']} steps"
-    over += ", read twice: as they are and masked" * plan["also_masked"]
+    if plan["masked_copies"]:
+        over += ", and as many with some of them masked"
     return [
         ("steps", f"{plan['steps']:,}, {plan['epochs']:.3g} epochs"),
         ("documents a step", f"{plan['documents_a_step']:,.0f}"),

@@ -80,7 +80,7 @@ def test_the_plan_says_what_the_steps_then_read(
     per_step = [rate * line["time/step_s"] for rate in rates]
     expected = planned["documents_a_step"], planned["tokens_a_step"]
     assert per_step == pytest.approx(expected)
-    assert planned["also_masked"] == (recipe is docsplit)
+    assert planned["masked_copies"] == (recipe is docsplit)
     json.dumps(planned)
 
 
@@ -113,7 +113,7 @@ def test_the_baselines_are_planned_with_the_documents_of_tasks_that_are_ready(
     assert remembered == (recipe is contriever)
     assert seconds["evaluations"] > 0 and seconds["steps"] > 0
     assert planned["documents_a_step"] == 8 and planned["tokens_a_step"] > 8
-    assert not planned["also_masked"]  # masked_lm reads masked tokens only
+    assert not planned["masked_copies"]  # masked_lm reads masked tokens only
 
 
 def planned_and_trainer(asked, run):
@@ -242,7 +242,7 @@ def test_the_table_shows_every_count_of_bytes():
         {
             **dict(steps=1000, epochs=2.5, counted_over_steps=8, documents_a_step=36),
             **dict(
-                also_masked=True,
+                masked_copies=True,
                 tokens_a_step=18000.0,
                 positions_a_step=2e4,
                 padding=0.1,
@@ -252,7 +252,7 @@ def test_the_table_shows_every_count_of_bytes():
             "seconds": seconds | {"step": 0.25, "steps": 250.0, "total": 253.0},
         }
     )
-    assert "18,000 over the first 8 steps, read twice: as they are and masked" in shown
+    assert "18,000 over the first 8 steps, and as many with some" in shown
     assert "1,000, 2.5 epochs" in shown and "10.0% of 20,000 places" in shown
     assert "4 min, 0.25 s each" in shown and "1 s, 3 of 1,234 documents each" in shown
     for number, words in enumerate(plan_table.BYTES.values(), start=1):
