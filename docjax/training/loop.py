@@ -265,7 +265,8 @@ class _Loop:
         lines = metrics_lib.read(self.prepared.run)
         values = {line["step"]: line[name] for line in lines if name in line}
         best = max(values, key=values.get)
-        before = f"{values[0]:.4f} before training"
+        start = f"{values[0]:.4f}" if 0 in values else "an unknown value"
+        before = f"{start} before training"  # RUN/metrics.jsonl may have been deleted
         if best == 0:
             reason = f"the run keeps its start: no step has a better {name}, {before}"
         else:
