@@ -255,11 +255,11 @@ def smoke(config: ConfigDict) -> None:
         fn="docjax.data.sources.pydocs.pydocs", packages=("optax",), label_documents=20
     )
     config.tokenizer.train.vocabulary = 512
-    config.limits.segment_tokens = 128
+    config.limits.segment_tokens = 32  # few widths to compile
     config.encoder.segment.update(layers=1, width=32, heads=2, hidden=64)
     config.encoder.document.update(width=32)
     config.batch = 16
-    config.microbatch = 16
+    config.microbatch = 128
     config.epochs = None
     config.steps = 4
     config.log_every = 1

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import absl.logging
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -46,6 +47,11 @@ for name, value in dict(
 jax.config.update("jax_num_cpu_devices", 8)
 
 SENTENCE = "The gradient of every passage flows back through the graph. "
+# These, and the files beside this one, would take a third longer with checks of types.
+WHOLE_RUNS = (
+    *("export/", "run/", "model/test_build_index", "model/test_evaluate"),
+    *("training/test_plan", "training/test_vector_", "training/test_word_"),
+)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -72,6 +78,14 @@ def memory():
     if pages * os.sysconf("SC_PAGE_SIZE") > 3 << 30:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def types(request):
+    """Types are checked where parts are tested one by one, but not in WHOLE_RUNS."""
+    place = request.path.relative_to(Path(__file__).parent).as_posix()
+    whole = "/" not in place or place.startswith(WHOLE_RUNS)
+    jaxtyping.config.update("jaxtyping_disable", whole)
 
 
 @pytest.fixture(scope="session")

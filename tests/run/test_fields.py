@@ -53,7 +53,7 @@ def message(config) -> str:
 
 def test_fields_are_read_by_name():
     config = fields.resolve(SMOKE)
-    assert config.limits.segment_tokens == 128
+    assert config.limits.segment_tokens == 32
     assert config.splits.validation is None
     assert config.objective == Part(
         "docjax.objectives.infonce.infonce",

@@ -91,6 +91,7 @@ def test_documents_that_are_cut_in_two_have_the_vectors_of_both_halves(
     found = config(corpus)
     found.units = dict(fn="docjax.data.units.WholeSections")
     found.views = dict(fn="docjax.views.two_parts.TwoParts", tokens=20)
+    found.limits.segment_tokens = 128
     before = prepare(found, tmp_path / "run")
     prepared = frozen.with_vectors(before)
     (row, *_), read = prepared.halved.rows.tolist(), prepared.training_corpus
