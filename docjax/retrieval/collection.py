@@ -76,13 +76,15 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
 
 
 def read_test(place: str | Path, fold: int | None = None) -> Qrels:
-    """The judgements of the test queries; no other file is read.
+    """The judgements of the test queries, those that `read` gives.
 
     Raises:
       UserError: as `read`.
     """
     store = opened(place)
-    test = _some(store, _test_split(store), None)
+    # A dataset leaves out queries without a text; a folder has none.
+    queries = store.queries() if isinstance(store, IrDataset) else None
+    test = _some(store, _test_split(store), queries)
     return test if fold is None else _of_fold(_folds(store, test), test, fold)[0]
 
 

@@ -116,13 +116,18 @@ def ir_measures() -> ModuleType:
     return library
 
 
-def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
-    missing = len(qrels.keys() - run.keys())
-    if missing == len(qrels):
+def check_queries(system: str, run: Run, qrels: Qrels) -> None:
+    """Raises UserError for a run without any of the queries of the judgements."""
+    if run.keys().isdisjoint(qrels):
         raise UserError(
             f"{system}: none of its {len(run)} queries is one of the {len(qrels)} test "
             "queries: give a run of these queries"
         )
-    if missing:
+
+
+def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
+    """As `check_queries`; warns of missing queries."""
+    check_queries(system, run, qrels)
+    if missing := len(qrels.keys() - run.keys()):
         text = "%s has no documents for %d of %d test queries: they count as 0"
         logger.warning(text, system, missing, len(qrels))

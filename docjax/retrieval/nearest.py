@@ -67,6 +67,7 @@ class Nearest:
         self._best = [jax.device_put(_none(len(part), top), whole) for part in parts]
         self._waiting: dict[int, list[tuple[int, np.ndarray]]] = {}
         self._count = 0
+        self._widths: set[int] = set()
         self._calls: collections.deque[jax.Array] = collections.deque()
 
     def add(self, vectors: Float[np.ndarray, "p d"]) -> None:
@@ -106,9 +107,11 @@ class Nearest:
         self, vectors: Float[np.ndarray, "n w d"], rows: Int[np.ndarray, " n"]
     ) -> None:
         shared = _shared(vectors, self._mesh), _shared(rows, self._mesh)
+        self._widths.add(vectors.shape[1])
+        options = self.cosine, len(self._widths) > 1, self._mesh
         for number, queries in enumerate(self._queries):
             best = self._best[number]
-            self._best[number] = _merge(queries, *shared, best, self.cosine, self._mesh)
+            self._best[number] = _merge(queries, *shared, best, *options)
             self._calls.append(self._best[number].scores)
             if len(self._calls) > AHEAD:
                 self._calls.popleft().block_until_ready()
@@ -152,9 +155,13 @@ def _none(count: int, top: int) -> Any:
     return Best(np.full((count, top), -np.inf, "f"), np.full((count, top), -1, "i4"))
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5))
-def _merge(queries, vectors, rows, best, cosine, mesh):
-    """The best of `best` and of the documents of a block."""
+@functools.partial(jax.jit, static_argnums=(4, 5, 6))
+def _merge(queries, vectors, rows, best, cosine, mixed, mesh):
+    """The best of `best` and of the documents of a block.
+
+    mixed: earlier blocks had other widths, so that blocks do not come in the order of
+      their documents: of equal scores at the end, the first documents are looked for.
+    """
     if cosine:
         queries, vectors = unit(queries), unit(vectors)
     top = best.scores.shape[1]
@@ -167,6 +174,9 @@ def _merge(queries, vectors, rows, best, cosine, mesh):
     scores, rows = of_device(queries, vectors, rows)
     scores = jnp.concatenate([best.scores, scores], axis=1)
     rows = jnp.concatenate([best.rows, rows], axis=1)
+    if mixed:
+        scores, rows = jax.lax.sort((-scores, rows), num_keys=2)
+        return Best(-scores[:, :top], rows[:, :top])
     scores, chosen = jax.lax.top_k(scores, top)
     return Best(scores, jnp.take_along_axis(rows, chosen, axis=1))
 

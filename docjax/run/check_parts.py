@@ -18,6 +18,11 @@ from docjax.views.twice import Twice
 SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
 # The loss that takes pairs of documents that are not similar, too.
 LABELLED = "docjax.objectives.pair_similarity.pair_similarity"
+# Examples that, without a path, come from the documents' own links or queries.
+OWN_RELATIONS = (
+    "docjax.data.examples.Pairs",
+    "docjax.retrieval.judged_queries.JudgedQueries",
+)
 
 
 def check_parts(config: RunConfig) -> None:
@@ -36,6 +41,7 @@ def check_parts(config: RunConfig) -> None:
             "encoder.document: its views attend to each other, so that one document "
             "would read another; set encoder.document.attention to 'none'"
         )
+    _check_transductive(config, examples)
     _check_mean(config, document)
     _check_teacher(config, examples.kinds)
     _check_contrast(config, document, len(views.kinds))
@@ -55,6 +61,21 @@ def check_parts(config: RunConfig) -> None:
         raise UserError(
             f"encoder.head docjax.encoders.pooling.Predictor is for {SIMSIAM}: {loss} "
             "would take its predictions for other documents; leave the head out"
+        )
+
+
+def _check_transductive(config: RunConfig, examples: Any) -> None:
+    """Raises UserError for a run on the texts of all splits that would also learn from
+    their links or queries, which the tasks score."""
+    if not config.transductive:
+        return
+    own = config.examples.fn in OWN_RELATIONS and examples.path is None
+    if own or getattr(examples, "related", None) == "links":
+        raise UserError(
+            "transductive is True, so that training reads the texts of all splits, but "
+            f"examples {config.examples.fn} would learn from the links or queries of "
+            "the test documents too: set --config.transductive=False, or read relations "
+            "from a file (examples.path)"
         )
 
 

@@ -155,7 +155,8 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
 
 def _read_again(prepared: Prepared) -> int:
     """The tokens that the report has `init` read: see `scoring.plain_data`."""
-    config, labelled = prepared.config, np.flatnonzero(prepared.labels >= 0)
+    config, labels = prepared.config, prepared.corpus.labels
+    labelled = np.flatnonzero([label is not None for label in labels])
     passages = isinstance(config.units.build(), Passages)
     if not config.init or is_run(config.init):
         return 0

@@ -214,9 +214,15 @@ class Prepared:
 
     @property
     def labels(self) -> np.ndarray:
-        """The class number of each document; -1 without a known label."""
+        """The class number of each training document; -1 without a known label.
+
+        Also -1 for documents of other splits, whose texts a transductive run reads.
+        """
         numbers = {label: i for i, label in enumerate(self.classes)}
-        return np.array([numbers.get(x, -1) for x in self.corpus.labels], np.int32)
+        found = np.full(len(self.corpus), -1, np.int32)
+        for row in self.rows("train").tolist():
+            found[row] = numbers.get(self.corpus.labels[row], -1)
+        return found
 
 
 def prepare(config: Any, run: Path) -> Prepared:

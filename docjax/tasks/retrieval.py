@@ -67,8 +67,8 @@ class Retrieval:
         bm25.libraries()
         bm25.preset(self.words)
         fusion.check_scale(self.scale)
-        if file := _file(self.compare):
-            trec.read(file)  # raises if it cannot be read
+        file = _file(self.compare)
+        compared = trec.read(file) if file else None  # raises if it cannot be read
         if self.compare in systems.OF_PASSAGES and not self.passages:
             raise UserError(
                 f"compare {self.compare}: needs passages: set passages=True (--passages)"
@@ -79,6 +79,8 @@ class Retrieval:
             if not tuning:
                 fusion.to_validate(list(test), _folds(judged, part))
             _check_judged(judged, test, tuning, self.max_bad_fraction)
+            if compared is not None and part == "test":
+                measures.check_queries(f"compare {file}", compared, test)
             return
         with_query = (document for document in data.documents(part) if document.query)
         count = len(list(itertools.islice(with_query, 2)))
@@ -123,7 +125,9 @@ class Retrieval:
         values = measures.of_systems(ranked.runs, qrels)
         if part == "test":
             keep(data, queries, qrels, ranked.runs, ranked.curves, values)
-        return scores(ranked, values, qrels, self.compare)
+        # A TREC run ranks the test queries.
+        compare = self.compare if part == "test" else None
+        return scores(ranked, values, qrels, compare)
 
     @functools.cached_property
     def _by_words(self) -> dict[str, Run]:

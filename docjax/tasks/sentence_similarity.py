@@ -12,6 +12,7 @@ from sklearn.preprocessing import normalize
 from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.errors import UserError
+from docjax.retrieval import finite
 from docjax.types import Document, Section, TaskData
 
 
@@ -52,7 +53,8 @@ class SentenceSimilarity:
                 f"{len(documents)} {part} documents have no sentence with a letter or "
                 "a digit: give documents with text"
             )
-        vectors = np.stack([each.vector for each in data.encode(pieces)])
+        encoded = finite.checked(data.encode(pieces))
+        vectors = np.stack([each.vector for each in encoded])
         counts = np.array([count for count in counts if count])
         return similarities(vectors, counts, self.pairs, self.seed)
 

@@ -120,6 +120,8 @@ def test_a_fold_and_a_scale_are_those_of_the_task(
     assert [json.loads(line)["query"] for line in lines] == topics[1:2]
     (beir / "corpus.jsonl").unlink()
     run = str(tmp_path / "out/retrieval/dense.trec")
+    assert cli.main(["evaluate", run, *options, "--output", run]) == 2
+    assert f"--output {run} is a file: give the name of a" in capsys.readouterr().err
     kept = "--output", str(tmp_path / "kept")
     assert cli.main(["evaluate", run, *options, *kept]) == 0
     [line] = (tmp_path / "kept/retrieval/queries.jsonl").read_text().splitlines()

@@ -116,6 +116,8 @@ def test_mistakes_that_nobody_can_mend_are_counted(datasets, tmp_path, caplog):
     (tmp_path / "test.qrels").write_text("q 0 a 2\nz 0 a 1\nq 0 a 1\nq 0 b 0\n")
     assert collection.read("ir-datasets:made").test == {"q": {"a": 2, "b": 0}}
     assert "1 judgements of unknown queries and 1 repeated ones" in caplog.text
+    # A run in a file is scored on the same queries.
+    assert collection.read_test("ir-datasets:made") == {"q": {"a": 2, "b": 0}}
 
 
 def test_documents_have_the_fields_that_datasets_call_so(datasets):

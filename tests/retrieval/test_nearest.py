@@ -69,6 +69,17 @@ def test_equal_scores_stay_in_order_and_few_documents_are_all_found():
     assert run == {"q": {"c": 2, "a": 2, "b": 2}} and list(run["q"]) == list("cab")
 
 
+def test_equal_scores_stay_in_order_where_widths_differ(monkeypatch):
+    """The wide block is full, and searched, before the narrow one."""
+    monkeypatch.setattr(nearest, "ROWS", 4)
+    vector = np.ones((1, 2), np.float32)
+    pair = np.repeat(vector, 2, axis=0)
+    best = found(vector[None], [vector, pair, pair, pair], 1)
+    assert best.rows.tolist() == [[0]]
+    best = found(vector[None], [vector, pair, pair, pair], 6)
+    assert best.rows.tolist() == [[0, 1, 2, 3, -1, -1]]
+
+
 def test_devices_share_the_work(monkeypatch):
     """Eight devices, and numbers of rows that they cannot divide."""
     monkeypatch.setattr(nearest, "ROWS", 20)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from configs import deca, deca_bert, graph_roberta, siamese
+from configs import deca, deca_bert, graph_roberta, retriever, siamese
 from docjax import main
 from docjax.data.documents import parse
 from docjax.data.sources import jsonl
@@ -314,6 +314,26 @@ def test_a_loss_of_labelled_pairs_goes_with_labelled_pairs(
     assert "\n" not in str(error.value)
 
 
+DOCUMENTS = "docjax.data.examples.Documents"
+
+
+@pytest.mark.parametrize(
+    "recipe, changes",
+    [
+        (siamese, {}),
+        (retriever, {}),
+        (graph_roberta, {"examples": dict(fn=DOCUMENTS, related="links")}),
+    ],
+)
+def test_links_and_queries_of_test_documents_are_not_trained_on(
+    recipe, changes, tmp_path
+):
+    found = recipe.get_config("smoke")
+    found.update_from_flattened_dict(changes | {"transductive": True})
+    with pytest.raises(UserError, match="transductive is True.* of the test documents"):
+        prepare(found, tmp_path / "run")
+
+
 MASKED = {"objective": dict(fn="docjax.objectives.masked_lm.MaskedLM")}
 
 
@@ -374,9 +394,11 @@ def test_documents_of_another_split_are_trained_on_if_it_is_transductive(
     )
     path = tmp_path / "corpus.jsonl"
     rows = [{"id": s, "text": SENTENCE, "split": s} for s in ("train", "other")]
+    rows = [row | {"label": "sports"} for row in rows]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     prepared = prepare(config(path, transductive=transductive), tmp_path / "run")
     assert len(prepared.trained_on) == 1 + transductive
+    assert prepared.labels.tolist() == [0, -1]
     what = "in no task" if transductive else "not used"
     assert f"1 documents are in the split 'other': {what}; set --config.splits" in said
 

@@ -213,6 +213,23 @@ def test_validation_has_the_other_split_of_a_folder(data, folder):
     assert task(data, "test")["bm25/mrr@10"] == 1
 
 
+def test_a_run_is_compared_on_the_test_queries_alone(data, folder, tmp_path):
+    write(folder / "queries.jsonl", x="cat", y="dog", z="cat", w="cat")
+    (folder / "qrels/dev.tsv").write_text("z\ta\t1\nw\ta\t1\n")
+    ranked = tmp_path / "base.trec"
+    ranked.write_text("y Q0 c 1 2 s\nx Q0 a 1 2 s\n")
+    task = Retrieval(str(folder), compare=str(ranked))
+    for part in ("validation", "test"):
+        task.check(data, part)
+        found = task(data, part)
+        assert ("bm25/ndcg@10_gain" in found) == (part == "test")
+    ranked.write_text("z Q0 c 1 2 s\n")
+    with pytest.raises(
+        UserError, match="compare .*: none of its 1 queries is one of the"
+    ):
+        task.check(data, "test")
+
+
 def test_passages_rank_documents_by_their_best_one(data, folder):
     found = Retrieval(str(folder), passages=True)(data, "test")
     expected = (1 / math.log2(3) + 1 / math.log2(4)) / 2  # c, b, a and b, a, c

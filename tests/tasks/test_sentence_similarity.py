@@ -68,3 +68,9 @@ def test_mistakes_are_one_line(given, document):
         SentenceSimilarity(most=-1).check(data, "test")
     with pytest.raises(UserError, match="2 test documents have no sentence with a let"):
         SentenceSimilarity()(data, "test")
+    data = given([document("a", "One.")], np.ones((1, 1)))
+    data.by_id = {"a, sentence 0": np.array([np.nan])}
+    with pytest.raises(
+        UserError, match="vector of document 'a, sentence 0' is not fin"
+    ):
+        SentenceSimilarity()(data, "test")
