@@ -148,6 +148,13 @@ def test_augment_shows_a_rewritten_text(capsys, nltk_data, tmp_path):
     assert found["Rewritten"].startswith("prices fall (no line of")
 
 
+def test_augment_with_a_folder_that_is_no_run_is_one_line(capsys, tmp_path):
+    (tmp_path / "a.txt").write_text("a text")
+    arguments = ["augment", str(tmp_path / "a.txt"), "--model", str(tmp_path)]
+    assert cli.main(arguments) == 2
+    assert f"--model {tmp_path} is no run; give" in capsys.readouterr().err
+
+
 def test_augment_with_a_run_keeps_to_its_vocabulary(capsys, nltk_data, tmp_path):
     prepare(deca.get_config("smoke"), tmp_path)
     known = set((tmp_path / "tokenizer.json").read_text("utf-8").split('"'))

@@ -504,7 +504,7 @@ def test_a_task_without_its_data_is_told_before_anything_is_read(
     found.tasks.retrieval = dict(
         fn="docjax.tasks.retrieval.Retrieval", path=str(tmp_path / "gone")
     )
-    with pytest.raises(UserError, match="gone: 0 files are called queries"):
+    with pytest.raises(UserError, match="gone: no such folder; give the folder"):
         docjax.train(found, tmp_path / "run")
 
 

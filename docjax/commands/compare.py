@@ -30,7 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.explain import compare_page
+    from docjax.model.encode_file import check_output
 
+    if flags.html:
+        check_output("--html", str(flags.html))
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input; give A or B as a file")
     a, b = _read(flags.a), _read(flags.b)

@@ -82,8 +82,7 @@ def run(flags: argparse.Namespace) -> None:
         rank = judged_lib.by_model(model, judged, counts, encode)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     if missing:
-        text = "%d of %d judged documents are not in the corpus"
-        logging.warning(text, len(missing), of_judgements)
+        _tell(missing, of_judgements)
     negatives.write(
         *(mined, Path(flags.output)),
         queries=judged.queries,
@@ -93,6 +92,14 @@ def run(flags: argparse.Namespace) -> None:
     counts["negatives"] = sum(map(len, mined.values()))
     counts["queries_without_negatives"] = sum(not names for names in mined.values())
     print(json.dumps(counts))
+
+
+def _tell(missing: set[str], of_judgements: int) -> None:
+    """Warns of judged documents that were not read. Raises UserError if none was."""
+    text = f"{len(missing)} of {of_judgements} judged documents are not in the corpus"
+    if len(missing) == of_judgements:
+        raise UserError(f"{text}, {min(missing)!r} is one; add them")
+    logging.warning(text)
 
 
 def _added(

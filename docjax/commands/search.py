@@ -80,12 +80,17 @@ def run(flags: argparse.Namespace) -> None:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
+    taken = {Path(flags.queries).resolve(): "--queries"}
+    taken[Path(flags.corpus).resolve()] = "CORPUS"
     for flag, name in (("--run", flags.run), ("--hits", flags.hits)):
         if name is None or (flag, name) == ("--run", "-"):
             continue
         check_output(flag, name)
         if not Path(name).parent.is_dir():
             raise UserError(f"{name}: cannot be written (there is no such folder)")
+        other = taken.setdefault(Path(name).resolve(), flag)
+        if other != flag:
+            raise UserError(f"{flag} {name} is {other} too: name another file")
     if Path(flags.corpus).is_dir():
         _of_index(flags)
         return

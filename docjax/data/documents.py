@@ -36,6 +36,10 @@ class BadDocument(UserError):
         self.place, self.reason, self.detail = place, reason, detail
 
 
+class NoDocuments(UserError):
+    """A source without a single document."""
+
+
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
     try:
@@ -113,7 +117,7 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
 def check_text(document: Document, place: str) -> None:
     """Raises BadDocument if a document has no words or holds half a character."""
     names = document.id, document.label, document.split, document.query
-    fields = filter(None, names)
+    fields = filter(None, (*names, *document.links))
     records_lib.check_text(document, place, f"document {document.id!r}", *fields)
 
 
@@ -198,7 +202,7 @@ def _check_counts(
         )
     if total == bad:
         left = f"; {bad} bad records were left out ({reasons})" if bad else ""
-        raise UserError(f"empty corpus: the source has no documents{left}")
+        raise NoDocuments(f"empty corpus: the source has no documents{left}")
     if bad:
         logging.warning("left out %d of %d bad documents: %s", bad, total, reasons)
 

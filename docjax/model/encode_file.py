@@ -55,10 +55,9 @@ def encode_file(
         model has changed since the first call; for a damaged shard; and if the output
         cannot be written.
     """
-    if not 0 <= process < processes:
-        most = processes - 1
-        raise UserError(f"--process {process} is not a number from 0 to {most}")
+    _check_process(process, processes)
     check_again(path)
+    model.cut.frame  # noqa: B018, raises for a prompt that leaves no room
     fingerprint = functools.partial(_fingerprint, path, max_bad_fraction, passages)
     files = Shards(output, model.fingerprint(), fingerprint, passages)
     with _written(output):
@@ -72,6 +71,15 @@ def encode_file(
         _encode_shards(encode, documents, files, count, processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
+
+
+def _check_process(process: int, processes: int) -> None:
+    """Raises UserError for the number of no process."""
+    if processes < 1:
+        raise UserError(f"--processes {processes} is too small; give at least 1")
+    if not 0 <= process < processes:
+        most = processes - 1
+        raise UserError(f"--process {process} is not a number from 0 to {most}")
 
 
 def _fingerprint(

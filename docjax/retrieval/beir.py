@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from docjax.data.documents import MEND, BadDocument, decode
+from docjax.data.documents import MEND, BadDocument, NoDocuments, decode
 from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.lines import open_lines
@@ -122,6 +122,12 @@ class BeirFolder:
         return files
 
     def _file(self, name: str) -> Path:
+        if not self.folder.is_dir():
+            what = "is no folder" if self.folder.exists() else "no such folder"
+            raise UserError(
+                f"{self.folder}: {what}; give the folder of a collection, with a corpus, "
+                "queries and qrels/test.tsv"
+            )
         names = [name + kind + packed for kind in KINDS[name] for packed in COMPRESSED]
         existing = [file for file in map(self.folder.joinpath, names) if file.is_file()]
         if len(existing) != 1:
@@ -152,6 +158,8 @@ def read_queries(path: str) -> Iterator[Document]:
     """
     try:
         yield from OF_QUERIES.get(_kind(Path(path)), jsonl)(path)
+    except NoDocuments:
+        raise UserError(f"{path}: no queries; add one or more") from None
     except BadDocument as error:
         what = str(error).removesuffix(MEND)
         raise UserError(f"{what}: mend this query, or take it out") from None
@@ -178,7 +186,7 @@ def _judgement(text: str, place: str, is_trec: bool, first: bool) -> Judgement:
         query, *between, document, score = fields
         if len(between) != is_trec:
             raise ValueError
-        return place, query, document, int(score)
+        return place, query, document, _grade(score)
     except ValueError:
         form = "query-id, corpus-id and a whole score, with tabs between: mend the line"
         if first and not is_trec and fields[-1].isalpha():
@@ -190,6 +198,13 @@ def _judgement(text: str, place: str, is_trec: bool, first: bool) -> Judgement:
         if is_trec:
             form = "query-id, 0, corpus-id and a whole score: mend the line"
         raise UserError(f"{place}: {text!r} is not {form}") from None
+
+
+def _grade(score: str) -> int:
+    grade = int(score)
+    if abs(grade) >= 1 << 31:  # of trec_eval
+        raise ValueError
+    return grade
 
 
 def _kind(file: Path) -> str:

@@ -49,7 +49,7 @@ def augmented(
         raise UserError(f"seed {seed} is not a number of at least 0")
     rewrites = _rewritten(text, rewritten) if rewritten else []
     if run:
-        tokenizer = load_tokenizer(run / "tokenizer.json")
+        tokenizer = _tokenizer_of(run)
     else:
         words = _words(" ".join([text, *rewrites]))
         tokenizer = all_words(words, lexicons, paraphrases)
@@ -62,6 +62,13 @@ def augmented(
     elif rewritten:
         texts["Rewritten"] = f"{words} (no line of {rewritten} has the text as its id)"
     return {"words": words, **texts}
+
+
+def _tokenizer_of(run: Path) -> Tokenizer:
+    """The tokenizer of a run. Raises UserError for another folder."""
+    if not (run / "tokenizer.json").is_file():
+        raise UserError(f"--model {run} is no run; give the folder of one (--workdir)")
+    return load_tokenizer(run / "tokenizer.json")
 
 
 def _replaced(

@@ -47,6 +47,8 @@ def partial(path: Path, writer: str = "") -> Iterator[Path]:
 
     If the block raises, `path` stays as it was and the partial file is removed. A
     killed process leaves its partial file; the next writer of `path` overwrites it.
+    A link stays a link, to the file that is written; a pipe or a device is written as
+    it is.
 
     Args:
       writer: a name for this process, if several may write `path` at the same time.
@@ -54,6 +56,10 @@ def partial(path: Path, writer: str = "") -> Iterator[Path]:
     Raises:
       OSError: if the file cannot be synced or renamed.
     """
+    path = path.resolve()
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        yield path
+        return
     beside = path.with_name(".".join(filter(None, [path.name, writer, "partial"])))
     try:
         yield beside

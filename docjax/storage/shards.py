@@ -220,7 +220,7 @@ class Shards:
         if facts.get("format") != FORMAT:
             wrong = "by another version of docjax"
         elif facts.get("model") != self._model:
-            wrong = "with another model"
+            wrong = "with another model, prompt or --truncate-dim"
         elif facts.get(PASSAGES, self._passages) != self._passages:
             wrong = "without passages" if self._passages else "with passages"
         elif not manifest.agrees(facts, self._fingerprint(), self._contents):

@@ -104,6 +104,13 @@ def test_judged_documents_that_are_not_there_are_counted(
     caplog.clear()
     mine(capsys, tmp_path / "out.jsonl", "bm25", "--data", folder)
     assert "judged documents" not in caplog.text
+    for part in (copy / "qrels").iterdir():
+        part.write_text("x\tgone\t1\n")
+    code, _, error = mine(capsys, tmp_path / "none", "bm25", "--data", copy)
+    assert (
+        code == 2 and "1 of 1 judged documents are not in the corpus, 'gone'" in error
+    )
+    assert not (tmp_path / "none").exists()
 
 
 def test_words_are_those_of_the_settings(capsys, folder, tmp_path):

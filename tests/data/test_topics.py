@@ -18,7 +18,8 @@ Not the title.
 <top>
 <num>7</num>
 <title>
-dogs & cats</title>
+dogs &amp; <b>cats</b> and
+more</title>
 </top>
 """
 
@@ -26,7 +27,10 @@ dogs & cats</title>
 def test_number_and_title_are_read(tmp_path):
     (tmp_path / "a.txt").write_text(TOPICS)
     found = {each.id: full_text(each) for each in topics(str(tmp_path / "a.txt"))}
-    assert found == {"301": "International Organized Crime", "7": "dogs & cats"}
+    assert found == {
+        "301": "International Organized Crime",
+        "7": "dogs & <b>cats</b> and\nmore",
+    }
 
 
 def test_a_topic_of_another_form_is_one_line(tmp_path):

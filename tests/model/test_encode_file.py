@@ -211,6 +211,18 @@ def test_a_shard_damaged_before_the_join_is_refused_and_then_encoded_anew(
     assert files(output) == expected
 
 
+def test_a_refused_call_does_not_stand_in_the_way_of_the_mended_one(
+    model, corpus, tmp_path
+):
+    output = tmp_path / "out.npy"
+    long = model.with_prompt("word " * 600, None)
+    with pytest.raises(UserError, match="no room for text: give a shorter prompt"):
+        encode.encode_file(long, str(corpus), output)
+    with pytest.raises(UserError, match="--processes 0 is too small; give at least 1"):
+        encode.encode_file(model, str(corpus), output, processes=0)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_another_input_or_model_is_refused_before_and_after_the_end(
     model, corpus, tiny, tmp_path
 ):
@@ -220,7 +232,7 @@ def test_another_input_or_model_is_refused_before_and_after_the_end(
     output = tmp_path / "out.npy"
     for processes, place in ((2, "out.npy.shards was made"), (1, "out.npy was made")):
         encode.encode_file(model, str(copy), output, processes=processes)
-        with pytest.raises(UserError, match=f"{place} with another model; .*delete"):
+        with pytest.raises(UserError, match=f"{place} with another model, prompt"):
             encode.encode_file(other, str(copy), output)
         original = copy.read_bytes()
         copy.write_bytes(original.replace(b"mother", b"father"))

@@ -276,7 +276,7 @@ def test_sections_that_a_model_does_not_know_are_not_shuffled(capsys, tiny, fold
     "options, message",
     [
         (("--task", "clustering", "--data", "no.jsonl"), "no such file"),
-        (("--task", "retrieval", "--data", "no"), "0 files are called queries.jsonl"),
+        (("--task", "retrieval", "--data", "no"), "no: no such folder; give"),
         (("--task", "matching", "--data", "no.tsv"), "no.tsv"),
         (
             ("--task", "clustering", "--data", "a", "--shots", "3"),

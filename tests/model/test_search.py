@@ -134,6 +134,14 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, queries, tmp_path):
         ((tiny, corpus, "--queries", queries, "--run", tmp_path / "no/a"), "no/a"),
         (("no", corpus, "--queries", queries, "--run", ""), "--run '' names no file"),
         (("no", corpus, "--queries", queries, "--run", tmp_path), "names no file"),
+        (
+            ("no", corpus, "--queries", queries, "--run", corpus),
+            "is CORPUS too: name an",
+        ),
+        (
+            ("no", corpus, *there, queries, "--hits", output),
+            "is --run too: name another",
+        ),
     ):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "") and not output.exists()

@@ -211,6 +211,7 @@ def test_a_split_that_is_missing_or_empty_is_named(folder):
             r"dev\.qrels, line 1: .* query-id, 0, corpus-id",
         ),
         ("qrels/test.tsv", "q\ta\t2\nq\ta\t2\n", "line 2: query 'q' .* before: remove"),
+        ("qrels/test.tsv", f"q\ta\t{1 << 31}\n", "2147483648' is not query-id, corpus"),
         ("qrels/test.tsv", "q 0 a 1\n", r"mend the line, or rename .* to \.qrels"),
         ("corpus.jsonl.gz", "", "2 files are called corpus.jsonl"),
         (
@@ -238,6 +239,9 @@ def test_what_is_missing_is_named(folder):
         UserError,
         match=r"needs judgements test.* other split; it has none: add qrels/test\.tsv or",
     ):
+        read(folder)
+    (folder / "queries.jsonl").write_text("")
+    with pytest.raises(UserError, match=r"queries\.jsonl: no queries; add one or more"):
         read(folder)
     (folder / "queries.jsonl").unlink()
     with pytest.raises(UserError, match=r"0 files are called queries\.jsonl"):

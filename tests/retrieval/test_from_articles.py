@@ -129,6 +129,23 @@ def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
     assert write(documents(links), tmp_path / "w", **sizes)["queries_left_out"] == 0
 
 
+@pytest.mark.parametrize("name", ["corpus.tsv", "corpus.jsonl.xz"])
+def test_no_other_collection_is_written_over(tmp_path, name):
+    (tmp_path / name).write_text("")
+    links = documents({str(i): () for i in range(20)})
+    with pytest.raises(UserError, match="has a collection already: name another"):
+        write(links, tmp_path, validation=2, test=3)
+    with pytest.raises(UserError, match="is a file: give the name of a folder"):
+        write(links, tmp_path / name, validation=2, test=3)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_ids_that_tables_have_no_room_for_are_refused(tmp_path):
+    links = documents({"a\tb": ()} | {str(i): () for i in range(20)})
+    with pytest.raises(UserError, match="has a tab or a line break in its id"):
+        write(links, tmp_path / "w", validation=2, test=3)
+
+
 def test_without_a_part_that_chooses_each_tenth_training_query_does(tmp_path):
     links = {str(i): () for i in range(23)}
     write(documents(links), tmp_path / "w", validation=0, test=3)

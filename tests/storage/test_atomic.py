@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,20 @@ def test_a_disk_that_fills_at_the_last_step_leaves_the_old_contents(
     with pytest.raises(OSError, match="No space left"):
         atomic.write_text(tmp_path / "a", "new")
     assert names(tmp_path) == {"a"} and (tmp_path / "a").read_text() == "old"
+
+
+def test_links_stay_links_and_pipes_stay_pipes(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    atomic.write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and names(tmp_path) == {"a", "link"}
+    assert (tmp_path / "a").read_text() == "new"
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        atomic.write_text(tmp_path / "pipe", "through")
+        assert read.result() == "through"
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_contents_are_synced_before_they_get_their_name(tmp_path, monkeypatch):

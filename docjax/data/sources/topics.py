@@ -1,5 +1,6 @@
 """Queries from TREC topics: the number and the title of each topic."""
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from docjax.types import Document
 
 TOPIC = re.compile(
     r"<top>.*?<num>(?:\s*Number:)?\s*(?P<id>[^\s<]+)\s*(?:</num>\s*)?"
-    r"<title>(?:\s*Topic:)?\s*(?P<text>.*?)\s*(?=</?\w+>)",
+    r"<title>(?:\s*Topic:)?\s*(?P<text>.*?)\s*(?=</title>|<desc>|<narr>|\n\s*</?\w+>)",
     re.DOTALL,
 )
 
@@ -42,4 +43,5 @@ def _found(path: str) -> Iterator[tuple[str, re.Match]]:
 
 
 def _parsed(match: re.Match, place: str) -> Document:
-    return documents.parse({"id": match["id"], "text": match["text"]}, place)
+    text = html.unescape(match["text"])
+    return documents.parse({"id": match["id"], "text": text}, place)
