@@ -142,7 +142,7 @@ def begun(tmp_path_factory) -> Callable[..., Path]:
         config.tokenizer.train.vocabulary = 270
         config.encoder.segment.vocabulary = 270
         config.units.words = 12
-        config.limits.inference_segments = 3
+        config.limits.update(segment_tokens=128, inference_segments=3)
         config.limits.update(limits)
         prepared = prepare(config, folder / "run")
         saved = Checkpointer(folder / "run" / "checkpoints")
