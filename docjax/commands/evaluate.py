@@ -121,8 +121,8 @@ def run(flags: argparse.Namespace) -> None:
             )
     if flags.task in UNPROMPTED and (flags.prompt, flags.prompt_name) != (None, None):
         raise UserError(f"{flags.task} reads texts without a prompt: leave it out")
-    if flags.output and Path(flags.output).is_file():
-        raise UserError(f"--output {flags.output} is a file: give the name of a folder")
+    if flags.output:
+        options.check_folder(flags.output)
     if flags.task == "retrieval" and Path(flags.model).is_file():
         _check_run(flags)
         run = Path(flags.model)

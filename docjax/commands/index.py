@@ -12,7 +12,6 @@ from pathlib import Path
 
 import docjax
 from docjax.commands import options
-from docjax.errors import UserError
 
 HELP = "the vectors, passages and words of a corpus, for docjax search"
 EXAMPLE = "docjax index runs/demo corpus.jsonl --output index --passages"
@@ -48,9 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.build_index import build_index
 
+    options.check_folder(flags.output)
     output = Path(flags.output)
-    if output.is_file():
-        raise UserError(f"--output {output} is a file: give the name of a folder")
     counts = build_index(
         docjax.load(flags.model, truncate_dim=flags.truncate_dim),
         flags.corpus,

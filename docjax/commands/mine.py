@@ -82,7 +82,7 @@ def run(flags: argparse.Namespace) -> None:
         rank = judged_lib.by_model(model, judged, counts, encode)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     if missing:
-        _tell(missing, of_judgements)
+        _check_missing(missing, of_judgements)
     negatives.write(
         *(mined, Path(flags.output)),
         queries=judged.queries,
@@ -94,7 +94,7 @@ def run(flags: argparse.Namespace) -> None:
     print(json.dumps(counts))
 
 
-def _tell(missing: set[str], of_judgements: int) -> None:
+def _check_missing(missing: set[str], of_judgements: int) -> None:
     """Warns of judged documents that were not read. Raises UserError if none was."""
     text = f"{len(missing)} of {of_judgements} judged documents are not in the corpus"
     if len(missing) == of_judgements:

@@ -1,12 +1,21 @@
 """Options that several commands take."""
 
 import argparse
+from pathlib import Path
+
+from docjax.errors import UserError
 
 
 def truncate_dim(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
     )
+
+
+def check_folder(name: str) -> None:
+    """Raises UserError for an --output that is a file where a folder is written."""
+    if Path(name).is_file():
+        raise UserError(f"--output {name} is a file: give the name of a folder")
 
 
 def max_bad_fraction(parser: argparse.ArgumentParser) -> None:

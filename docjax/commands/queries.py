@@ -60,6 +60,7 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.data.sources.wikir import wikir
     from docjax.retrieval.from_articles import write
 
+    options.check_folder(flags.output)
     for name, least in LEAST.items():
         value = getattr(flags, name)
         if value is not None and value < least:

@@ -121,6 +121,15 @@ def check_text(document: Document, place: str) -> None:
     records_lib.check_text(document, place, f"document {document.id!r}", *fields)
 
 
+def check_fits_in_table(name: str) -> None:
+    """Raises UserError for the id of a document that a table with tabs cannot hold."""
+    if "\t" in name or name.splitlines() != [name]:
+        raise UserError(
+            f"document {name!r} has a tab or a line break in its id, which no table can "
+            "hold: give it another id"
+        )
+
+
 def check_columns(names: Mapping[str, str], columns: Iterable[str], place: str) -> None:
     """Raises UserError if a table lacks a column that a keyword names."""
     columns = list(columns)

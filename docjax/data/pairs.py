@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
+from docjax.data.documents import check_fits_in_table
 from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
 from docjax.storage import atomic
@@ -98,11 +99,7 @@ def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
     for split, rows in pairs.items():
         for pair in rows:
             for name in pair[:2]:
-                if "\t" in name or name.splitlines() != [name]:
-                    raise UserError(
-                        f"document {name!r} has a tab or a line break in its id, which "
-                        "no table of pairs can hold: give it another id"
-                    )
+                check_fits_in_table(name)
             lines.append("\t".join([split, *pair[:2], str(int(pair.similar))]))
     atomic.write_text(file, "\n".join(lines) + "\n")
 

@@ -39,7 +39,8 @@ def write(
       UserError: if the folder has a collection already, or too few queries remain; the
         folder then has no corpus, and the next call may write there.
     """
-    _check_new(folder)
+    if any(file.suffix != ".partial" for file in folder.glob("corpus.*")):
+        raise UserError(f"{folder} has a collection already: name another --output")
     folder.mkdir(parents=True, exist_ok=True)
     with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
         queries, links = _write_corpus(documents, partial)
@@ -55,14 +56,6 @@ def write(
     }
 
 
-def _check_new(folder: Path) -> None:
-    """Raises UserError for a file, and for a folder with a corpus of any kind."""
-    if folder.is_file():
-        raise UserError(f"--output {folder} is a file: give the name of a folder")
-    if any(file.suffix != ".partial" for file in folder.glob("corpus.*")):
-        raise UserError(f"{folder} has a collection already: name another --output")
-
-
 def _write_corpus(
     documents: Iterable[Document], file: Path
 ) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
@@ -70,11 +63,7 @@ def _write_corpus(
     queries, links = {}, {}
     with file.open("w", encoding="utf-8") as lines:
         for document in documents:
-            if "\t" in document.id or document.id.splitlines() != [document.id]:
-                raise UserError(
-                    f"document {document.id!r} has a tab or a line break in its id, "
-                    "which a table of judgements has no room for: rename it"
-                )
+            documents_lib.check_fits_in_table(document.id)
             queries[document.id], links[document.id] = document.query, document.links
             lines.write(documents_lib.to_line(document))
     return queries, links

@@ -36,7 +36,10 @@ def of_systems(systems: Mapping[str, Run], qrels: Qrels) -> BySystem:
       UserError: for a system that ranks documents for none of the queries.
     """
     for system, run in systems.items():
-        _check_queries(system, run, qrels)
+        check_queries(system, run, qrels)
+        if missing := len(qrels.keys() - run.keys()):
+            text = "%s has no documents for %d of %d test queries: they count as 0"
+            logger.warning(text, system, missing, len(qrels))
     return {system: _by_metric(qrels, run, METRICS) for system, run in systems.items()}
 
 
@@ -123,11 +126,3 @@ def check_queries(system: str, run: Run, qrels: Qrels) -> None:
             f"{system}: none of its {len(run)} queries is one of the {len(qrels)} test "
             "queries: give a run of these queries"
         )
-
-
-def _check_queries(system: str, run: Run, qrels: Qrels) -> None:
-    """As `check_queries`; warns of missing queries."""
-    check_queries(system, run, qrels)
-    if missing := len(qrels.keys() - run.keys()):
-        text = "%s has no documents for %d of %d test queries: they count as 0"
-        logger.warning(text, system, missing, len(qrels))

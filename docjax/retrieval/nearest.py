@@ -159,8 +159,8 @@ def _none(count: int, top: int) -> Any:
 def _merge(queries, vectors, rows, best, cosine, mixed, mesh):
     """The best of `best` and of the documents of a block.
 
-    mixed: earlier blocks had other widths, so that blocks do not come in the order of
-      their documents: of equal scores at the end, the first documents are looked for.
+    mixed: blocks of several widths were searched. They do not come in the order of
+      their documents, so equal scores are put into that order before the last are cut.
     """
     if cosine:
         queries, vectors = unit(queries), unit(vectors)

@@ -219,10 +219,10 @@ class Prepared:
         Also -1 for documents of other splits, whose texts a transductive run reads.
         """
         numbers = {label: i for i, label in enumerate(self.classes)}
-        found = np.full(len(self.corpus), -1, np.int32)
+        labels = np.full(len(self.corpus), -1, np.int32)
         for row in self.rows("train").tolist():
-            found[row] = numbers.get(self.corpus.labels[row], -1)
-        return found
+            labels[row] = numbers.get(self.corpus.labels[row], -1)
+        return labels
 
 
 def prepare(config: Any, run: Path) -> Prepared:

@@ -56,10 +56,10 @@ def partial(path: Path, writer: str = "") -> Iterator[Path]:
     Raises:
       OSError: if the file cannot be synced or renamed.
     """
-    path = path.resolve()
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path
         return
+    path = path.resolve()
     beside = path.with_name(".".join(filter(None, [path.name, writer, "partial"])))
     try:
         yield beside

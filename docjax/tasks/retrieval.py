@@ -49,8 +49,8 @@ class Retrieval:
       words: the settings of BM25, see `bm25.preset`.
       scale: of the fusion, "min-max" or "raw". Raw scores of BM25 lack the factor k1 + 1
         that many programs have: a weight from elsewhere does not fit them.
-      compare: one of the systems or a TREC run: the other systems' gains over it, with
-        intervals (`docjax.retrieval.paired`).
+      compare: one of the systems or a TREC run: the other systems' gains over it on the
+        test queries, with intervals (`docjax.retrieval.paired`).
     """
 
     path: str | None = None
@@ -125,7 +125,6 @@ class Retrieval:
         values = measures.of_systems(ranked.runs, qrels)
         if part == "test":
             keep(data, queries, qrels, ranked.runs, ranked.curves, values)
-        # A TREC run ranks the test queries.
         compare = self.compare if part == "test" else None
         return scores(ranked, values, qrels, compare)
 

@@ -130,13 +130,14 @@ def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["corpus.tsv", "corpus.jsonl.xz"])
-def test_no_other_collection_is_written_over(tmp_path, name):
+def test_no_other_collection_is_written_over(capsys, tmp_path, name):
     (tmp_path / name).write_text("")
     links = documents({str(i): () for i in range(20)})
     with pytest.raises(UserError, match="has a collection already: name another"):
         write(links, tmp_path, validation=2, test=3)
-    with pytest.raises(UserError, match="is a file: give the name of a folder"):
-        write(links, tmp_path / name, validation=2, test=3)
+    output = str(tmp_path / name)
+    assert cli.main(["queries", "no.jsonl", "--output", output]) == 2
+    assert "is a file: give the name of a folder" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
