@@ -5,7 +5,8 @@
 #   launch/tpu_vm.sh [--dry-run] NAME ZONE --config=configs/NAME.py --workdir=DIR ...
 #
 # All workers have mounted the file system of DIR (Filestore, Cloud Storage FUSE). The
-# workers need Python 3.11 with venv, or a newer Python named by PYTHON.
+# workers need Python 3.11 with venv, or a newer Python named by PYTHON. They get
+# XLA_FLAGS, LIBTPU_INIT_ARGS and JAX_COMPILATION_CACHE_DIR where these are set here.
 #
 # This stops the run with everything saved (exit code 75); to resume, run the same
 # launch command again:
@@ -35,11 +36,15 @@ run() {
   fi
 }
 
+settings=
+for setting in XLA_FLAGS LIBTPU_INIT_ARGS JAX_COMPILATION_CACHE_DIR; do
+  [[ ${!setting-} ]] && settings+=$(printf '%s=%q ' "$setting" "${!setting}")
+done
 archive=${TMPDIR:-/tmp}/docjax.tar.gz
 remote="set -e; rm -rf docjax/docjax; tar -xzf docjax.tar.gz; cd docjax
 [ -x .venv/bin/python ] || ${PYTHON:-python3.11} -m venv .venv
 .venv/bin/python -m pip install -q -c constraints.txt -e '.[tpu]'
-exec .venv/bin/python -m docjax.main --distributed$(printf ' %q' "$@")"
+exec ${settings:+env $settings}.venv/bin/python -m docjax.main --distributed$(printf ' %q' "$@")"
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 run git archive --format=tar.gz --prefix=docjax/ --output="$archive" HEAD

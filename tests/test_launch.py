@@ -284,6 +284,17 @@ def test_a_tpu_worker_runs_the_command_with_its_arguments_whole(cluster):
     assert split(last) == ["-m", "docjax.main", "--distributed", *HARD]
 
 
+def test_a_tpu_worker_gets_the_settings_of_the_compiler(cluster):
+    stubs, log = cluster
+    settings = {"XLA_FLAGS": "--a=1 --b='x y'", "JAX_COMPILATION_CACHE_DIR": "/x"}
+    path = f"{stubs}:/usr/bin:/bin"
+    run(LAUNCH / "tpu_vm.sh", "pod", "here-1a", *HARD, path=path, **settings)
+    remote = next(w for w in calls(log)[-1] if w.startswith("--command="))
+    last = split(remote.splitlines()[-1])
+    words = [f"{name}={value}" for name, value in settings.items()]
+    assert last[:5] == ["exec", "env", *words, ".venv/bin/python"]
+
+
 def test_a_jobset_starts_again_after_code_75_without_limit():
     jobset = yaml.safe_load(text("jobset.yaml"))
     assert jobset["apiVersion"] == "jobset.x-k8s.io/v1alpha2"

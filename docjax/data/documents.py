@@ -76,7 +76,11 @@ def parse(record: Any, place: str) -> Document:
 
 def parse_line(line: bytes, place: str) -> Document:
     """The document in one line of JSON."""
-    return parse(_json(decode(line, place), place), place)
+    text = decode(line, place)
+    if text.lstrip().startswith("["):
+        detail = "a list; put each document on a line of its own: jq -c '.[]' FILE"
+        raise BadDocument(place, "wrong type", detail)
+    return parse(_json(text, place), place)
 
 
 def to_line(document: Document) -> str:

@@ -147,7 +147,10 @@ def read_documents(
     Raises:
       UserError: as `jsonl` or `tsv`.
     """
-    return TABLES.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
+    try:
+        yield from TABLES.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
+    except NoDocuments as error:
+        raise NoDocuments(f"{path}: {error}") from None
 
 
 def read_queries(path: str) -> Iterator[Document]:

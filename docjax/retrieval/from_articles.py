@@ -36,11 +36,14 @@ def write(
       seed: of the order in which queries are dealt to the parts.
 
     Raises:
-      UserError: if the folder has a collection already, or too few queries remain; the
-        folder then has no corpus, and the next call may write there.
+      UserError: if the folder has files of a collection already, or too few queries
+        remain; the folder then has no corpus, and the next call may write there.
     """
-    if any(file.suffix != ".partial" for file in folder.glob("corpus.*")):
-        raise UserError(f"{folder} has a collection already: name another --output")
+    stopped = (folder / "corpus.jsonl.partial").exists()  # a call that was killed
+    names = ["corpus.*"] if stopped else ["corpus.*", "queries.*", "qrels"]
+    found = [file.name for name in names for file in folder.glob(name)]
+    if kept := [name for name in found if not name.endswith(".partial")]:
+        raise UserError(f"{folder} has {kept[0]} already: name another --output")
     folder.mkdir(parents=True, exist_ok=True)
     with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
         queries, links = _write_corpus(documents, partial)

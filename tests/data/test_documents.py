@@ -91,7 +91,7 @@ def test_a_text_that_begins_with_its_title_has_it_once(text, rest):
 
 BAD = [
     (b'{"id": "a", "text"', "bad JSON"),
-    (b"[" * 100_000, "bad JSON"),
+    (b'{"id": ' + b"[" * 100_000, "bad JSON"),
     (b'["a"]', "wrong type"),
     (b'{"text": "x"}', "missing key"),
     (b'{"id": "", "text": "x"}', "missing key"),
@@ -168,7 +168,15 @@ def test_bad_documents_within_the_fraction_are_counted_by_reason():
 
 def test_more_bad_documents_than_the_fraction_raise_with_counts():
     with pytest.raises(UserError, match=r"2 of 4 .* \(2 bad JSON\).*0\.4.*line 1"):
-        list(read(lines(b"{", *good(2), b"["), parse_line, 0.4))
+        list(read(lines(b"{", *good(2), b"}"), parse_line, 0.4))
+
+
+@pytest.mark.parametrize("line", [b'[{"id": "a",', b' [{"id": "a", "text": "b"}]'])
+def test_a_list_of_documents_is_told_of_lines(line):
+    with pytest.raises(
+        UserError, match="a list; put each document on a line of its own"
+    ):
+        list(read(lines(line), parse_line))
 
 
 def test_no_document_at_all_is_an_empty_corpus():

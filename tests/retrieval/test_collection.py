@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from docjax.errors import UserError
+from docjax.retrieval import beir
 from docjax.retrieval.collection import (
     read,
     read_judged,
@@ -293,6 +294,12 @@ def test_folds_of_the_queries_take_turns(folder):
     assert not trained & {*found.test, *found.tuning}
     with pytest.raises(UserError, match="fold 4 of 4 folds"):
         read(folder, fold=4)
+
+
+def test_a_corpus_without_documents_is_named(tmp_path):
+    (tmp_path / "none.jsonl").write_text("")
+    with pytest.raises(UserError, match=r"none\.jsonl: empty corpus"):
+        list(beir.read_documents(str(tmp_path / "none.jsonl")))
 
 
 @pytest.mark.skipif(not TREC.exists(), reason="needs judgements of TREC")

@@ -129,11 +129,21 @@ def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
     assert write(documents(links), tmp_path / "w", **sizes)["queries_left_out"] == 0
 
 
-@pytest.mark.parametrize("name", ["corpus.tsv", "corpus.jsonl.xz"])
+def test_a_call_that_was_killed_is_made_again(tmp_path):
+    (tmp_path / "corpus.jsonl.partial").write_text("half of the cor")
+    (tmp_path / "queries.jsonl").write_text("")
+    write(documents({str(i): () for i in range(20)}), tmp_path, validation=2, test=3)
+    assert len(collection.read(tmp_path).test) == 3
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    "name", ["corpus.tsv", "corpus.jsonl.xz", "queries.tsv", "queries.jsonl.gz"]
+)
 def test_no_other_collection_is_written_over(capsys, tmp_path, name):
     (tmp_path / name).write_text("")
     links = documents({str(i): () for i in range(20)})
-    with pytest.raises(UserError, match="has a collection already: name another"):
+    with pytest.raises(UserError, match=f"has {name} already: name another"):
         write(links, tmp_path, validation=2, test=3)
     output = str(tmp_path / name)
     assert cli.main(["queries", "no.jsonl", "--output", output]) == 2
@@ -162,7 +172,7 @@ def test_without_links_a_query_has_its_own_document(tmp_path):
     assert (len(read.test), len(read.tuning)) == (3, 2)
     assert all(gains == {query: 2} for query, gains in read.test.items())
     assert len(collection.to_train(tmp_path / "w", None)[1]) == 5
-    with pytest.raises(UserError, match="has a collection already: name another"):
+    with pytest.raises(UserError, match="has corpus.jsonl already: name another"):
         write(documents(links), tmp_path / "w", validation=2, test=3)
     with pytest.raises(UserError, match="10 queries: too few for 5 to validate, 5 to"):
         write(documents(links), tmp_path / "v", validation=5, test=5)
