@@ -39,11 +39,7 @@ def write(
       UserError: if the folder has files of a collection already, or too few queries
         remain; the folder then has no corpus, and the next call may write there.
     """
-    stopped = (folder / "corpus.jsonl.partial").exists()  # a call that was killed
-    names = ["corpus.*"] if stopped else ["corpus.*", "queries.*", "qrels"]
-    found = [file.name for name in names for file in folder.glob(name)]
-    if kept := [name for name in found if not name.endswith(".partial")]:
-        raise UserError(f"{folder} has {kept[0]} already: name another --output")
+    _check_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
         queries, links = _write_corpus(documents, partial)
@@ -57,6 +53,14 @@ def write(
         "links_left_out": _left_out(links),
         "relevance": "links and own document" if by_links else "own document alone",
     }
+
+
+def _check_free(folder: Path) -> None:
+    stopped = (folder / "corpus.jsonl.partial").exists()  # a call that was killed
+    names = ["corpus.*"] if stopped else ["corpus.*", "queries.*", "qrels"]
+    found = [file.name for name in names for file in folder.glob(name)]
+    if kept := [name for name in found if not name.endswith(".partial")]:
+        raise UserError(f"{folder} has {kept[0]} already: name another --output")
 
 
 def _write_corpus(
