@@ -155,8 +155,8 @@ def read(
     """The documents of `(place, record)` pairs; bad ones raise or are counted.
 
     With `max_bad_fraction` 0 the first bad record raises. Otherwise `report` counts
-    bad records by reason and good records under "documents", and the log gets the
-    counts at the end. Memory does not grow.
+    bad records by reason and good records under "documents"; without a `report` the log
+    gets the counts at the end. Memory does not grow.
 
     Raises:
       BadDocument: for the first bad record, if `max_bad_fraction` is 0.
@@ -183,9 +183,8 @@ def read(
                 continue
             counts["documents"] += 1
             yield document
-    if report is not None:
-        report.update(counts)
     _check_counts(counts, share, first)
+    _tell(counts, report)
 
 
 def _with_mend(error: BadDocument) -> BadDocument:
@@ -203,11 +202,7 @@ def _check_counts(
     counts: Counter, max_bad_fraction: float, first: BadDocument | None
 ) -> None:
     total, bad = counts.total(), counts.total() - counts["documents"]
-    reasons = ", ".join(
-        f"{number} {reason}"
-        for reason, number in counts.most_common()
-        if reason != "documents"
-    )
+    reasons = _by_reason(counts)
     if bad > max_bad_fraction * total:
         raise UserError(
             f"{bad} of {total} documents are bad ({reasons}), more than "
@@ -216,8 +211,23 @@ def _check_counts(
     if total == bad:
         left = f"; {bad} bad records were left out ({reasons})" if bad else ""
         raise NoDocuments(f"empty corpus: the source has no documents{left}")
-    if bad:
-        logging.warning("left out %d of %d bad documents: %s", bad, total, reasons)
+
+
+def _tell(counts: Counter, report: Counter | None) -> None:
+    """Tells `report`, or the log, what was left out."""
+    if report is not None:
+        report.update(counts)
+    elif bad := counts.total() - counts["documents"]:
+        text = "left out %d of %d documents, which are bad: %s"
+        logging.warning(text, bad, counts.total(), _by_reason(counts))
+
+
+def _by_reason(counts: Counter) -> str:
+    return ", ".join(
+        f"{number} {reason}"
+        for reason, number in counts.most_common()
+        if reason != "documents"
+    )
 
 
 def _name(record: Mapping, key: str, place: str, required: bool = False) -> str | None:

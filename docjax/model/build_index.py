@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import functools
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,10 @@ class _Corpus:
     def __init__(self, path: str, max_bad_fraction: float):
         check_again(path)
         self._path, self._before = path, stamp(path)
-        self.documents = functools.partial(read_documents, path, max_bad_fraction)
+        counted = Counter()  # once, by `encode_file`
+        self.documents = functools.partial(
+            read_documents, path, max_bad_fraction, counted
+        )
 
     def check(self, expected: int, *counts: int) -> None:
         """Raises UserError if the files have changed, or a reading found more or less."""

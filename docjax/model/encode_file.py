@@ -66,7 +66,9 @@ def encode_file(
             if counts is not None:
                 return counts
             plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
-        documents, count = read_documents(path, max_bad_fraction), plan["documents"]
+        # The plan has counted what is left out.
+        documents = read_documents(path, max_bad_fraction, Counter())
+        count = plan["documents"]
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, count, processes, process)
         with files.locked():

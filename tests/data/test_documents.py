@@ -166,6 +166,15 @@ def test_bad_documents_within_the_fraction_are_counted_by_reason():
     }
 
 
+def test_what_is_left_out_is_told_once(caplog):
+    given = [*good(8), b"{", {"id": "a", "text": ""}]
+    list(read(lines(*given), parse_line, 0.4, Counter()))
+    assert not caplog.records
+    list(read(lines(*given), parse_line, 0.4))
+    told = "left out 2 of 10 documents, which are bad: 1 bad JSON, 1 empty text"
+    assert told in caplog.text
+
+
 def test_more_bad_documents_than_the_fraction_raise_with_counts():
     with pytest.raises(UserError, match=r"2 of 4 .* \(2 bad JSON\).*0\.4.*line 1"):
         list(read(lines(b"{", *good(2), b"}"), parse_line, 0.4))
