@@ -68,9 +68,8 @@ def encode_file(
             plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
         # The plan has counted what is left out.
         documents = read_documents(path, max_bad_fraction, Counter())
-        count = plan["documents"]
-        encode = functools.partial(_encoded, model, passages)
-        _encode_shards(encode, documents, files, count, processes, process)
+        given = functools.partial(_encoded, model, passages), documents, files
+        _encode_shards(*given, plan["documents"], processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
 
