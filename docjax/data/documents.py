@@ -25,6 +25,7 @@ KEYS = (
 )
 
 MEND = "; mend it, or raise max_bad_fraction to leave it out"
+LIST = "a list; put each document on a line of its own: jq -c '.[]' FILE"
 OBJECT = re.compile(r"\s*\{\s*[\"}]")  # the start of an object in JSON
 
 
@@ -78,8 +79,7 @@ def parse_line(line: bytes, place: str) -> Document:
     """The document in one line of JSON."""
     text = decode(line, place)
     if text.lstrip().startswith("["):
-        detail = "a list; put each document on a line of its own: jq -c '.[]' FILE"
-        raise BadDocument(place, "wrong type", detail)
+        raise BadDocument(place, "wrong type", LIST)
     return parse(_json(text, place), place)
 
 
@@ -184,10 +184,15 @@ def read(
             counts["documents"] += 1
             yield document
     _check_counts(counts, share, first)
-    _tell(counts, report)
+    if report is None:
+        warn_of_bad(counts)
+    else:
+        report.update(counts)
 
 
 def _with_mend(error: BadDocument) -> BadDocument:
+    if error.detail == LIST:  # has a mend
+        return error
     return BadDocument(error.place, error.reason, error.detail + MEND)
 
 
@@ -213,11 +218,9 @@ def _check_counts(
         raise NoDocuments(f"empty corpus: the source has no documents{left}")
 
 
-def _tell(counts: Counter, report: Counter | None) -> None:
-    """Tells `report`, or the log, what was left out."""
-    if report is not None:
-        report.update(counts)
-    elif bad := counts.total() - counts["documents"]:
+def warn_of_bad(counts: Counter) -> None:
+    """Warns of what `read` left out, if anything."""
+    if bad := counts.total() - counts["documents"]:
         text = "left out %d of %d documents, which are bad: %s"
         logging.warning(text, bad, counts.total(), _by_reason(counts))
 

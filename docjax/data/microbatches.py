@@ -15,6 +15,7 @@ from docjax.data import graphs
 from docjax.types import GraphBuilder, Graphs, Microbatch, Segments
 
 SHAPES = 16  # most widths of a run
+FEW_SHAPES = 6  # most widths where compiling another costs more than its padding
 
 
 class Group(NamedTuple):

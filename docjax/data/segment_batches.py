@@ -87,16 +87,16 @@ class Reader:
                 cut += len(whole.tokens) - len(by_view[-1].tokens)
         return by_view, cut
 
-    def widths(self, examples: Examples) -> tuple[int, ...]:
-        """At most SHAPES widths of micro-batches, chosen from a sample of the examples.
+    def widths(self, examples: Examples, shapes: int = SHAPES) -> tuple[int, ...]:
+        """At most `shapes` widths of micro-batches, chosen from a sample of examples.
 
         The last width has room for every segment, unless a view adds words.
         """
         lengths = np.concatenate([view.lengths for view in self.sample(examples)])
         longest = self._longest(examples.kinds)
         if lengths.max() >= longest:
-            return bucket_widths(lengths)
-        return *bucket_widths(lengths, SHAPES - 1), longest
+            return bucket_widths(lengths, shapes)
+        return *bucket_widths(lengths, shapes - 1), longest
 
     def sample(self, examples: Examples) -> Iterator[Segments]:
         """The views of at most SAMPLE examples, evenly spread."""

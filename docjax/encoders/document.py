@@ -1,11 +1,13 @@
 """The two levels joined: segments to vectors, segment vectors to document vectors."""
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.types import DOCUMENT, QUERY, Graphs
@@ -164,9 +166,12 @@ class DocumentEncoder(nn.Module):
         return self.outputs(self.views(vectors, *light, kinds=(DOCUMENT,)))
 
 
-def fresh_params(encoder: DocumentEncoder, seed: int) -> Any:
-    """Random parameters of an encoder."""
-    return _init(encoder, jax.random.key(seed))
+def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:
+    """Random parameters of an encoder, without those at the paths `known`.
+
+    These are not computed; the others do not depend on them.
+    """
+    return _init(encoder, jax.random.key(seed), frozenset(known))
 
 
 def param_shapes(encoder: DocumentEncoder) -> Any:
@@ -181,10 +186,13 @@ def without_segment(params: Any) -> Any:
     return {name: part for name, part in params.items() if name != "segment"}
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _init(encoder: DocumentEncoder, key: jax.Array) -> Any:
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def _init(encoder: DocumentEncoder, key: jax.Array, known: frozenset[str]) -> Any:
     tokens, lengths = jnp.zeros((1, 8), jnp.int32), jnp.full((1,), 8)
-    return encoder.init(key, tokens, lengths)["params"]
+    params = flatten_dict(encoder.init(key, tokens, lengths)["params"], sep="/")
+    return unflatten_dict(
+        {path: array for path, array in params.items() if path not in known}, sep="/"
+    )
 
 
 def _repeated(vectors: Float[Array, "*s d"], width: int) -> Float[Array, "*s {width}"]:

@@ -73,10 +73,8 @@ class _Corpus:
     def __init__(self, path: str, max_bad_fraction: float):
         check_again(path)
         self._path, self._before = path, stamp(path)
-        counted = Counter()  # once, by `encode_file`
-        self.documents = functools.partial(
-            read_documents, path, max_bad_fraction, counted
-        )
+        told = Counter()  # `encode_file` has told of bad documents
+        self.documents = functools.partial(read_documents, path, max_bad_fraction, told)
 
     def check(self, expected: int, *counts: int) -> None:
         """Raises UserError if the files have changed, or a reading found more or less."""

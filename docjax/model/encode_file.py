@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from docjax.data.documents import parts
+from docjax.data.documents import parts, warn_of_bad
 from docjax.data.sources.jsonl import check_again, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
@@ -66,10 +66,11 @@ def encode_file(
             if counts is not None:
                 return counts
             plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
-        # The plan has counted what is left out.
+        # The survey has told of bad documents.
         documents = read_documents(path, max_bad_fraction, Counter())
-        given = functools.partial(_encoded, model, passages), documents, files
-        _encode_shards(*given, plan["documents"], processes, process)
+        encode = functools.partial(_encoded, model, passages)
+        sizes = plan["documents"]
+        _encode_shards(encode, documents, files, sizes, processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
 
@@ -106,6 +107,7 @@ def survey(
         sizes.append(len(shard))
         for document in shard if check_id else ():
             check_id(document.id)
+    warn_of_bad(report)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
 

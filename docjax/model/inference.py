@@ -6,6 +6,7 @@ their number. Several devices share each micro-batch.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -26,10 +27,11 @@ from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
-TOKENS = 8192  # tokens in one call of the segment encoder
+TOKENS = 8192  # tokens that a device reads in one call of the segment encoder
 AHEAD = 8  # calls in flight at a time: a CPU of several devices can hang after 32
 MANY = 8  # after so many calls, all calls have the same number of rows
 WINDOW = 8192  # segments in a window
+FEW = 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1  # widths of a GPU, as shares of the limit
 GROUPS = (1, 8, 64)  # documents in one call of the document encoder
 CELLS = 1 << 18  # cells of the graphs' adjacency matrices in one call
 
@@ -118,9 +120,11 @@ class Inference:
         # Sent to all devices once: otherwise every call sends the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
         tower = self.encoder.tower(kind)
+        module = self.encoder.segment
         calls: list[jax.Array] = []
         for m in micro:
-            calls.append(self._segments(segment, *map(self._cut, m), tower))
+            inputs = segment, *map(self._cut, m)
+            calls.append(_segment_vectors(module, self.mesh, tower, *inputs))
             if len(calls) > AHEAD:
                 calls[-AHEAD].block_until_ready()
         rows = rows_of(grouped, sum(map(len, documents)))
@@ -185,10 +189,16 @@ class Inference:
 
     @property
     def widths(self) -> list[int]:
-        """The widths of micro-batches, to which segments are padded."""
-        step = -(-self.limit // (8 * SHAPES)) * 8
+        """The widths of micro-batches, to which segments are padded.
+
+        GPUs and TPUs, which take long to compile a program, have few.
+        """
+        shares = FEW
+        if self.mesh.devices.flat[0].platform == "cpu":
+            shares = [number / SHAPES for number in range(1, SHAPES + 1)]
+        widths = {math.ceil(self.limit * share / 8) * 8 for share in shares}
         # The last width is the limit: a position table may not have a longer width.
-        return [*range(step, self.limit, step), self.limit]
+        return sorted({min(width, self.limit) for width in widths})
 
     def height(self, number: int, width: int, remaining: int) -> int:
         """The rows of a micro-batch, a multiple of the devices; few for a small rest.
@@ -196,7 +206,7 @@ class Inference:
         After MANY micro-batches a few unused rows cost less than a further shape, which
         takes time to compile, and memory.
         """
-        rows = self.batch or max(1, TOKENS // width)
+        rows = self.batch or max(1, TOKENS * self.mesh.size // width)
         rows = rows // 8 * 8 or rows
         if number < MANY:
             rows = min(rows, max(8, 1 << (remaining - 1).bit_length()))
@@ -235,22 +245,6 @@ class Inference:
             self._encode_documents(rest, vectors, lengths, places, graphs)
         )
 
-    @functools.partial(jax.jit, static_argnums=(0, 5))
-    def _segments(self, segment, tokens, lengths, places, tower):
-        @functools.partial(
-            jax.shard_map,
-            mesh=self.mesh,
-            in_specs=(P(), P("data"), P("data"), P("data")),
-            out_specs=P("data"),
-            check_vma=False,
-        )
-        def read(segment, tokens, lengths, places):
-            inputs = tokens, lengths, places, None, tower
-            return self._apply({"segment": segment}, *inputs, method="segments")
-
-        vectors = read(segment, tokens, lengths, places)
-        return jax.lax.with_sharding_constraint(vectors, NamedSharding(self.mesh, P()))
-
     @functools.partial(jax.jit, static_argnums=0)
     def _encode_documents(self, rest, vectors, lengths, places, graphs):
         return self._apply(rest, vectors, lengths, places, graphs, method="documents")
@@ -280,6 +274,25 @@ class Inference:
             NamedSharding(self.mesh, P("data")),
             lambda index: array[index],
         )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _segment_vectors(module, mesh, tower, params, tokens, lengths, places):
+    """Segment vectors [n d]; compiled once for all encoders with this segment encoder."""
+
+    @functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P(), P("data"), P("data"), P("data")),
+        out_specs=P("data"),
+        check_vma=False,
+    )
+    def read(params, tokens, lengths, places):
+        inputs = tokens, lengths, places, None, *([tower] * module.has_towers)
+        return module.apply({"params": params}, *inputs)
+
+    vectors = read(params, tokens, lengths, places)
+    return jax.lax.with_sharding_constraint(vectors, NamedSharding(mesh, P()))
 
 
 def windows(documents: Iterable[Any]) -> Iterator[list[Any]]:

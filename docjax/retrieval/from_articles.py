@@ -1,6 +1,7 @@
 """Writes articles as a retrieval collection, by the rules of WIKIR."""
 
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,11 @@ def write(
         queries, links = _write_corpus(documents, partial)
         qrels, by_links = _judgements(links, least_links)
         parts = _parts(list(qrels), validation, test, seed)
-        _write_queries(folder, queries, parts, qrels)
+        try:
+            _write_queries(folder, queries, parts, qrels)
+        except BaseException:
+            _remove_queries(folder)
+            raise
     return {
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
@@ -56,11 +61,20 @@ def write(
 
 
 def _check_free(folder: Path) -> None:
-    stopped = (folder / "corpus.jsonl.partial").exists()  # a call that was killed
-    names = ["corpus.*"] if stopped else ["corpus.*", "queries.*", "qrels"]
-    found = [file.name for name in names for file in folder.glob(name)]
-    if kept := [name for name in found if not name.endswith(".partial")]:
-        raise UserError(f"{folder} has {kept[0]} already: name another --output")
+    patterns = "corpus.*", "queries.jsonl*", "queries.tsv*", "qrels"
+    names = [file.name for each in patterns for file in folder.glob(each)]
+    killed = "corpus.jsonl.partial" in names  # a call before, which left its queries
+    taken = [name for name in names if not name.endswith(".partial")]
+    if killed:
+        taken = [name for name in taken if name.startswith("corpus.")]
+    if taken:
+        raise UserError(f"{folder} has {taken[0]} already: name another --output")
+    _remove_queries(folder)
+
+
+def _remove_queries(folder: Path) -> None:
+    (folder / "queries.jsonl").unlink(missing_ok=True)
+    shutil.rmtree(folder / "qrels", ignore_errors=True)
 
 
 def _write_corpus(

@@ -1,10 +1,10 @@
 """The parameters of a run, at its start and at its end."""
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
@@ -35,12 +35,14 @@ def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
     Raises:
       UserError: for weights that do not fit the encoder.
     """
-    params = fresh_params(encoder, config.seed)
     if not config.init:
-        return params
+        return fresh_params(encoder, config.seed)
     if is_run(config.init):
-        return _from_run(Path(config.init), encoder, params)
-    return _from_folder(config.init, encoder, params)
+        loaded = _from_run(Path(config.init), encoder)
+    else:
+        loaded = _from_folder(config.init, encoder)
+    fresh = flatten_dict(fresh_params(encoder, config.seed, loaded), sep="/")
+    return unflatten_dict(fresh | jax.tree.map(jnp.asarray, loaded), sep="/")
 
 
 def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Params:
@@ -66,8 +68,8 @@ def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
     return checkpoint.restore_params(run, param_shapes(encoder))
 
 
-def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
-    """The parameters with a Hugging Face segment encoder in every tower."""
+def _from_folder(init: str, encoder: DocumentEncoder) -> dict[str, Any]:
+    """The parameters of a Hugging Face segment encoder, in every tower, by path."""
     module = segment_of(encoder)
     loaded = weights.load(init, masked_lm=module.masked_lm)
     mismatches = [
@@ -85,11 +87,13 @@ def _from_folder(init: str, encoder: DocumentEncoder, params: Params) -> Params:
             "init %s has no head for masked tokens: training begins with a random one",
             init,
         )
-    return _over(params, {"segment": _in_every_tower(encoder, loaded.params)})
+    params = {"segment": _in_every_tower(encoder, loaded.params)}
+    return flatten_dict(params, sep="/")
 
 
-def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
-    """The parameters with another run's encoder; a single one fills every tower."""
+def _from_run(run: Path, encoder: DocumentEncoder) -> dict[str, Any]:
+    """The parameters of another run's encoder without its head, by path; a single
+    segment encoder fills every tower."""
     init_encoder = read(run).encoder.build()
     names, towers = _towers(encoder), _towers(init_encoder)
     if towers not in ((), names):
@@ -119,13 +123,12 @@ def _from_run(run: Path, encoder: DocumentEncoder, params: Params) -> Params:
     loaded = trained_params(run, init_encoder)
     if names and not towers:
         loaded["segment"] = _in_every_tower(encoder, loaded["segment"])
-    kept = flatten_dict(params, sep="/").keys()
-    loaded = {
+    known = flatten_dict(param_shapes(encoder), sep="/").keys()
+    return {
         path: array
         for path, array in flatten_dict(loaded, sep="/").items()
-        if path in kept and not path.startswith("head/")
+        if path in known and not path.startswith("head/")
     }
-    return _over(params, unflatten_dict(loaded, sep="/"))
 
 
 def _towers(encoder: DocumentEncoder) -> tuple[str, ...]:
@@ -137,11 +140,3 @@ def _in_every_tower(encoder: DocumentEncoder, loaded: Params) -> Params:
     """The parameters of `encoder.segment`, with `loaded` in every tower."""
     names = _towers(encoder)
     return {name: loaded for name in names} if names else loaded
-
-
-def _over(params: Params, loaded: Mapping[str, Any]) -> Params:
-    """The parameters with the loaded ones in place of the fresh ones."""
-    flat = flatten_dict(params, sep="/")
-    for path, array in flatten_dict(loaded, sep="/").items():
-        flat[path] = jnp.asarray(array)
-    return unflatten_dict(flat, sep="/")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax.traverse_util import flatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.graph_attention import GraphAttention
@@ -72,6 +73,16 @@ def test_first_parameters_follow_from_the_seed(params):
     assert not np.array_equal(
         params["document"]["node"]["kernel"], other["document"]["node"]["kernel"]
     )
+
+
+def test_known_parameters_are_not_made_and_the_others_stay(params):
+    one = encoder(head=Classifier(3))
+    known = ["document/node/kernel", "segment/embeddings/tokens/embedding"]
+    rest = flatten_dict(fresh_params(one, 0, known), sep="/")
+    whole = flatten_dict(params, sep="/")
+    assert whole.keys() - rest.keys() == set(known)
+    for path, array in rest.items():
+        np.testing.assert_array_equal(array, whole[path])
 
 
 def test_views_are_the_document_vectors_through_the_head(apply, params):

@@ -16,7 +16,7 @@ from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Mean
 from docjax.encoders.splash import on_tpu, splash
-from docjax.model.inference import Inference, local_mesh
+from docjax.model.inference import _segment_vectors
 
 WINDOWS = {
     "all": dict(reach=None, shared=0),
@@ -105,11 +105,9 @@ def test_inference_reads_windows_with_splash_on_tpus():
     options = dict(window=32, pooling="mean", dtype="bfloat16")
     encoder = DocumentEncoder(ModernBert(**sizes, **options), Mean())
     params = jax.eval_shape(lambda: fresh_params(encoder, 0))["segment"]
-    inference = Inference(encoder, None, local_mesh(), 512)
-    object.__setattr__(inference, "mesh", mesh)  # no device of it exists
     shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, jnp.int32)
     given = shape(8, 512), shape(8), shape(8, 2)
-    traced = Inference._segments.trace(inference, params, *given, None)
+    traced = _segment_vectors.trace(encoder.segment, mesh, None, params, *given)
     text = traced.lower(lowering_platforms=("tpu",)).as_text()
     assert text.count("tpu_custom_call") == 1  # the second layer has a window
 

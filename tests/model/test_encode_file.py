@@ -300,7 +300,7 @@ def test_an_input_that_changes_on_the_way_is_noticed(
 
 
 def test_bad_lines_are_found_before_anything_is_encoded(
-    capsys, model, tiny, corpus, tmp_path, monkeypatch
+    capsys, caplog, model, tiny, corpus, tmp_path, monkeypatch
 ):
     lines = corpus.read_text().splitlines()
     path = tmp_path / "bad.jsonl"
@@ -316,6 +316,7 @@ def test_bad_lines_are_found_before_anything_is_encoded(
     counts = json.loads(out)
     assert code == 0 and counts["documents"] == len(rows(output)) == COUNT
     assert counts["left_out"] == {"bad JSON": 1, "duplicate id": 1}
+    assert caplog.text.count("left out 2 of") == 1  # read twice
 
 
 def test_documents_come_from_standard_input_and_go_to_standard_output(

@@ -157,13 +157,14 @@ def test_documents_are_read_as_they_are_needed(params, documents, monkeypatch):
 
 def shapes_of(one: Inference, params, documents, monkeypatch) -> list[tuple]:
     """The shapes that the segment encoder is called with."""
-    found, call = [], Inference._segments
+    found, call = [], inference._segment_vectors
 
-    def record(self, segment, tokens, *rest):
+    def record(*arguments):
+        tokens, _, _ = arguments[-3:]
         found.append(tokens.shape)
-        return call(self, segment, tokens, *rest)
+        return call(*arguments)
 
-    monkeypatch.setattr(Inference, "_segments", record)
+    monkeypatch.setattr(inference, "_segment_vectors", record)
     encode(one, params, documents)
     return found
 
@@ -180,11 +181,12 @@ def test_one_short_text_is_read_in_few_rows(params, documents, monkeypatch, devi
 @pytest.mark.parametrize("devices", [1, 8])
 def test_a_call_has_as_many_tokens_whatever_the_width(devices):
     height = functools.partial(reader(devices=devices).height, MANY, remaining=99)
+    most = TOKENS * devices
     for width in (16, 512, 1000, 1032, 2048, 4096, 8192, 10_000):
         rows = height(width=width)
-        assert rows * width <= TOKENS or rows == devices
-        assert rows % devices == 0 and (rows % 8 == 0 or width > TOKENS // 8)
-        assert (rows + 8) * width > TOKENS
+        assert rows * width <= most or rows == devices
+        assert rows % devices == 0 and (rows % 8 == 0 or width > most // 8)
+        assert (rows + 8) * width > most
 
 
 def test_a_rest_after_many_micro_batches_has_their_shape(params, monkeypatch):
@@ -201,14 +203,25 @@ def test_no_row_is_wider_than_the_position_table(params, documents, monkeypatch)
     assert {width for _, width in shapes} == {8, LIMIT}
 
 
+def test_a_gpu_compiles_few_widths():
+    @dataclasses.dataclass(frozen=True)
+    class Gpu:
+        platform: str = "gpu"
+        id: int = 0
+
+    one = dataclasses.replace(reader(), limit=512)
+    assert one.widths == list(range(32, 513, 32))
+    gpu = dataclasses.replace(one, mesh=Mesh(np.array([Gpu()]), ("data",)))
+    assert gpu.widths == [32, 64, 128, 256, 384, 512]
+
+
 def test_two_readers_of_a_model_share_what_is_compiled(params, documents, vectors):
-    before = (
-        Inference._segments._cache_size(),
-        Inference._encode_documents._cache_size(),
-    )
+    compiled = inference._segment_vectors, Inference._encode_documents
+    before = [program._cache_size() for program in compiled]
     encode(reader(), params, documents)
-    after = Inference._segments._cache_size(), Inference._encode_documents._cache_size()
-    assert before == after
+    assert before == [program._cache_size() for program in compiled]
+    encode(reader(Mean()), params, documents)
+    assert before[0] == inference._segment_vectors._cache_size()
 
 
 def test_a_query_is_encoded_without_attention(params, documents):
@@ -261,9 +274,9 @@ def test_few_calls_run_ahead_of_the_devices(params, documents, monkeypatch):
 
     one = reader(batch=1)
     expected = one.segments(params, documents)
-    segments = Inference._segments
+    segments = inference._segment_vectors
     monkeypatch.setattr(
-        Inference, "_segments", lambda *arguments: Call(segments(*arguments))
+        inference, "_segment_vectors", lambda *arguments: Call(segments(*arguments))
     )
     found = one.segments(params, documents)
     np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))

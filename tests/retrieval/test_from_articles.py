@@ -9,7 +9,7 @@ from docjax import cli
 from docjax.data.records import full_text
 from docjax.data.sources.wikir import first_sentence, wikir
 from docjax.errors import UserError
-from docjax.retrieval import collection
+from docjax.retrieval import collection, from_articles
 from docjax.retrieval.from_articles import write
 from docjax.types import Document, Section
 
@@ -129,12 +129,35 @@ def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
     assert write(documents(links), tmp_path / "w", **sizes)["queries_left_out"] == 0
 
 
+def test_bad_articles_are_told_of_without_a_report(tmp_path, caplog):
+    path = tmp_path / "articles.jsonl"
+    path.write_text(json.dumps(article("1", title="Ada")) + "\n{\n")
+    list(wikir(str(path), max_bad_fraction=0.5))
+    assert "left out 1 of 2 documents, which are bad: 1 bad JSON" in caplog.text
+
+
 def test_a_call_that_was_killed_is_made_again(tmp_path):
+    links = {str(i): () for i in range(20)}
     (tmp_path / "corpus.jsonl.partial").write_text("half of the cor")
-    (tmp_path / "queries.jsonl").write_text("")
-    write(documents({str(i): () for i in range(20)}), tmp_path, validation=2, test=3)
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/dev.tsv").write_text("of the call before")
+    (tmp_path / "queries.log").write_text("what a shell wrote")
+    write(documents(links), tmp_path, validation=0, test=3)
     assert len(collection.read(tmp_path).test) == 3
-    assert not list(tmp_path.glob("*.partial"))
+    names = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.*")}
+    made = {"corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "qrels/train.tsv"}
+    assert names == {*made, "queries.log"}
+
+
+def test_a_call_that_failed_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no room")
+
+    monkeypatch.setattr(from_articles, "_table", full)
+    links = documents({str(i): () for i in range(20)})
+    with pytest.raises(OSError, match="no room"):
+        write(links, tmp_path / "w", validation=2, test=3)
+    assert not list((tmp_path / "w").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import itertools
 import json
 import logging
 import shutil
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -23,8 +24,13 @@ from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import Prepared, prepare
 from docjax.storage.checkpoint import restore_params
-from docjax.training import sharding
-from docjax.training.vector_trainer import VectorTrainer, _check_positives
+from docjax.training import sharding, vector_trainer
+from docjax.training.vector_trainer import (
+    VectorTrainer,
+    _check_positives,
+    _shapes,
+    training_batches,
+)
 from docjax.types import DOCUMENT
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -122,6 +128,25 @@ def test_different_labels_are_refused_with_several_views_too():
         UserError, match="no two of 4 .* --config.objective.by=document"
     ):
         _check_positives(examples, 2, objective)
+
+
+@pytest.mark.parametrize(
+    ("backend", "steps", "shapes"),
+    [("cpu", 9, 16), ("gpu", 9, 6), ("tpu", None, 6), ("gpu", 20_000, 16)],
+)
+def test_a_short_run_on_a_gpu_compiles_few_widths(monkeypatch, backend, steps, shapes):
+    config = SimpleNamespace(steps=steps, epochs=2, batch=4)
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert _shapes(config, 40) == shapes
+
+
+def test_the_batches_of_a_gpu_have_few_widths(masked, monkeypatch):
+    prepared = masked()
+    widths = training_batches(prepared, None).layout.widths
+    assert len(widths) > 2
+    monkeypatch.setattr(vector_trainer, "FEW_SHAPES", 2)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert len(training_batches(prepared, None).layout.widths) == 2
 
 
 def linked_documents(path, count=24):

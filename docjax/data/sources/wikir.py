@@ -58,7 +58,7 @@ def wikir(
     if query not in QUERIES:
         raise UserError(f"query {query!r} is none of {', '.join(QUERIES)}")
     counts = Counter() if report is None else report
-    for article in jsonl(path, max_bad_fraction, counts):
+    for article in jsonl(path, max_bad_fraction, report):
         if len(full_text(article).split()) < least_words:
             counts["short articles"] += 1
             continue
