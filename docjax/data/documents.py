@@ -184,10 +184,7 @@ def read(
             counts["documents"] += 1
             yield document
     _check_counts(counts, share, first)
-    if report is None:
-        warn_of_bad(counts)
-    else:
-        report.update(counts)
+    _tell(counts, report)
 
 
 def _with_mend(error: BadDocument) -> BadDocument:
@@ -216,6 +213,14 @@ def _check_counts(
     if total == bad:
         left = f"; {bad} bad records were left out ({reasons})" if bad else ""
         raise NoDocuments(f"empty corpus: the source has no documents{left}")
+
+
+def _tell(counts: Counter, report: Counter | None) -> None:
+    """Tells `report`, or the log, what was left out."""
+    if report is None:
+        warn_of_bad(counts)
+    else:
+        report.update(counts)
 
 
 def warn_of_bad(counts: Counter) -> None:

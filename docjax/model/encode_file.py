@@ -69,8 +69,7 @@ def encode_file(
         # The survey has told of bad documents.
         documents = read_documents(path, max_bad_fraction, Counter())
         encode = functools.partial(_encoded, model, passages)
-        sizes = plan["documents"]
-        _encode_shards(encode, documents, files, sizes, processes, process)
+        _encode_shards(encode, documents, files, plan["documents"], processes, process)
         with files.locked():
             return files.complete() or files.join(plan)
 

@@ -46,11 +46,7 @@ def write(
         queries, links = _write_corpus(documents, partial)
         qrels, by_links = _judgements(links, least_links)
         parts = _parts(list(qrels), validation, test, seed)
-        try:
-            _write_queries(folder, queries, parts, qrels)
-        except BaseException:
-            _remove_queries(folder)
-            raise
+        _write_queries(folder, queries, parts, qrels)
     return {
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
@@ -111,12 +107,17 @@ def _parts(
 def _write_queries(
     folder: Path, queries: dict[str, str], parts: dict[str, list[str]], qrels: Qrels
 ) -> None:
+    """Writes the queries and their judgements, or nothing."""
     records = [{"id": name, "text": queries[name]} for name in qrels]
     text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)
-    atomic.write_text(folder / "queries.jsonl", text)
-    (folder / "qrels").mkdir(exist_ok=True)
-    for part, chosen in parts.items():
-        atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
+    try:
+        atomic.write_text(folder / "queries.jsonl", text)
+        (folder / "qrels").mkdir(exist_ok=True)
+        for part, chosen in parts.items():
+            atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
+    except BaseException:
+        _remove_queries(folder)
+        raise
 
 
 def _left_out(links: dict[str, tuple[str, ...]]) -> int:

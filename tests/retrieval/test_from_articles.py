@@ -130,9 +130,8 @@ def test_articles_with_few_links_are_told_of_the_limit(tmp_path):
 
 
 def test_bad_articles_are_told_of_without_a_report(tmp_path, caplog):
-    path = tmp_path / "articles.jsonl"
-    path.write_text(json.dumps(article("1", title="Ada")) + "\n{\n")
-    list(wikir(str(path), max_bad_fraction=0.5))
+    path = articles(tmp_path / "a.jsonl", [article("a"), "{\n"])
+    list(wikir(path, max_bad_fraction=0.5))
     assert "left out 1 of 2 documents, which are bad: 1 bad JSON" in caplog.text
 
 
