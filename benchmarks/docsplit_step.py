@@ -197,8 +197,13 @@ def main() -> None:
                 jax.block_until_ready(state)
             else:
                 step_of_torch()
-            if repeat:  # the first step compiles
-                run.append(time.perf_counter() - started)
+            taken = time.perf_counter() - started
+            if repeat:
+                run.append(taken)
+            else:
+                print(
+                    f"{name}: first step, with compilation, {taken:.1f} s", flush=True
+                )
     medians = {name: statistics.median(run) for name, run in seconds.items()}
     ratio = medians["docjax"] / medians["torch"]
     print(f"{medians}, ratio {ratio:.2f}; all: {seconds}")
