@@ -31,7 +31,7 @@ TOKENS = 8192  # tokens that a device reads in one call of the segment encoder
 AHEAD = 8  # calls in flight at a time: a CPU of several devices can hang after 32
 MANY = 8  # after so many calls, all calls have the same number of rows
 WINDOW = 8192  # segments in a window
-FEW = 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1  # widths of a GPU, as shares of the limit
+FEW_WIDTHS = 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1  # shares of the limit
 GROUPS = (1, 8, 64)  # documents in one call of the document encoder
 CELLS = 1 << 18  # cells of the graphs' adjacency matrices in one call
 
@@ -193,7 +193,7 @@ class Inference:
 
         GPUs and TPUs, which take long to compile a program, have few.
         """
-        shares = FEW
+        shares = FEW_WIDTHS
         if self.mesh.devices.flat[0].platform == "cpu":
             shares = [number / SHAPES for number in range(1, SHAPES + 1)]
         widths = {math.ceil(self.limit * share / 8) * 8 for share in shares}

@@ -41,6 +41,7 @@ def write(
         remain; the folder then has no corpus, and the next call may write there.
     """
     _check_free(folder)
+    _remove_queries(folder)  # those that a killed call left
     folder.mkdir(parents=True, exist_ok=True)
     with atomic.partial(folder / "corpus.jsonl") as partial:  # appears last
         queries, links = _write_corpus(documents, partial)
@@ -57,15 +58,13 @@ def write(
 
 
 def _check_free(folder: Path) -> None:
-    patterns = "corpus.*", "queries.jsonl*", "queries.tsv*", "qrels"
+    """Raises UserError for a folder with files that no killed call left."""
+    patterns = ["corpus.*"]
+    if not (folder / "corpus.jsonl.partial").exists():
+        patterns += ["queries.jsonl*", "queries.tsv*", "queries.txt*", "qrels"]
     names = [file.name for each in patterns for file in folder.glob(each)]
-    killed = "corpus.jsonl.partial" in names  # a call before, which left its queries
-    taken = [name for name in names if not name.endswith(".partial")]
-    if killed:
-        taken = [name for name in taken if name.startswith("corpus.")]
-    if taken:
+    if taken := [name for name in names if not name.endswith(".partial")]:
         raise UserError(f"{folder} has {taken[0]} already: name another --output")
-    _remove_queries(folder)
 
 
 def _remove_queries(folder: Path) -> None:

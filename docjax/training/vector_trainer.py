@@ -247,8 +247,7 @@ def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBat
 def _shapes(config: RunConfig, examples: int) -> int:
     """The most widths of micro-batches: few for a short run on a GPU or a TPU.
 
-    Compiling the programs of a width takes them tens of seconds, and FEW_SHAPES cost 3 %
-    more padding.
+    They take long to compile the programs of a width; FEW_SHAPES cost 3 % more padding.
     """
     is_long = _steps(config, examples) >= LONG
     on_cpu = jax.default_backend() == "cpu"

@@ -181,7 +181,7 @@ def test_more_bad_documents_than_the_fraction_raise_with_counts():
 
 
 @pytest.mark.parametrize("line", [b'[{"id": "a",', b' [{"id": "a", "text": "b"}]'])
-def test_a_list_of_documents_is_told_of_lines(line):
+def test_the_error_of_a_list_of_documents_says_how_to_mend_it(line):
     with pytest.raises(UserError, match="a line of its own: jq -c '.*' FILE$"):
         list(read(lines(line), parse_line))
 
