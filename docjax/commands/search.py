@@ -12,11 +12,10 @@ maxsim adds up. "-" is standard input or output.
 """
 
 import argparse
-import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from docjax.commands import options
 from docjax.errors import UserError
 
 if TYPE_CHECKING:
-    from docjax.types import Document, Run
+    from docjax.types import Run
 
 HELP = "the documents nearest to each query"
 WEIGHT, SCALE = 0.5, "min-max"
@@ -74,6 +73,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.encode_file import check_output
     from docjax.model.search import search
+    from docjax.retrieval import trec
     from docjax.retrieval.beir import read_documents
 
     if flags.top < 1:
@@ -104,7 +104,8 @@ def run(flags: argparse.Namespace) -> None:
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
-    documents = _named(read_documents(flags.corpus, flags.max_bad_fraction, report))
+    documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
+    documents = trec.checked(documents, flags.corpus)
     ranking = search(model, documents, queries, counts, flags.top)
     del report["documents"]
     _write(flags, ranking, counts | {"left_out": report})
@@ -118,7 +119,7 @@ def _of_index(flags: argparse.Namespace) -> None:
         query_vectors,
         search_index,
     )
-    from docjax.retrieval import fusion, index_files, index_folder, trec
+    from docjax.retrieval import fusion, index_files, index_folder
 
     scale = SCALE if flags.scale is None else flags.scale
     check_system(flags.system)
@@ -136,8 +137,6 @@ def _of_index(flags: argparse.Namespace) -> None:
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
     keywords = {"weight": weight, "scale": scale, "vectors": vectors}
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)
-    for name in itertools.chain.from_iterable(ranking.values()):
-        trec.check_id(name)
     counts: dict[str, Any] = {"queries": len(queries), "documents": len(index)}
     fused = {"weight": weight} if flags.system.startswith("fused") else {}
     _write(flags, ranking, counts | fused)
@@ -164,9 +163,11 @@ def _check_useful(flags: argparse.Namespace) -> None:
 def _queries(path: str) -> dict[str, str]:
     """The text of each query by its id."""
     from docjax.data.records import full_text
+    from docjax.retrieval import trec
     from docjax.retrieval.beir import read_queries
 
-    return {query.id: full_text(query) for query in _named(read_queries(path))}
+    queries = trec.checked(read_queries(path), path)
+    return {query.id: full_text(query) for query in queries}
 
 
 def _weight(flags: argparse.Namespace, scale: str) -> float:
@@ -209,12 +210,3 @@ def _write(flags: argparse.Namespace, ranking: "Run", counts: "dict[str, Any]") 
         logging.warning(text, without, len(ranking))
     stream = sys.stderr if flags.run == "-" else sys.stdout
     print(json.dumps(counts), file=stream)
-
-
-def _named(documents: "Iterable[Document]") -> "Iterator[Document]":
-    """Yields the documents. Raises UserError for an id that a TREC run cannot hold."""
-    from docjax.retrieval import trec
-
-    for document in documents:
-        trec.check_id(document.id)
-        yield document

@@ -57,7 +57,7 @@ def build_index(
     _check_made(output, facts | {"truncate_dim": model.truncate_dim})
     corpus = _Corpus(path, max_bad_fraction)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages, **shared}
-    options["check_id"] = trec.check_id
+    options["check"] = trec.checked
     counts = encode_file(model, path, output / index.VECTORS, **options)
     if counts is not None:
         facts |= _of_model(model)

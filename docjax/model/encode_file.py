@@ -30,6 +30,7 @@ from docjax.storage.shards import (
 from docjax.types import Document, Encoded
 
 DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
+Check = Callable[[Iterable[Document], str], Iterator[Document]]
 
 
 def encode_file(
@@ -39,14 +40,14 @@ def encode_file(
     *,
     max_bad_fraction: float = 0.0,
     passages: bool = False,
-    check_id: Callable[[str], None] | None = None,
+    check: Check | None = None,
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
     """Writes the vectors of a file's documents to `Shards`; returns the counts.
 
-    `passages` writes the vectors of the segments too; `check_id` raises for a bad id.
-    After a kill the same call continues. Process k of n writes shards k, k + n, ...
+    `passages` writes the vectors of the segments too. `check(documents, path)` yields
+    the documents, or raises for a bad one. After a kill the same call continues. Process k of n writes shards k, k + n, ...
     The last process to finish joins the shards and returns the counts; every other
     process returns None.
 
@@ -65,7 +66,7 @@ def encode_file(
             counts = files.complete()
             if counts is not None:
                 return counts
-            plan = files.plan(lambda: survey(path, max_bad_fraction, check_id))
+            plan = files.plan(lambda: survey(path, max_bad_fraction, check))
         # The survey has told of bad documents.
         documents = read_documents(path, max_bad_fraction, Counter())
         encode = functools.partial(_encoded, model, passages)
@@ -92,7 +93,7 @@ def _fingerprint(
 
 
 def survey(
-    path: str, max_bad_fraction: float, check_id: Callable[[str], None] | None = None
+    path: str, max_bad_fraction: float, check: Check | None = None
 ) -> dict[str, Any]:
     """The number of `documents` in each shard, and of documents `left_out` by reason.
 
@@ -100,12 +101,11 @@ def survey(
     """
     report: Counter = Counter()
     documents = read_documents(path, max_bad_fraction, report)
+    documents = check(documents, path) if check else documents
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
     sizes = []
     for shard in shards(iter(bar)):
         sizes.append(len(shard))
-        for document in shard if check_id else ():
-            check_id(document.id)
     warn_of_bad(report)
     del report["documents"]
     return {"documents": sizes, "left_out": report}

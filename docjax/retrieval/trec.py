@@ -1,14 +1,14 @@
 """Runs as TREC's tools read them: query, Q0, document, rank, score, system."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from docjax.data.documents import decode
 from docjax.data.sources.lines import open_lines
 from docjax.errors import UserError
 from docjax.storage import atomic
-from docjax.types import Run
+from docjax.types import Document, Run
 
 FORM = "query, Q0, document, rank, score, system"
 
@@ -20,12 +20,19 @@ def lines(run: Run, system: str) -> Iterator[str]:
             yield f"{query} Q0 {document} {rank} {score:.9g} {system}\n"
 
 
-def check_id(name: str) -> None:
-    """Raises UserError for an id with white space, which the format has no room for."""
-    if len(name.split()) != 1:
-        raise UserError(
-            f"id {name!r}: a TREC run has no room for white space; rename it"
-        )
+def checked(documents: Iterable[Document], path: str) -> Iterator[Document]:
+    """Yields the documents or queries of a file.
+
+    Raises:
+      UserError: for an id with white space, which the format has no room for.
+    """
+    for number, document in enumerate(documents, start=1):
+        if len(document.id.split()) != 1:
+            raise UserError(
+                f"{path}, record {number}: id {document.id!r}: a TREC run has no room "
+                "for white space; rename it"
+            )
+        yield document
 
 
 def write(run: Run, file: Path, system: str) -> None:

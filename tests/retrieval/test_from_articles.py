@@ -53,11 +53,13 @@ def test_an_article_lacks_title_and_first_sentence_and_has_its_sections(
     assert short.query == "Ada Lovelace" and len(full_text(short).split()) == 30 + 1
 
 
-def test_short_articles_are_left_out_and_counted(tmp_path):
+def test_short_articles_are_left_out_and_counted(tmp_path, caplog):
     path = articles(tmp_path / "a.jsonl", [article("a", words=5), article("b")])
     report = Counter()
     assert [each.id for each in wikir(path, report=report)] == ["b"]
-    assert report["short articles"] == 1
+    assert report["short articles"] == 1 and not caplog.text
+    assert [each.id for each in wikir(path)] == ["b"]
+    assert "left out 1 articles: 1 short articles" in caplog.text
     with pytest.raises(UserError, match="query 'heading' is none of title, sentence"):
         list(wikir(path, "heading"))
 

@@ -5,6 +5,7 @@ import pytest
 
 from docjax.errors import UserError
 from docjax.retrieval import trec
+from docjax.types import Document
 
 RUN = {"q": {"b": 0.1 + 0.2, "a": -1e-7}, "r": {"b": 2.0}}
 
@@ -31,8 +32,9 @@ def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path):
 
 @pytest.mark.parametrize("name", ["a b", "", "\t"])
 def test_an_id_that_the_format_cannot_hold_is_refused(name):
-    with pytest.raises(UserError, match="no room for white space"):
-        trec.check_id(name)
+    documents = [Document("a", ()), Document(name, ())]
+    with pytest.raises(UserError, match="q.jsonl, record 2: id .* white space"):
+        list(trec.checked(documents, "q.jsonl"))
 
 
 def test_a_written_run_is_read_back(tmp_path):

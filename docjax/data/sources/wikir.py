@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from absl import logging
+
 from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.data.sources import jsonl as jsonl_lib
@@ -48,31 +50,53 @@ def wikir(
       query: the query of a document: its "title" or its first "sentence". The document
         lacks both, whichever is its query, as in WIKIR's published sets.
       query_words: the first words of it that are kept.
-      least_words: shorter articles are left out; `report` counts them.
+      least_words: shorter articles are left out.
       document_words: the first words of a document that are kept (WIKIR: 200); None:
         all, so that long documents have graphs.
+      report: counts what is left out, by reason; without it the log gets the counts.
 
     Raises:
       UserError: for another kind of query, and what `documents.read` raises.
     """
     if query not in QUERIES:
         raise UserError(f"query {query!r} is none of {', '.join(QUERIES)}")
-    counts = Counter() if report is None else report
+    counts: Counter = Counter()
     for article in jsonl(path, max_bad_fraction, report):
-        if len(full_text(article).split()) < least_words:
-            counts["short articles"] += 1
-            continue
-        sentence = first_sentence(article)
-        text = article.title if query == "title" else sentence
-        words = (text or "").split()[:query_words]
-        rest = _without(article, sentence)
-        if document_words is not None:
-            rest = _first_words(rest, document_words)
-        has_text = bool(full_text(rest).strip())
-        if not (words and has_text):
-            counts[f"articles without {query if has_text else 'further text'}"] += 1
-            continue
-        yield dataclasses.replace(rest, query=" ".join(words))
+        try:
+            yield _document(article, query, query_words, least_words, document_words)
+        except _LeftOut as reason:
+            counts[str(reason)] += 1
+    if report is not None:
+        report.update(counts)
+    elif counts:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items())
+        logging.warning("left out %d articles: %s", counts.total(), reasons)
+
+
+class _LeftOut(Exception):
+    """Why an article is no document."""
+
+
+def _document(
+    article: Document,
+    query: str,
+    query_words: int,
+    least_words: int,
+    document_words: int | None,
+) -> Document:
+    if len(full_text(article).split()) < least_words:
+        raise _LeftOut("short articles")
+    sentence = first_sentence(article)
+    text = article.title if query == "title" else sentence
+    words = (text or "").split()[:query_words]
+    rest = _without(article, sentence)
+    if document_words is not None:
+        rest = _first_words(rest, document_words)
+    if not full_text(rest).strip():
+        raise _LeftOut("articles without further text")
+    if not words:
+        raise _LeftOut(f"articles without {query}")
+    return dataclasses.replace(rest, query=" ".join(words))
 
 
 def first_sentence(article: Document) -> str | None:
