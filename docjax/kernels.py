@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import AbstractDevice
 from jaxtyping import Array, Float
 
 EXACT = jax.lax.Precision.HIGHEST  # float32 products; TPUs and GPUs round by default
@@ -56,7 +57,19 @@ def by_platform(cpu: Callable, default: Callable, *arrays: Any) -> Any:
 
     Both functions return arrays of the same shapes and types.
     """
+    if device := traced_for():
+        return cpu(*arrays) if device.platform == "cpu" else default(*arrays)
     return jax.lax.platform_dependent(*arrays, cpu=cpu, default=default)
+
+
+def traced_for() -> AbstractDevice | None:
+    """The kind of device that a part of a `shard_map` is traced for; None elsewhere.
+
+    A choice between two computations that is made while tracing leaves one of them in
+    the program. Otherwise the backward pass is given what it would need for either.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    return mesh.abstract_device if mesh.manual_axes else None
 
 
 def materialize(x: Float[Array, "*s"]) -> Float[Array, "*s"]:

@@ -12,9 +12,15 @@ from jaxtyping import Array, Float, Int, Key
 
 from docjax.encoders.blocks import NEVER, Pattern, einsum, in_blocks
 from docjax.encoders.dropout import dropout_at, dropped, kept, scale
-from docjax.encoders.splash import on_tpu, splash
+from docjax.encoders.splash import splash
 from docjax.errors import UserError
-from docjax.kernels import by_platform, materialize, row_major, unchanged
+from docjax.kernels import (
+    by_platform,
+    materialize,
+    row_major,
+    traced_for,
+    unchanged,
+)
 
 KERNELS = ("auto", "own")
 # Rows of more than LONG tokens are faster in blocks on a CPU. Rows of more than WHOLE
@@ -53,15 +59,34 @@ def attention(
     reach = k.shape[1] if window is None else window // 2
     near, fast = reach + 1 < q.shape[1], keys is None and kernel == "auto"
     is_long = near or q.shape[1] > WHOLE
-    if fast and is_long and q.dtype == jnp.bfloat16 and on_tpu():
+    if fast and is_long and q.dtype == jnp.bfloat16 and _is_for("tpu"):
         return splash(q, k, v, lengths, reach if near else None, shared)
     if near:
         return _in_blocks(q, k, v, lengths, keys, site, rate, reach, shared)
     k, v = k[:, : reach + 1], v[:, : reach + 1]  # all, or what the first token sees
     lengths = jnp.minimum(lengths, reach + 1)
     if fast and _cudnn_accepts(q, k) and _has_cudnn():
-        return jax.lax.platform_dependent(q, k, v, lengths, cuda=_cudnn, default=_own)
+        return _fast(q, k, v, lengths)
     return _own(q, k, v, lengths, keys, site, rate)
+
+
+def _is_for(platform: str) -> bool:
+    """Whether this traces a part of a `shard_map` over devices of a platform.
+
+    Elsewhere the compiler would have to divide Splash over devices, and cannot.
+    """
+    device = traced_for()
+    return device is not None and device.platform == platform
+
+
+def _fast(q: Array, k: Array, v: Array, lengths: Array) -> Array:
+    """cuDNN's attention in a program for an NVIDIA GPU, and our own in any other.
+
+    JAX finds no cuDNN for another maker's GPU.
+    """
+    if traced_for():
+        return (_cudnn if _is_for("gpu") else _own)(q, k, v, lengths)
+    return jax.lax.platform_dependent(q, k, v, lengths, cuda=_cudnn, default=_own)
 
 
 def _cudnn_accepts(q: Array, k: Array) -> bool:

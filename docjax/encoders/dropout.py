@@ -5,6 +5,8 @@ or the device. So micro-batches of any size on any number of devices see the sam
 as the whole batch.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +27,22 @@ def dropout(
     """
     if keys is None or dropped(rate) == 0:
         return x
-    return jnp.where(kept(keys, site, x.shape[1:], rate), x * scale(rate), 0)
+    return _scaled(x, kept(keys, site, x.shape[1:], rate), scale(rate))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _scaled(x: Float[Array, "*s"], mask: Bool[Array, "*s"], by: float) -> Array:
+    """`x * by` where the mask is true, and 0 elsewhere.
+
+    Its own backward pass needs the mask alone; autodiff would keep an array of zeros.
+    """
+    return jnp.where(mask, x * by, 0)
+
+
+_scaled.defvjp(
+    lambda x, mask, by: (_scaled(x, mask, by), mask),
+    lambda by, mask, gradient: (jnp.where(mask, gradient * by, 0), None),
+)
 
 
 def kept(

@@ -5,6 +5,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -29,6 +30,30 @@ ACTIVATIONS = {
 }
 SITES = 3  # dropout sites per layer: attention weights, attention, feed-forward
 normal = nn.initializers.normal(0.02)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 2))
+def recomputed(
+    function: Callable[[Array], Array], x: Float[Array, "m i"], dtype: Any
+) -> Float[Array, "m o"]:
+    """`function(x)` of float32 `x`, as `dtype`.
+
+    The backward pass computes it again, from `x` in `dtype`. That is cheaper than what
+    autodiff would keep, and in bfloat16 half its bytes.
+    """
+    return function(x).astype(dtype)
+
+
+def _of_recomputed(function, dtype, x, gradient):
+    # Without the barrier XLA would keep parts of the first computation.
+    x = jax.lax.optimization_barrier(x).astype(jnp.float32)
+    return jax.vjp(lambda x: function(x).astype(dtype), x)[1](gradient)
+
+
+recomputed.defvjp(
+    lambda function, x, dtype: (recomputed(function, x, dtype), x.astype(dtype)),
+    _of_recomputed,
+)
 
 
 class Projection(nn.Module):
@@ -125,10 +150,8 @@ class FeedForward(nn.Module):
     @nn.compact
     def __call__(self, x, keys):
         flat = x.reshape(-1, x.shape[-1])
-        # Recomputing in the backward pass is cheaper than what autodiff would keep.
-        act = jax.checkpoint(ACTIVATIONS[self.activation])
         out = Dense(self.hidden, name="inner")(flat)
-        out = materialize(act(out.astype(jnp.float32)).astype(x.dtype))
+        out = materialize(recomputed(ACTIVATIONS[self.activation], out, x.dtype))
         out = Dense(x.shape[-1], name="outer")(out).reshape(x.shape)
         out = dropout(out, keys, self.site, self.dropout)
         return Norm(self.epsilon, name="norm")(x + out)
@@ -157,7 +180,7 @@ class SelfAttention(nn.Module):
             return out.reshape(n, -1, self.heads, d // self.heads)
 
         out = self.attend(
-            split("query", asking.reshape(-1, d)),
+            split("query", asking.reshape(-1, d) if first else flat),
             split("key", flat),
             split("value", flat),
             lengths,

@@ -6,8 +6,10 @@ kinds rotate queries and keys with different bases. Weights and results equal th
 Hugging Face's model.
 """
 
+import functools
+from collections.abc import Callable
+
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
@@ -24,6 +26,7 @@ from docjax.encoders.layers import (
     Projection,
     Table,
     add_after_pooling,
+    recomputed,
 )
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
@@ -106,17 +109,18 @@ class GatedFeedForward(nn.Module):
         d = x.shape[-1]
         y = Norm(self.epsilon, bias=False, name="norm")(x).astype(dtype)
         inner = Dense(2 * self.hidden, bias=False, name="inner")(y.reshape(-1, d))
-        # Recomputing in the backward pass is cheaper than what autodiff would keep.
-        gated = materialize(jax.checkpoint(self._gated)(inner).astype(dtype))
+        activated = functools.partial(_gated, ACTIVATIONS[self.activation])
+        gated = materialize(recomputed(activated, inner, dtype))
         gated = dropout(
             gated.reshape(*x.shape[:2], self.hidden), keys, self.site, self.dropout
         )
         out = Dense(d, bias=False, name="outer")(gated.reshape(-1, self.hidden))
         return x + out.reshape(x.shape)
 
-    def _gated(self, inner):
-        out, gate = jnp.split(inner.astype(jnp.float32), 2, axis=-1)
-        return ACTIVATIONS[self.activation](out) * gate
+
+def _gated(activation: Callable, inner: Float[Array, "m i"]) -> Float[Array, "m o"]:
+    out, gate = jnp.split(inner, 2, axis=-1)
+    return activation(out) * gate
 
 
 class Embeddings(nn.Module):

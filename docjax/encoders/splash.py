@@ -15,15 +15,6 @@ from jaxtyping import Array, Float, Int
 BLOCKS = 512, 256, 128  # sizes of a block; the kernel has none below 128 tokens
 
 
-def on_tpu() -> bool:
-    """Whether this traces a part of a `shard_map` over TPUs.
-
-    Elsewhere the compiler would have to divide the kernel over devices, and cannot.
-    """
-    mesh = jax.sharding.get_abstract_mesh()
-    return bool(mesh.manual_axes) and mesh.abstract_device.platform == "tpu"
-
-
 def splash(
     q: Float[Array, "n t h k"],
     k: Float[Array, "n t h k"],

@@ -15,7 +15,8 @@ from docjax.encoders.attention import attention
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Mean
-from docjax.encoders.splash import on_tpu, splash
+from docjax.encoders.splash import splash
+from docjax.kernels import traced_for
 from docjax.model.inference import _segment_vectors
 
 WINDOWS = {
@@ -65,7 +66,7 @@ def lowered(tokens, dtype="bfloat16", **options):
     mesh = abstract(AbstractDevice("TPU v5 lite", 1, "tpu"))
 
     def total(q, k, v, lengths):
-        assert on_tpu()
+        assert traced_for().platform == "tpu"
         return attention(q, k, v, lengths, **options).astype(jnp.float32).sum()
 
     gradient = jax.shard_map(
@@ -113,14 +114,14 @@ def test_inference_reads_windows_with_splash_on_tpus():
 
 
 def test_a_program_that_the_compiler_divides_has_no_splash():
-    assert not on_tpu()  # outside of shard_map
+    assert traced_for() is None  # outside of shard_map
     mesh = abstract(AbstractDevice("cpu", None, "cpu"))
     seen = []
 
     def read(x):
-        seen.append(on_tpu())
+        seen.append(traced_for().platform)
         return x
 
     mapped = jax.shard_map(read, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
     jax.jit(mapped).trace(jax.ShapeDtypeStruct((8,), jnp.float32))
-    assert seen == [False]
+    assert seen == ["cpu"]

@@ -4,20 +4,22 @@ Encoders have two layers, and else the sizes of their config. Nothing is compile
 """
 
 import copy
-import dataclasses
 import itertools
 import json
 import re
 import runpy
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh
+from jax.sharding import AbstractDevice, Mesh
 
 from docjax import config as config_lib
+from docjax import kernels
+from docjax.encoders import attention
 from docjax.encoders.bigbird import BigBird
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.longformer import Longformer
@@ -33,7 +35,11 @@ from docjax.types import DOCUMENT, Batch, Graphs, Targets
 
 OTHERS = ("deca", "contrastive_tension", "contriever", "masked_lm")
 NAMES = [name for name in sorted(config_lib.shipped()) if name not in OTHERS]
-PLATFORMS = ("cpu", "cuda", "tpu")
+PLATFORMS = {
+    "cpu": AbstractDevice("cpu", None, "cpu"),
+    "cuda": AbstractDevice("NVIDIA H100 80GB HBM3", 132, "gpu"),
+    "tpu": AbstractDevice("TPU v5 lite", 1, "tpu"),
+}
 DEVICES, DOCUMENTS, SEGMENTS = 4, 8, 5  # of the mesh, a batch, a document
 ODD_WIDTHS = (7, 129)
 # Fields of a segment encoder that change sizes and no operation of a pass.
@@ -59,9 +65,9 @@ class Step(NamedTuple):
         """The numbers of a segment vector."""
         return self.encoder.segment.width + vars(self.encoder.segment).get("words", 0)
 
-    def cache(self) -> GradientCache:
+    def cache(self, keep: int = 0) -> GradientCache:
         mesh = Mesh(np.array(jax.devices()[:DEVICES]), ("data",))
-        return GradientCache(self.encoder, self.objective, mesh, self.kinds)
+        return GradientCache(self.encoder, self.objective, mesh, self.kinds, keep=keep)
 
     def batch(self) -> Batch:
         """A batch of DOCUMENTS documents, without micro-batches."""
@@ -111,12 +117,19 @@ def steps(*names: str, parts: tuple[str, ...]) -> list[Step]:
 HEAVY = steps(*NAMES, parts=("segment",))
 
 
-def lowered(traced: jax.stages.Traced) -> dict[str, str]:
-    """The program for each platform."""
-    return {
-        platform: traced.lower(lowering_platforms=(platform,)).as_text()
-        for platform in PLATFORMS
-    }
+def lowered(trace: Callable[[], jax.stages.Traced]) -> dict[str, str]:
+    """The program for each platform, as its devices would have it traced.
+
+    `trace` makes its own gradient cache: what is traced for a platform stays with it.
+    """
+    programs, real = {}, kernels.traced_for
+    for platform, kind in PLATFORMS.items():
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (kernels, attention):
+                patch.setattr(module, "traced_for", lambda k=kind: real() and k)
+            traced = trace().lower(lowering_platforms=(platform,))
+        programs[platform] = traced.as_text()
+    return programs
 
 
 @pytest.mark.parametrize("number", range(len(HEAVY)))
@@ -125,8 +138,8 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
 
     The products of a float32 encoder are not rounded on any platform.
     """
-    cache, params = HEAVY[number].cache(), HEAVY[number].params()
-    encoder = HEAVY[number].encoder
+    one, params = HEAVY[number], HEAVY[number].params()
+    encoder = one.encoder
     is_float32 = getattr(segment_of(encoder), "dtype", "") == "float32"
     cases = [(programs.pull_back, ODD_WIDTHS[0], True)]
     cases.append((programs.pull_back, ODD_WIDTHS[1], False))
@@ -134,7 +147,8 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
         cases.append((programs.encode, ODD_WIDTHS[0], True))
     for make, width, dropout in cases:
         read = programs.microbatch_shape(DEVICES, width)
-        for text in lowered(make(cache, params, read, dropout)).values():
+        trace = lambda make=make, rest=(params, read, dropout): make(one.cache(), *rest)
+        for text in lowered(trace).values():
             assert not re.search(COLLECTIVES, text)
             if is_float32 and not segment_is_frozen(encoder):
                 check_precision(text)
@@ -142,12 +156,14 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
 
 def test_a_pass_with_kept_activations_is_lowered_for_every_platform(cudnn):
     """With cuDNN, which reads even widths without dropout, and without it."""
-    cache = dataclasses.replace(HEAVY[0].cache(), keep=1)
+    params = HEAVY[0].params()
     for width, dropout in (ODD_WIDTHS[0], True), (128, False):
         read = programs.microbatch_shape(DEVICES, width)
         for make in (programs.encode, programs.pull_kept):
-            traced = make(cache, HEAVY[0].params(), read, dropout)
-            for text in lowered(traced).values():
+            trace = lambda make=make, rest=(params, read, dropout): make(
+                HEAVY[0].cache(keep=1), *rest
+            )
+            for text in lowered(trace).values():
                 assert not re.search(COLLECTIVES, text)
 
 
@@ -158,7 +174,7 @@ def test_a_gpu_program_calls_cudnn_in_all_layers_but_the_last(cudnn):
     calls = lambda make, dropout, one=one: {
         platform: t.count("custom_call @__cudnn$fmha")
         for platform, t in lowered(
-            make(one.cache(), one.params(), read, dropout)
+            lambda: make(one.cache(), one.params(), read, dropout)
         ).items()
     }
     layers = one.encoder.segment.layers
@@ -176,8 +192,8 @@ def test_a_gpu_program_of_a_long_backbone_calls_cudnn(cudnn, kind):
     of_kind = (s for s in HEAVY if isinstance(s.encoder.segment, kind))
     one = next(s for s in of_kind if s.encoder.segment.dtype == "bfloat16")
     read = programs.microbatch_shape(DEVICES, 128)
-    traced = programs.encode(one.cache(), one.params(), read, False)
-    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    trace = lambda: programs.encode(one.cache(), one.params(), read, False)
+    text = lowered(trace)["cuda"]
     assert text.count("custom_call @__cudnn$fmha") == one.encoder.segment.layers - 1
 
 
@@ -185,23 +201,25 @@ def test_a_gpu_program_of_a_long_backbone_calls_cudnn(cudnn, kind):
 def test_the_light_pass_is_float32_on_every_platform(name):
     """Losses and similarities, and the gradients through the document encoder."""
     for one in steps(name, parts=("head", "objective")):
-        cache, params = one.cache(), one.params()
+        params = one.params()
         microbatches = DOCUMENTS * SEGMENTS // DEVICES
         vectors = shape(microbatches, DEVICES, one.width)
         for dropout in {False, one.encoder.head is not None}:
-            traced = programs.objective(cache, params, vectors, one.batch(), dropout)
-            for text in lowered(traced).values():
+            rest = params, vectors, one.batch(), dropout
+            traced = programs.objective(one.cache(), *rest)
+            for text in lowered(lambda traced=traced: traced).values():
                 check_precision(text)
         if segment_is_frozen(one.encoder):
             continue  # no gradient of the segments to add up
-        for text in lowered(programs.add_up(cache, params)).values():
+        traced = programs.add_up(one.cache(), params)
+        for text in lowered(lambda traced=traced: traced).values():
             assert "dot_general" not in text
 
 
 def test_the_word_step_is_lowered_for_every_platform_in_float32():
     for one in steps("deca", parts=("head", "objective")):
         for traced in (word_block(one), contrast(one)):
-            for text in lowered(traced).values():
+            for text in lowered(lambda traced=traced: traced).values():
                 check_precision(text)
 
 

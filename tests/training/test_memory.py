@@ -7,11 +7,16 @@ import numpy as np
 import optax
 import pytest
 
-from docjax.encoders.document import fresh_params
+from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.pooling import Mean
+from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
+from docjax.objectives.infonce import infonce
 from docjax.training import memory, programs, sharding
+from docjax.training.gradient_cache import GradientCache
 from docjax.training.optimizer import adamw
 from docjax.training.step import initial_state, make_step
+from docjax.types import DOCUMENT
 
 ROWS, WIDTH = 16, 16  # of the micro-batches
 
@@ -184,3 +189,24 @@ def test_a_container_has_the_memory_it_is_given(tmp_path, name, text, expected):
     (tmp_path / name).write_text(text)
     everything = memory.host_memory(tmp_path / "none")
     assert memory.host_memory(tmp_path) == (expected or everything)
+
+
+@pytest.mark.parametrize("dtype, most", [("float32", 70), ("bfloat16", 40)])
+def test_a_layer_keeps_no_zeros_and_nothing_for_other_platforms(mesh, dtype, most):
+    """Bytes of a token for each number of its state: the hidden layer has four, twice."""
+    rows, tokens, width = 4, 32, 64
+    sizes = dict(width=width, heads=2, hidden=4 * width, vocabulary=50, positions=64)
+
+    def activations(layers: int) -> int:
+        segment = Transformer(**sizes, layers=layers, dtype=dtype, pooling="mean")
+        encoder = DocumentEncoder(segment, Mean())
+        cache = GradientCache(encoder, infonce, mesh(1), (DOCUMENT, DOCUMENT), keep=1)
+        params = jax.eval_shape(lambda: fresh_params(encoder, 0))
+        shape = programs.microbatch_shape(rows, tokens)
+        _, kept = programs.encode(cache, params, shape).out_info
+        of_layer = memory.tree_bytes(params["segment"]["layer_0"])
+        weights = layers * of_layer * np.dtype(dtype).itemsize // 4
+        return memory.tree_bytes(kept) - weights
+
+    each = (activations(3) - activations(2)) / (rows * tokens * width)
+    assert each <= most + 0.5  # lengths, means and deviations of rows
