@@ -5,8 +5,8 @@ and the result is float32. Any other product is many times slower, also the prod
 with transposed factors in the backward pass. So the functions here transpose the
 narrower factor in memory and keep the compiler from undoing the transpose.
 
-A program for a GPU or a TPU has no such transposes. The functions depend on the
-platform that a program is lowered for, not on the machine that lowers the program.
+A program for a GPU or a TPU has no such transposes. In a `shard_map` the devices of its
+mesh decide, and elsewhere the platform that a program is lowered for.
 
 `benchmarks/encoder.py` measures the layouts and `materialize`, `benchmarks/words.py` the
 row sums; docs/trials.md has the times without them.

@@ -47,8 +47,8 @@ def attention(
     side, and the first `shared` tokens of its row. A single query of many keys is that
     of the first token. A row of length 0 gives a finite answer. `keys` turn on dropout
     of the weights at `rate`. Without dropout, "auto" uses cuDNN on an NVIDIA GPU where it
-    accepts the arrays and there is no window, and in a `shard_map` over TPUs Splash for
-    windows and long rows of bfloat16. Otherwise "auto" is "own".
+    accepts the arrays and there is no window, and in a `shard_map` over TPUs (Splash
+    cannot be divided) Splash for windows and long rows of bfloat16; else it is "own".
 
     Raises:
       UserError: for an unknown `kernel`.
@@ -66,23 +66,20 @@ def attention(
     k, v = k[:, : reach + 1], v[:, : reach + 1]  # all, or what the first token sees
     lengths = jnp.minimum(lengths, reach + 1)
     if fast and _cudnn_accepts(q, k) and _has_cudnn():
-        return _fast(q, k, v, lengths)
+        return _cudnn_or_own(q, k, v, lengths)
     return _own(q, k, v, lengths, keys, site, rate)
 
 
 def _is_for(platform: str) -> bool:
-    """Whether this traces a part of a `shard_map` over devices of a platform.
-
-    Elsewhere the compiler would have to divide Splash over devices, and cannot.
-    """
+    """Whether this traces a part of a `shard_map` over devices of a platform."""
     device = traced_for()
     return device is not None and device.platform == platform
 
 
-def _fast(q: Array, k: Array, v: Array, lengths: Array) -> Array:
-    """cuDNN's attention in a program for an NVIDIA GPU, and our own in any other.
+def _cudnn_or_own(q: Array, k: Array, v: Array, lengths: Array) -> Array:
+    """cuDNN's attention in a program for a GPU, and our own in any other.
 
-    JAX finds no cuDNN for another maker's GPU.
+    JAX must have found cuDNN, so the GPU is NVIDIA's.
     """
     if traced_for():
         return (_cudnn if _is_for("gpu") else _own)(q, k, v, lengths)

@@ -38,8 +38,8 @@ def recomputed(
 ) -> Float[Array, "m o"]:
     """`function(x)` of float32 `x`, as `dtype`.
 
-    The backward pass computes it again, from `x` in `dtype`. That is cheaper than what
-    autodiff would keep, and in bfloat16 half its bytes.
+    The backward pass computes it again, from `x` in `dtype`: it keeps no other array,
+    and half of the bytes of `x` in bfloat16.
     """
     return function(x).astype(dtype)
 

@@ -23,9 +23,10 @@ class TokenEncoder(nn.Module):
     A segment's vector is the state of its first token or the mean over its real tokens
     (`pooling`: "first" or "mean"; None: as `init` asks, and the mean from scratch).
     A dense layer may follow, as in LaBSE and INSTRUCTOR: `projection` is its width, 0
-    for none, and `projection_activation` "identity" or "tanh". `normalize` scales the vector to length 1, as many sentence encoders do. `dtype`
-    "bfloat16" multiplies and keeps activations in bfloat16; parameters, softmax,
-    LayerNorm and sums stay float32. `attention` names a kernel of `attention.py`; T5, whose
+    for none, and `projection_activation` "identity" or "tanh". `normalize` scales the
+    vector to length 1, as many sentence encoders do. `dtype` "bfloat16" multiplies and
+    keeps activations in bfloat16; parameters, softmax, LayerNorm and sums stay float32.
+    `attention` names a kernel of `attention.py`; T5, whose
     scores depend on the distance, has none to choose.
     `dropout` is that of hidden states. `attention_dropout` drops attention weights, 0.1
     in most papers: no fast kernel of a GPU does this, so 0 is the default.

@@ -47,9 +47,9 @@ def encode_file(
     """Writes the vectors of a file's documents to `Shards`; returns the counts.
 
     `passages` writes the vectors of the segments too. `check(documents, path)` yields
-    the documents, or raises for a bad one. After a kill the same call continues. Process k of n writes shards k, k + n, ...
-    The last process to finish joins the shards and returns the counts; every other
-    process returns None.
+    the documents, or raises for a bad one. After a kill the same call continues.
+    Process k of n writes shards k, k + n, ... The last process to finish joins the
+    shards and returns the counts; every other process returns None.
 
     Raises:
       UserError: for a bad document, before any document is encoded; if the input or the

@@ -14,25 +14,34 @@ FORM = "query, Q0, document, rank, score, system"
 
 
 def lines(run: Run, system: str) -> Iterator[str]:
-    """The lines of a run, each query's documents best first."""
+    """The lines of a run, each query's documents best first.
+
+    Raises:
+      UserError: for an id with white space.
+    """
     for query, documents in run.items():
+        _check_id(query)
         for rank, (document, score) in enumerate(documents.items(), start=1):
+            _check_id(document)
             yield f"{query} Q0 {document} {rank} {score:.9g} {system}\n"
 
 
 def checked(documents: Iterable[Document], path: str) -> Iterator[Document]:
-    """Yields the documents or queries of a file.
+    """Yields the documents or queries of files.
 
     Raises:
       UserError: for an id with white space, which the format has no room for.
     """
-    for number, document in enumerate(documents, start=1):
-        if len(document.id.split()) != 1:
-            raise UserError(
-                f"{path}, record {number}: id {document.id!r}: a TREC run has no room "
-                "for white space; rename it"
-            )
+    for document in documents:
+        _check_id(document.id, f"{path}: ")
         yield document
+
+
+def _check_id(name: str, place: str = "") -> None:
+    if len(name.split()) != 1:
+        raise UserError(
+            f"{place}id {name!r}: a TREC run has no room for white space; rename it"
+        )
 
 
 def write(run: Run, file: Path, system: str) -> None:

@@ -1,8 +1,9 @@
 """The programs of a training step, traced from the shapes of their arguments alone.
 
-A trace can be lowered and compiled for any platform. So docjax knows the memory of a
-step before it runs, and shows a pod's program on a machine without accelerators. The
-arguments have the sharding of a real step, so a real step reuses the compiled program.
+A trace can be lowered and compiled for the platform of its mesh, whose devices need not
+exist. So docjax knows the memory of a step before it runs, and shows a pod's program on
+a machine without accelerators. The arguments have the sharding of a real step, so a
+real step reuses the compiled program.
 """
 
 from typing import Any

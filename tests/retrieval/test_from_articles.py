@@ -59,7 +59,7 @@ def test_short_articles_are_left_out_and_counted(tmp_path, caplog):
     assert [each.id for each in wikir(path, report=report)] == ["b"]
     assert report["short articles"] == 1 and not caplog.text
     assert [each.id for each in wikir(path)] == ["b"]
-    assert "left out 1 articles: 1 short articles" in caplog.text
+    assert f"{path}: left out 1 short articles" in caplog.text
     with pytest.raises(UserError, match="query 'heading' is none of title, sentence"):
         list(wikir(path, "heading"))
 

@@ -33,8 +33,10 @@ def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path):
 @pytest.mark.parametrize("name", ["a b", "", "\t"])
 def test_an_id_that_the_format_cannot_hold_is_refused(name):
     documents = [Document("a", ()), Document(name, ())]
-    with pytest.raises(UserError, match="q.jsonl, record 2: id .* white space"):
+    with pytest.raises(UserError, match="q.jsonl: id .* white space"):
         list(trec.checked(documents, "q.jsonl"))
+    with pytest.raises(UserError, match="id .* white space"):
+        list(trec.lines({"q": {name: 1.0}}, "mine"))
 
 
 def test_a_written_run_is_read_back(tmp_path):

@@ -4,6 +4,7 @@ Encoders have two layers, and else the sizes of their config. Nothing is compile
 """
 
 import copy
+import functools
 import itertools
 import json
 import re
@@ -218,8 +219,8 @@ def test_the_light_pass_is_float32_on_every_platform(name):
 
 def test_the_word_step_is_lowered_for_every_platform_in_float32():
     for one in steps("deca", parts=("head", "objective")):
-        for traced in (word_block(one), contrast(one)):
-            for text in lowered(lambda traced=traced: traced).values():
+        for make in (word_block, contrast):
+            for text in lowered(functools.partial(make, one)).values():
                 check_precision(text)
 
 

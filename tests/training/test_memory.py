@@ -193,7 +193,7 @@ def test_a_container_has_the_memory_it_is_given(tmp_path, name, text, expected):
 
 @pytest.mark.parametrize("dtype, most", [("float32", 70), ("bfloat16", 40)])
 def test_a_layer_keeps_no_zeros_and_nothing_for_other_platforms(mesh, dtype, most):
-    """Bytes of a token for each number of its state: the hidden layer has four, twice."""
+    """Bytes of a token by the width: the hidden layer, four times as wide, twice."""
     rows, tokens, width = 4, 32, 64
     sizes = dict(width=width, heads=2, hidden=4 * width, vocabulary=50, positions=64)
 

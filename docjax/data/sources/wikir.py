@@ -62,19 +62,16 @@ def wikir(
         raise UserError(f"query {query!r} is none of {', '.join(QUERIES)}")
     counts: Counter = Counter()
     for article in jsonl(path, max_bad_fraction, report):
-        try:
-            yield _document(article, query, query_words, least_words, document_words)
-        except _LeftOut as reason:
-            counts[str(reason)] += 1
+        found = _document(article, query, query_words, least_words, document_words)
+        if isinstance(found, str):
+            counts[found] += 1
+        else:
+            yield found
     if report is not None:
         report.update(counts)
     elif counts:
         reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items())
-        logging.warning("left out %d articles: %s", counts.total(), reasons)
-
-
-class _LeftOut(Exception):
-    """Why an article is no document."""
+        logging.warning("%s: left out %s", path, reasons)
 
 
 def _document(
@@ -83,9 +80,10 @@ def _document(
     query_words: int,
     least_words: int,
     document_words: int | None,
-) -> Document:
+) -> Document | str:
+    """The document of an article, or why it has none."""
     if len(full_text(article).split()) < least_words:
-        raise _LeftOut("short articles")
+        return "short articles"
     sentence = first_sentence(article)
     text = article.title if query == "title" else sentence
     words = (text or "").split()[:query_words]
@@ -93,9 +91,9 @@ def _document(
     if document_words is not None:
         rest = _first_words(rest, document_words)
     if not full_text(rest).strip():
-        raise _LeftOut("articles without further text")
+        return "articles without further text"
     if not words:
-        raise _LeftOut(f"articles without {query}")
+        return f"articles without {query}"
     return dataclasses.replace(rest, query=" ".join(words))
 
 
