@@ -204,7 +204,7 @@ def _check_counts(
     counts: Counter, max_bad_fraction: float, first: BadDocument | None
 ) -> None:
     total, bad = counts.total(), counts.total() - counts["documents"]
-    reasons = _by_reason(counts)
+    reasons = by_reason(counts)
     if bad > max_bad_fraction * total:
         raise UserError(
             f"{bad} of {total} documents are bad ({reasons}), more than "
@@ -227,10 +227,11 @@ def warn_of_bad(counts: Counter) -> None:
     """Warns of what `read` left out, if anything."""
     if bad := counts.total() - counts["documents"]:
         text = "left out %d of %d documents, which are bad: %s"
-        logging.warning(text, bad, counts.total(), _by_reason(counts))
+        logging.warning(text, bad, counts.total(), by_reason(counts))
 
 
-def _by_reason(counts: Counter) -> str:
+def by_reason(counts: Counter) -> str:
+    """What was left out, such as "2 duplicate id, 1 bad JSON"."""
     return ", ".join(
         f"{number} {reason}"
         for reason, number in counts.most_common()

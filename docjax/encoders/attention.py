@@ -47,8 +47,8 @@ def attention(
     side, and the first `shared` tokens of its row. A single query of many keys is that
     of the first token. A row of length 0 gives a finite answer. `keys` turn on dropout
     of the weights at `rate`. Without dropout, "auto" uses cuDNN on an NVIDIA GPU where it
-    accepts the arrays and there is no window, and in a `shard_map` over TPUs (Splash
-    cannot be divided) Splash for windows and long rows of bfloat16; else it is "own".
+    accepts the arrays and there is no window. For windows and long rows of bfloat16 it
+    uses Splash on TPUs, in a `shard_map` alone, because the compiler cannot divide it.
 
     Raises:
       UserError: for an unknown `kernel`.

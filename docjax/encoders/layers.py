@@ -38,8 +38,8 @@ def recomputed(
 ) -> Float[Array, "m o"]:
     """`function(x)` of float32 `x`, as `dtype`.
 
-    The backward pass computes it again, from `x` in `dtype`: it keeps no other array,
-    and half of the bytes of `x` in bfloat16.
+    The backward pass computes it again from `x` in `dtype`, which is all that is kept.
+    With bfloat16 that is half of the bytes.
     """
     return function(x).astype(dtype)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
+from docjax.data.documents import by_reason
 from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.data.sources import jsonl as jsonl_lib
@@ -62,16 +63,15 @@ def wikir(
         raise UserError(f"query {query!r} is none of {', '.join(QUERIES)}")
     counts: Counter = Counter()
     for article in jsonl(path, max_bad_fraction, report):
-        found = _document(article, query, query_words, least_words, document_words)
-        if isinstance(found, str):
-            counts[found] += 1
+        outcome = _document(article, query, query_words, least_words, document_words)
+        if isinstance(outcome, str):
+            counts[outcome] += 1
         else:
-            yield found
+            yield outcome
     if report is not None:
         report.update(counts)
     elif counts:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items())
-        logging.warning("%s: left out %s", path, reasons)
+        logging.warning("%s: left out %s", path, by_reason(counts))
 
 
 def _document(
