@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 EXACT = jax.lax.Precision.HIGHEST  # float32 products; TPUs and GPUs round by default
 
 
-# The primitive does the same as `by_platform(optimization_barrier, unchanged, x)`, but
+# The primitive does the same as `by_platform(x, cpu=optimization_barrier, default=unchanged)`, but
 # JAX traces and lowers it faster, and a large encoder uses it hundreds of times.
 _materialize = Primitive("materialize")
 _materialize.def_impl(lambda x: x)
@@ -52,14 +52,15 @@ def product(x: Float[Array, "n i"], w: Float[Array, "i o"]) -> Float[Array, "n o
     return jax.lax.dot(x, w.astype(x.dtype), precision=EXACT)
 
 
-def by_platform(cpu: Callable, default: Callable, *arrays: Any) -> Any:
-    """`cpu(*arrays)` in a program for a CPU, and `default(*arrays)` in any other.
+def by_platform(*arrays: Any, default: Callable, **functions: Callable) -> Any:
+    """The function named "cpu", "cuda" or "tpu" in a program for that platform.
 
-    Both functions return arrays of the same shapes and types.
+    `default` in any other. All return arrays of the same shapes and types.
     """
     if device := traced_for():
-        return cpu(*arrays) if device.platform == "cpu" else default(*arrays)
-    return jax.lax.platform_dependent(*arrays, cpu=cpu, default=default)
+        platform = "cuda" if device.platform == "gpu" else device.platform
+        return functions.get(platform, default)(*arrays)
+    return jax.lax.platform_dependent(*arrays, default=default, **functions)
 
 
 def traced_for() -> AbstractDevice | None:
@@ -143,13 +144,14 @@ def _product(x: Array, w: Array) -> Array:
 
 def _forward(x, w):
     w = materialize(w.astype(x.dtype))
-    return by_platform(_dot, _rounded_dot, x, w), (x, w)
+    return by_platform(x, w, cpu=_dot, default=_rounded_dot), (x, w)
 
 
 def _backward(residuals, g):
     x, w = residuals
     g = materialize(g.astype(x.dtype))
-    dx = by_platform(_dot, _rounded_dot, g, row_major(w.T)).astype(x.dtype)
+    factors = g, row_major(w.T)
+    dx = by_platform(*factors, cpu=_dot, default=_rounded_dot).astype(x.dtype)
     if x.shape[1] <= g.shape[1]:
         return dx, _dot(row_major(x.T), g)
     return dx, _dot(row_major(g.T), x).T

@@ -59,31 +59,21 @@ def attention(
     reach = k.shape[1] if window is None else window // 2
     near, fast = reach + 1 < q.shape[1], keys is None and kernel == "auto"
     is_long = near or q.shape[1] > WHOLE
-    if fast and is_long and q.dtype == jnp.bfloat16 and _is_for("tpu"):
+    if fast and is_long and q.dtype == jnp.bfloat16 and _on_tpu():
         return splash(q, k, v, lengths, reach if near else None, shared)
     if near:
         return _in_blocks(q, k, v, lengths, keys, site, rate, reach, shared)
     k, v = k[:, : reach + 1], v[:, : reach + 1]  # all, or what the first token sees
     lengths = jnp.minimum(lengths, reach + 1)
     if fast and _cudnn_accepts(q, k) and _has_cudnn():
-        return _cudnn_or_own(q, k, v, lengths)
+        return by_platform(q, k, v, lengths, cuda=_cudnn, default=_own)
     return _own(q, k, v, lengths, keys, site, rate)
 
 
-def _is_for(platform: str) -> bool:
-    """Whether this traces a part of a `shard_map` over devices of a platform."""
+def _on_tpu() -> bool:
+    """Whether this traces a part of a `shard_map` over TPUs."""
     device = traced_for()
-    return device is not None and device.platform == platform
-
-
-def _cudnn_or_own(q: Array, k: Array, v: Array, lengths: Array) -> Array:
-    """cuDNN's attention in a program for a GPU, and our own in any other.
-
-    JAX must have found cuDNN, so the GPU is NVIDIA's.
-    """
-    if traced_for():
-        return (_cudnn if _is_for("gpu") else _own)(q, k, v, lengths)
-    return jax.lax.platform_dependent(q, k, v, lengths, cuda=_cudnn, default=_own)
+    return device is not None and device.platform == "tpu"
 
 
 def _cudnn_accepts(q: Array, k: Array) -> bool:
@@ -142,7 +132,7 @@ def _own(q, k, v, lengths, keys=None, site=0, rate=0.0):
         return whole(q, k, v, lengths)
     if tokens > WHOLE:
         return blocks(q, k, v, lengths)
-    return by_platform(blocks, whole, q, k, v, lengths)
+    return by_platform(q, k, v, lengths, cpu=blocks, default=whole)
 
 
 def _in_blocks(q, k, v, lengths, keys, site, rate, reach=None, shared=0):
@@ -180,7 +170,8 @@ def _backward(scale, residuals, g):
     q, k, v, bias, kept, out = residuals
     g = row_major(g)
     # A GPU or a TPU computes the weights again. A CPU is faster if it keeps them.
-    q, k = by_platform(unchanged, jax.lax.optimization_barrier, (q, k))
+    again = jax.lax.optimization_barrier
+    q, k = by_platform((q, k), cpu=unchanged, default=again)
     weights, total = _weights(q, k, bias)
     weights = materialize(weights / total)
     mean = (g.astype(jnp.float32) * out.astype(jnp.float32)).sum(-1, keepdims=True)

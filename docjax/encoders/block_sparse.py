@@ -74,9 +74,9 @@ def _long_rows(q, k, v, lengths, pattern: Pattern):
     # The backward pass computes the weights again.
     one = jax.checkpoint(functools.partial(_row, pattern))
     out = by_platform(
-        lambda *inputs: jax.lax.map(lambda row: one(*row), inputs),
-        jax.vmap(one),
         *inputs,
+        cpu=lambda *inputs: jax.lax.map(lambda row: one(*row), inputs),
+        default=jax.vmap(one),
     )
     return out.reshape(n, h, -1, width)[:, :, :t].transpose(0, 2, 1, 3)
 
