@@ -1,14 +1,17 @@
 """Vectors of many documents: the encoder reads each segment once, sorted by length.
 
 Documents come in windows of a few thousand segments, so that memory does not grow with
-their number. Several devices share each micro-batch.
+their number. While the devices read a window, a thread makes the next one: a GPU would
+wait for the tokenizer. Several devices share each micro-batch.
 """
 
 import dataclasses
 import functools
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -34,6 +37,8 @@ WINDOW = 8192  # segments in a window
 FEW_WIDTHS = 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1  # shares of the limit
 GROUPS = (1, 8, 64)  # documents in one call of the document encoder
 CELLS = 1 << 18  # cells of the graphs' adjacency matrices in one call
+
+T = TypeVar("T")
 
 
 def local_mesh() -> Mesh:
@@ -69,7 +74,7 @@ class Inference:
         self, params: Any, documents: Iterable[Segments]
     ) -> Iterator[Float[np.ndarray, " d"]]:
         """The documents' vectors, in their order."""
-        for window in windows(documents):
+        for window in ahead(windows(documents)):
             yield from self._window(params, window, self.segments(params, window))
 
     def with_passages(
@@ -79,7 +84,7 @@ class Inference:
 
         So segments, queries and documents can be compared with each other.
         """
-        for window in windows(documents):
+        for window in ahead(windows(documents)):
             segments = self.segments(params, window)
             vectors = self._window(params, window, segments)
             ends = np.cumsum([len(part) for part in segments])
@@ -307,6 +312,32 @@ def windows(documents: Iterable[Any]) -> Iterator[list[Any]]:
             window, count = [], 0
     if window:
         yield window
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items; a thread makes the next one while the caller uses one.
+
+    Nobody waits for the thread of an item that is not wanted any more: its source may
+    be a pipe that nobody writes to.
+    """
+    coming = _next(items)
+    while (item := coming.result()) is not None:
+        coming = _next(items)
+        yield item
+
+
+def _next(items: Iterator[T]) -> Future[T | None]:
+    """The next item, made by a thread; None at the end."""
+    future: Future[T | None] = Future()
+
+    def make() -> None:
+        try:
+            future.set_result(next(items, None))
+        except BaseException as error:  # noqa: BLE001 the caller gets the error
+            future.set_exception(error)
+
+    threading.Thread(target=make, name="ahead", daemon=True).start()
+    return future
 
 
 def _pad(array: np.ndarray, rows: int) -> np.ndarray:

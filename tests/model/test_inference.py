@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -112,6 +113,49 @@ def test_windows_and_groups_do_not_matter(params, documents, vectors, monkeypatc
     np.testing.assert_allclose(found, vectors, atol=1e-5)
 
 
+def test_the_next_window_is_made_while_one_is_read():
+    made, wanted = [], threading.Event()
+
+    def numbers():
+        for number in range(3):
+            made.append(number)
+            if number == 1:
+                wanted.set()
+            yield number
+        raise UserError("the last document has no text")
+
+    found = inference.ahead(numbers())
+    assert next(found) == 0
+    assert wanted.wait(10)
+    assert [next(found), next(found)] == [1, 2]
+    with pytest.raises(UserError, match="no text"):
+        next(found)
+
+
+def test_a_reader_that_stops_early_does_not_wait_for_a_slow_source():
+    written, wanted = threading.Event(), []
+
+    def numbers():
+        yield 1
+        wanted.append(2)
+        written.wait()
+        yield 2
+
+    found = inference.ahead(numbers())
+    assert next(found) == 1
+    found.close()
+    written.set()
+    join()
+    assert wanted == [2]
+
+
+def join() -> None:
+    """Waits for the threads of `ahead`."""
+    for thread in threading.enumerate():
+        if thread.name == "ahead":
+            thread.join()
+
+
 def test_a_call_has_the_rows_of_its_documents_and_few_if_they_are_long(monkeypatch):
     lengths = [600, 1, 2, *[90] * 40]
     window = [document(np.random.default_rng(0), count) for count in lengths]
@@ -151,8 +195,11 @@ def test_documents_are_read_as_they_are_needed(params, documents, monkeypatch):
     monkeypatch.setattr(inference, "WINDOW", 3)
     read = []
     stream = (read.append(i) or one for i, one in enumerate(documents))
-    next(reader().encode(params, stream))
-    assert read == [0]  # its three segments fill a window
+    vectors = reader().encode(params, stream)
+    next(vectors)
+    vectors.close()
+    join()
+    assert read == [0, 1, 2]  # 3 segments fill a window, and 1 and 7 the next one
 
 
 def shapes_of(one: Inference, params, documents, monkeypatch) -> list[tuple]:
