@@ -23,26 +23,31 @@ Without `examples.negatives` BM25 mines the negatives before the first step;
 id, text), qrels/train.qrels, and the judgements of the dev queries or of TREC DL 2019
 as qrels/test.qrels.
 
-Variants of the paper, with its values: `msmarco`: batches of 128, 5 epochs a run, one
-negative; 100 training queries choose the fusion's weight, as many as the paper holds
-out; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %. `robust04`: batches of 32,
-10 epochs, 8 uniform negatives, five runs with --workdir=runs/robust04_K,
---config.examples.fold=K and --config.tasks.retrieval.fold=K (0 to 4), each testing on
-its fold (K is fold K + 1 of ir-datasets); expected (Table 3) nDCG@20 20.02 %, with BM25 43.90 %, over all folds:
+Variants of the paper, with its values where it gives them: `msmarco`: batches of 128, 5
+epochs a run, one negative; rate and warm-up are ours, and start anew in the second run,
+where the paper trains on; 100 training queries choose the fusion's weight, as many as
+the paper holds out; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %, of the dev
+queries; its nDCG@10 is of TREC DL 2019. `robust04`: batches of 32, 10 epochs, 8 uniform
+negatives, five runs with --workdir=runs/robust04_K, --config.examples.fold=K and
+--config.tasks.retrieval.fold=K (0 to 4), each testing on its fold (K is fold K + 1 of
+ir-datasets); expected (Table 3) nDCG@20 20.02 %, with BM25 43.90 %, over all folds (its
+P@20 of 23.89 %, above the nDCG@20, may be a misprint):
 
   cat runs/robust04_*/retrieval/fused.trec > fused.trec
   docjax evaluate fused.trec --task retrieval --data robust04
 
 `wikir` (queries are titles) and `wikirs` (first sentences): batches of 128, 5 epochs,
 2e-5, one negative of BM25; expected: Table 5, whose BM25 is
---config.tasks.retrieval.words=wikir; its section graph is
+probably --config.tasks.retrieval.words=wikir; its section graph is
 --config.graph.fn=docjax.data.graphs.section.
 
-Its baselines, as in --config=configs/retriever.py:msmarco,ance_maxp: `de`, one vector of
-the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments of 64 tokens;
+Its baselines, as in --config=configs/retriever.py:msmarco,ance_maxp: `de`, one vector
+of the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments of 64 tokens;
 `ance_firstp` and `ance_maxp`, the first segment and the best of four, each of 512
-tokens. Departure: they have this config's loss over the batch and AdamW. ANCE trains on
-pairs with one negative each, from its own first 200 (`docjax mine --top 200`), by LAMB.
+tokens. Departures: they have this config's loss over the batch, warm-up and AdamW, and
+begin with its RoBERTa, where Luan et al. have BERT. ANCE trains on pairs with one
+negative each, from its own first 200 (`docjax mine --top 200`), by LAMB. An example
+keeps its `each` negatives in all epochs.
 
 For your own collection: `frozen`: a transformer such as a sentence encoder reads the
 documents once; what is trained begins as the mean of its vectors, with word vectors of
@@ -57,7 +62,8 @@ the documents themselves need documents of the split "validation". `cisi`, `cran
       --config.tasks.retrieval.path=mine
 
 A collection of ir-datasets has a source of its own; where a dataset has no part called
-test, the task takes another part, as `tasks.retrieval.path=ir-datasets:msmarco-document/dev`:
+test, the task takes another part, as
+`tasks.retrieval.path=ir-datasets:msmarco-document/dev`:
 
   python -m docjax.main --config=configs/retriever.py:nfcorpus --config.init=FOLDER \
       --config.source='{"fn": "docjax.data.sources.ir_datasets.ir_datasets",

@@ -4,8 +4,10 @@ Reads articles with title and sections as JSON lines, such as an extraction of
 Wikipedia. The query of an article is its title or its first sentence. The article then
 lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to
 it answer its query with grade 1, and the article itself with grade 2; without links,
-only the article itself does. Links name the ids of articles. Writes BEIR's layout with
-the splits train, dev and test, and prints the counts as one line of JSON.
+only the article itself does. Links name the ids of articles. WIKIR counts only the
+links of an article's first sentence: put only these into `links` to have its
+judgements. Writes BEIR's layout with the splits train, dev and test, and prints the
+counts as one line of JSON.
 """
 
 import argparse
@@ -30,16 +32,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--query",
         choices=("title", "sentence"),
         default="title",
-        help="of an article, which loses title and first sentence (%(default)s)",
+        help="the query of an article, which loses title and first sentence "
+        "(%(default)s)",
     )
     parser.add_argument(
-        "--query-words", type=int, default=10, help="of a query (%(default)s)"
+        "--query-words", type=int, default=10, help="words of a query (%(default)s)"
     )
     parser.add_argument(
-        "--least-words", type=int, default=200, help="of an article (%(default)s)"
+        "--least-words",
+        type=int,
+        default=200,
+        help="words of an article; shorter ones are left out (%(default)s)",
     )
     parser.add_argument(
-        "--document-words", type=int, help="of a document; WIKIR: 200 (all)"
+        "--document-words", type=int, help="words of a document; WIKIR: 200 (all)"
     )
     parser.add_argument(
         "--validation", type=int, default=1000, help="queries (%(default)s)"

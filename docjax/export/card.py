@@ -133,15 +133,22 @@ def _encode(facts: Mapping[str, Any]) -> str:
 
 
 def _widths(name: str, facts: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    """Says to which widths training has made the vectors fit to be cut."""
-    trained = run["config"]["objective"].get("widths") if run else None
+    """Says how the vectors were made fit to be cut."""
+    config = run["config"] if run else {}
+    trained = config.get("objective", {}).get("widths")
     widths = [width for width in trained or () if width <= facts["width"]]
-    if not widths:
+    document = config.get("encoder", {}).get("document") or {}
+    reasons = []
+    if widths:
+        reasons.append(f"is trained for {', '.join(map(str, widths))} numbers")
+    if document.get("components"):
+        reasons.append("has the principal components of its documents first")
+    if not reasons:
         return ""
-    first = max(widths)
+    first = max(widths, default=facts["width"] // 2)
     return (
-        f"\n\nThe first numbers of a vector are a vector too; this model is trained for "
-        f"{', '.join(map(str, widths))} numbers. Both libraries cut with "
+        f"\n\nThe first numbers of a vector are a vector too: this model "
+        f"{' and '.join(reasons)}. Both libraries cut with "
         f'`truncate_dim`: `docjax.load("{name}", truncate_dim={first})`.'
     )
 

@@ -123,15 +123,15 @@ def _table(
 ) -> dict[str, dict[str, float]]:
     """Metric -> system -> score, of the run and of a paper."""
     table: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
-    for system, values in published.items():
-        for metric, value in values.items():
-            row = table.setdefault(metric, {})
-            row[f"{system} (published)"] = value
     for name, value in scores.items():
         _, _, rest = name.partition(f"eval/{task}/")
         system, _, metric = rest.partition("/")
         if metric in table:
             table[metric][system] = value
+    for system, values in published.items():
+        for metric, value in values.items():
+            row = table.setdefault(metric, {})
+            row[f"{system} (published)"] = value
     return table
 
 

@@ -32,9 +32,10 @@ def of_file(
             "TREC run, or a model in place of the run"
         )
     qrels = collection.read_test(folder, fold)
-    runs = {"run": measures.read(run, qrels)}
-    if compare:
-        runs[COMPARED] = measures.read(Path(compare), qrels)
+    files = {"run": run} | ({COMPARED: Path(compare)} if compare else {})
+    runs = {name: measures.read(file, qrels) for name, file in files.items()}
+    for name, file in files.items():
+        measures.check_queries(str(file), runs[name], qrels)
     values = measures.of_systems(runs, qrels)
     if keep is not None:
         keep("retrieval/queries.jsonl", by_query(qrels, values))

@@ -687,6 +687,11 @@ def test_the_card_shows_no_folder_and_keeps_its_tables():
         "frozen": "segment/"
     }
     facts = {"width": 64}
+    components = {"encoder": {"document": {"components": True}}}
+    halves = card._widths("m", facts, {"config": components})
+    assert (
+        "components of its documents first." in halves and "truncate_dim=32" in halves
+    )
     cut = card._widths("m", facts, {"config": {"objective": {"widths": [32, 64]}}})
     assert "trained for 32, 64 numbers" in cut and "truncate_dim=64" in cut
     assert (

@@ -18,6 +18,10 @@ LEAD = (
     "Ada Lovelace (1815 – 1852) was an English mathematician. She wrote a program."
 )
 SENTENCE = "Ada Lovelace (1815 – 1852) was an English mathematician."
+FAR_BELOW = (
+    "A trust is a tie of three people. The law of it is old here. "
+    "Law can change it at times. Trust law is a wide field."
+)
 
 
 def article(name, links=(), title="Ada Lovelace", words=200):
@@ -87,6 +91,32 @@ def test_lines_above_the_first_sentence_are_no_sentences():
     caption = "Ada Lovelace, portrait by Margaret Carpenter."
     assert first_sentence(make(f"{caption}\n\n{SENTENCE}")) == SENTENCE
     assert first_sentence(make(f"{caption} More.")) == caption  # better than none
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        (
+            "Bridgewater Canal",
+            "The Bridgewater Canal connects Runcorn and Leigh. It was dug by Bridgewater.",
+            "The Bridgewater Canal connects Runcorn and Leigh.",
+        ),
+        (
+            "Military tactics",
+            "Separating armies is a common military plan. Military tactics are an art.",
+            "Military tactics are an art.",
+        ),
+        (
+            "Gothic War (535–554)",
+            "The Gothic War with Rome took place from 535. It was one of many Gothic Wars.",
+            "The Gothic War with Rome took place from 535.",
+        ),
+        ("Trust law", FAR_BELOW, "A trust is a tie of three people."),
+    ],
+)
+def test_a_first_sentence_says_something_of_the_whole_title(title, text, expected):
+    one = Document("a", (Section("", text),), title=title)
+    assert first_sentence(one) == expected
 
 
 def test_a_sentence_goes_on_after_a_full_stop_in_brackets():

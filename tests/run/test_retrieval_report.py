@@ -132,7 +132,7 @@ def test_queries_won_and_lost_are_those_with_the_largest_gains_and_losses():
 def test_the_page_marks_relevant_documents(run):
     page = (run / "report/index.html").read_text("utf-8")
     assert "<h3>Searches</h3>" in page and '<li class="relevant">' in page
-    assert "BM25 (published)" in page
+    assert "BM25 (published)" in page and "of its own collection" in page
 
 
 def test_queries_with_odd_line_ends_and_without_trec_runs_are_reported(

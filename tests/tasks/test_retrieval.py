@@ -290,7 +290,9 @@ def test_a_run_in_a_file_is_scored_and_compared(folder, tmp_path, caplog):
     assert "b.trec: 2 of its 3 queries are not test queries: left out" in caplog.text
     assert "no judgement" not in caplog.text
     (tmp_path / "a.trec").write_text("z Q0 b 1 2 s\n")
-    with pytest.raises(UserError, match="none of its 1 queries is one of the 2 test q"):
+    with pytest.raises(
+        UserError, match="a.trec: none of its 1 queries is one of the 2"
+    ):
         of_file(folder, tmp_path / "a.trec")
 
 

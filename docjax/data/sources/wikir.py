@@ -23,7 +23,13 @@ from docjax.types import Document, Section
 QUERIES = ("title", "sentence")
 ENDS = tuple(".!?。")
 SHORTEST = 5  # words of a first sentence; shorter lines are those of a box of facts
-SAYS = re.compile(r"\b(is|are|was|were|refers? to)\b")  # captions seldom have them
+# What a first sentence says of its subject; captions seldom do.
+SAYS = re.compile(
+    r"\b(is|are|was|were|has|have|had|can|refers? to|takes place|took place|occurs?|"
+    r"consists?|comprises?|includes?|encompass(es)?|describes?|displays|spans|dates|"
+    r"begins|began|connects|separates)\b"
+)
+NEAR = 3  # sentences among which one that says something of the whole title is first
 CUT = 3  # parts into which a sentence with full stops in brackets, as (c. 1450), is cut
 # Lines that Wikipedia puts above an article.
 HATNOTE = re.compile(
@@ -100,22 +106,37 @@ def _document(
 def first_sentence(article: Document) -> str | None:
     """The first sentence below an article's hatnotes, box of facts and captions.
 
-    It has SHORTEST words or more, a full stop, closed brackets, a word of the title
-    where there is one, and says what something is or was. If no sentence of the first
-    section does, it is the first that does not say so.
+    It has SHORTEST words or more, a full stop, closed brackets, and a word of the title
+    where there is one. Of the first NEAR such sentences it is the first with all words
+    of the title before its verb; else the first of the section with a verb of SAYS;
+    else the first.
     """
-    wanted = {word.lower() for word in re.findall(r"\w+", article.title)}
+    wanted = set(_words(article.title))
+    subject = set(_words(re.sub(r"\s*\([^)]*\)$", "", article.title)))
     text = article.sections[0].text if article.sections else ""
     found = [sentence for sentence in _joined(text) if _is_text(sentence, wanted)]
-    return next(filter(SAYS.search, found), found[0] if found else None)
+    about = (sentence for sentence in found[:NEAR] if _is_about(sentence, subject))
+    return next(itertools.chain(about, filter(SAYS.search, found), found), None)
 
 
 def _is_text(sentence: str, wanted: set[str]) -> bool:
     """Whether it may be the first of an article whose title has the words `wanted`."""
-    words = re.findall(r"\w+", sentence.lower())
+    words = _words(sentence)
     is_near = not wanted or not wanted.isdisjoint(words)
     is_whole = len(words) >= SHORTEST and sentence.rstrip("\"')”")[-1:] in ENDS
     return is_whole and is_near and not HATNOTE.match(sentence)
+
+
+def _is_about(sentence: str, subject: set[str]) -> bool:
+    """Whether words that begin with those of the subject stand before its verb."""
+    verb = SAYS.search(sentence)
+    before = _words(sentence[: verb.start()]) if verb else []
+    starts = (any(word.startswith(part) for word in before) for part in subject)
+    return bool(verb and subject) and all(starts)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def _joined(text: str) -> Iterator[str]:
