@@ -97,8 +97,9 @@ def run(flags: argparse.Namespace) -> None:
 def _check_missing(missing: set[str], of_judgements: int) -> None:
     """Warns of judged documents that were not read. Raises UserError if none was."""
     text = f"{len(missing)} of {of_judgements} judged documents are not in the corpus"
+    text += f", {min(missing)!r} is one"
     if len(missing) == of_judgements:
-        raise UserError(f"{text}, {min(missing)!r} is one; add them")
+        raise UserError(f"{text}; add them")
     logging.warning(text)
 
 

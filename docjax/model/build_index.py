@@ -54,15 +54,17 @@ def build_index(
     """
     facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
     _check_settings(model, words, kind, graph)
-    _check_made(output, facts | {"truncate_dim": model.truncate_dim})
+    facts |= _of_model(model)
+    _check_made(output, facts)
     corpus = _Corpus(path, max_bad_fraction)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages, **shared}
     options["check"] = trec.checked
     counts = encode_file(model, path, output / index.VECTORS, **options)
     if counts is not None:
-        facts |= _of_model(model)
+        vectors = json_file.read(output / beside(Path(index.VECTORS), "json"))
         with _locked(output):
-            if not _is_whole(output, facts):
+            if not _is_whole(output, facts, vectors["contents"]):
+                facts |= {"contents": vectors["contents"]}
                 _finish(output, corpus, counts["documents"], facts)
     return counts
 
@@ -90,9 +92,9 @@ class _Corpus:
 def _of_model(model: DocumentModel) -> dict[str, Any]:
     """What an index says about the model that made it."""
     return {
+        "truncate_dim": model.truncate_dim,
         "similarity": model.similarity_fn_name,
         "model": model.fingerprint(),
-        "truncate_dim": model.truncate_dim,
     }
 
 
@@ -139,10 +141,16 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
     json_file.write(output / index.FACTS, facts | found)
 
 
-def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
-    """Whether the index is finished. Raises UserError if it has other settings."""
+def _is_whole(output: Path, asked: dict[str, Any], contents: str) -> bool:
+    """Whether the index is finished, and of a corpus with this digest.
+
+    Raises:
+      UserError: if it has other settings.
+    """
     facts = _check_made(output, asked)
-    return facts is not None and not index.damaged(output, facts)
+    if facts is None or facts.get("contents") != contents:
+        return False
+    return not index.damaged(output, facts)
 
 
 def _check_made(output: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
@@ -151,6 +159,11 @@ def _check_made(output: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
         return None
     facts = index.read_facts(output)
     other = [name for name, value in asked.items() if facts[name] != value]
+    if other and other[0] in ("similarity", "model"):
+        raise UserError(
+            f"{output} was made with another model or prompt: use the original again, "
+            "name another --output, or delete it"
+        )
     if other:
         was, now = (_flag(other[0], of[other[0]]) for of in (facts, asked))
         raise UserError(

@@ -108,6 +108,7 @@ class BeirFolder:
     @functools.cached_property
     def _qrels(self) -> dict[str, Path]:
         """The files of judgements by split."""
+        self._check_folder()
         files: dict[str, Path] = {}
         listed = sorted((self.folder / "qrels").glob("*"))
         for file in (file for file in listed if _kind(file) in QRELS):
@@ -121,13 +122,16 @@ class BeirFolder:
             files[split] = file
         return files
 
-    def _file(self, name: str) -> Path:
+    def _check_folder(self) -> None:
         if not self.folder.is_dir():
             what = "is no folder" if self.folder.exists() else "no such folder"
             raise UserError(
                 f"{self.folder}: {what}; give the folder of a collection, with a corpus, "
                 "queries and qrels/test.tsv"
             )
+
+    def _file(self, name: str) -> Path:
+        self._check_folder()
         names = [name + kind + packed for kind in KINDS[name] for packed in COMPRESSED]
         existing = [file for file in map(self.folder.joinpath, names) if file.is_file()]
         if len(existing) != 1:

@@ -2,8 +2,11 @@
 
 A word scores idf * tf / (tf + k1 * (1 - b + b * length / mean length)), with
 idf = ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene since version 8. Anserini before
-that, rank_bm25 and many papers multiply by k1 + 1: ranks are the same, but scores are
-not, which matters to a raw fusion (`docjax.retrieval.fusion`).
+that and many papers multiply by k1 + 1: ranks are the same, but scores are not, which
+matters to a raw fusion (`docjax.retrieval.fusion`). rank_bm25 has another idf, so the
+preset of its name, with its k1 and b, ranks a little differently.
+
+Words of one letter are not read: most are initials and rests of "'s".
 """
 
 import dataclasses

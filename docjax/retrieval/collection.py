@@ -71,6 +71,9 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
         test, tuning = _of_fold(folds, test, fold)
         return Collection(str(store), documents, queries, test, tuning, ())
     tuning = _to_choose(store, split, queries)
+    if shared := len(tuning.keys() & test.keys()):
+        text = "%s: %d of %d queries that could choose are test queries: they do not choose"
+        once.warn(text, str(store), shared, len(tuning))
     tuning = {query: gains for query, gains in tuning.items() if query not in test}
     return Collection(str(store), documents, queries, test, tuning, folds)
 
@@ -151,10 +154,8 @@ def _not_judged_otherwise(store: Store, train: Qrels, queries: dict[str, str]) -
         )
     given = test | (choose if _splits_to_choose(store) else {})
     if shared := given.keys() & train.keys():
-        logger.warning(
-            "%s: %d of %d training queries also test or choose: they do not train",
-            *(store, len(shared), len(train)),
-        )
+        text = "%s: %d of %d training queries also test or choose: they do not train"
+        once.warn(text, str(store), len(shared), len(train))
     return kept
 
 
@@ -190,6 +191,10 @@ def of_documents(
         if document.query:
             queries[document.id], links[document.id] = document.query, document.links
     known = set(ids)
+    unknown = sum(link not in known for linked in links.values() for link in linked)
+    if unknown:
+        text = "%d of %d links of documents with a query name no document: left out"
+        once.warn(text, unknown, sum(map(len, links.values())))
     qrels = {
         name: {link: 1 for link in linked if link in known} | {name: 2}
         for name, linked in links.items()

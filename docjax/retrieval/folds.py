@@ -33,6 +33,7 @@ def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
     folds = json_file.read(file, list)
     if len(folds) < 2 or not all(_is_fold(fold) for fold in folds):
         raise UserError(f"{file}: folds are two or more lists of query ids")
+    folds = [list(map(str, fold)) for fold in folds]
     check(folds, queries, str(file))
     return folds
 
@@ -81,4 +82,5 @@ def rotation(folds: Folds, fold: int) -> tuple[set[str], set[str], set[str]]:
 
 
 def _is_fold(fold: object) -> bool:
-    return isinstance(fold, list) and all(isinstance(query, str) for query in fold)
+    """Whether it is a list of ids: texts or, as in other files, whole numbers."""
+    return isinstance(fold, list) and all(type(query) in (str, int) for query in fold)

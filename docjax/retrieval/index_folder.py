@@ -53,8 +53,9 @@ class Index:
 
     Attributes:
       facts: `model` (a fingerprint), `similarity`, `truncate_dim`, `passages`, `words`,
-        `codes`, `graph`, `files` (their sizes) and `bfloat16`, what rounding does to the
-        vectors (`docjax.retrieval.shortlist.Rounding`).
+        `codes`, `graph`, `contents` (a digest of the corpus), `files` (their sizes) and
+        `bfloat16`, what rounding does to the vectors
+        (`docjax.retrieval.shortlist.Rounding`).
     """
 
     folder: Path

@@ -72,7 +72,10 @@ class JudgedQueries:
             named.append(Path(self.negatives))
         missing = [file for file in named if not file.is_file()]
         if missing:
-            raise UserError(f"examples {missing[0]}: no such file")
+            mend = ""
+            if self.negatives and missing[0] == Path(self.negatives):
+                mend = f"; give a file of docjax mine as negatives, or {UNIFORM!r}"
+            raise UserError(f"examples {missing[0]}: no such file{mend}")
         return tuple(named)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
@@ -204,7 +207,8 @@ def _inside(qrels: Qrels, rows: Mapping[str, int]) -> Qrels:
         query: {name: gain for name, gain in gains.items() if name in rows}
         for query, gains in qrels.items()
     }
-    missing = sum(map(len, qrels.values())) - sum(map(len, kept.values()))
+    missing = [name for of in qrels.values() for name in of if name not in rows]
     if missing:
-        logging.warning("%d judged documents are not in the corpus: left out", missing)
+        text = "%d judged documents are not in the corpus, %r is the first: left out"
+        logging.warning(text, len(missing), missing[0])
     return kept

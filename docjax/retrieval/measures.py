@@ -37,7 +37,7 @@ def of_systems(systems: Mapping[str, Run], qrels: Qrels) -> BySystem:
     """
     for system, run in systems.items():
         check_queries(system, run, qrels)
-        if missing := len(qrels.keys() - run.keys()):
+        if missing := sum(not run.get(query) for query in qrels):
             text = "%s has no documents for %d of %d test queries: they count as 0"
             logger.warning(text, system, missing, len(qrels))
     return {system: _by_metric(qrels, run, METRICS) for system, run in systems.items()}
@@ -121,7 +121,7 @@ def ir_measures() -> ModuleType:
 
 def check_queries(system: str, run: Run, qrels: Qrels) -> None:
     """Raises UserError for a run without any of the queries of the judgements."""
-    if run.keys().isdisjoint(qrels):
+    if not any(run.get(query) for query in qrels):
         raise UserError(
             f"{system}: none of its {len(run)} queries is one of the {len(qrels)} test "
             "queries: give a run of these queries"

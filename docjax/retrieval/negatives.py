@@ -191,8 +191,8 @@ def _check_ids(file: Path, ids: str, trained: Trained) -> None:
     """Raises UserError if neither the corpus nor the training documents were ranked."""
     if all(ids != str(Digest(ranked)) for ranked in trained[:2]):
         raise UserError(
-            f"{file}: was made of other documents: {AGAIN}, with the documents of this "
-            "corpus"
+            f"{file}: was made of other documents than the {len(trained.corpus)} of this "
+            f"corpus: {AGAIN}, with these documents"
         )
 
 

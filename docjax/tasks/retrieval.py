@@ -68,6 +68,11 @@ class Retrieval:
         bm25.preset(self.words)
         fusion.check_scale(self.scale)
         file = _file(self.compare)
+        if file and not file.exists():
+            raise UserError(
+                f"compare {file}: no such file; give a TREC run or one of "
+                f"{', '.join(systems.NAMES)}"
+            )
         compared = trec.read(file) if file else None  # raises if it cannot be read
         if self.compare in systems.OF_PASSAGES and not self.passages:
             raise UserError(
@@ -188,8 +193,9 @@ def _check_judged(
     )
     if missing:
         text = f"{len(missing)} of {len(names)} judged documents are not in the corpus"
+        text += f", {min(missing)!r} is one"
         if missing == names:
-            raise UserError(f"{judged.name}: {text}, {min(missing)!r} is one; add them")
+            raise UserError(f"{judged.name}: {text}; add them")
         logger.warning("%s: no system can find them", text)
 
 

@@ -248,6 +248,40 @@ def test_a_model_or_settings_of_another_index_are_refused(
     assert len(made()) == COUNT  # made whole again
 
 
+def test_an_index_of_a_corpus_that_has_changed_is_made_anew(model, corpus, tmp_path):
+    """The vectors were deleted, as the message says; the other files are as large."""
+    copy, folder = tmp_path / "corpus.jsonl", tmp_path / "index"
+    lines = corpus.read_text().splitlines(keepends=True)
+    copy.write_text("".join(lines))
+    build_index(model, str(copy), folder)
+    copy.write_text("".join(lines[::-1]))
+    with pytest.raises(UserError, match="vectors.npy was made of other documents"):
+        build_index(model, str(copy), folder)
+    (folder / index_files.VECTORS).unlink()
+    build_index(model, str(copy), folder)
+    found = index.load(folder, model.fingerprint())
+    rows = dict(zip(found.ids, range(COUNT), strict=True))
+    assert rows["d59"] == 0 and found.document(0).id == "d59"
+    build_index(model, str(copy), tmp_path / "fresh")
+    fresh = index.load(tmp_path / "fresh", model.fingerprint())
+    for system in ("bm25", "dense"):
+        ranked = [
+            search_index(model, one, QUERIES, system, 5) for one in (found, fresh)
+        ]
+        same(*ranked)
+
+
+def test_an_index_of_another_model_is_told_before_anything_is_encoded(
+    model, corpus, made, tmp_path, monkeypatch
+):
+    made()
+    (tmp_path / "index" / index_files.VECTORS).unlink()
+    monkeypatch.setattr(building, "encode_file", None)
+    other = dataclasses.replace(model, prompts={"document": "a text: "})
+    with pytest.raises(UserError, match="was made with another model or prompt: use"):
+        build_index(other, str(corpus), tmp_path / "index")
+
+
 @pytest.mark.parametrize("change", ["\n", '{"id": "new", "text": "river"}'])
 def test_a_corpus_that_changes_while_the_index_is_finished_is_told(
     model, corpus, tmp_path, monkeypatch, change

@@ -10,12 +10,14 @@ import pytest
 from docjax.errors import UserError
 from docjax.retrieval import beir
 from docjax.retrieval.collection import (
+    of_documents,
     read,
     read_judged,
     read_test,
     to_train,
     training_files,
 )
+from docjax.types import Document, Section
 
 TREC = Path(__file__).parents[3] / "shared/data/trec_topics_qrels"
 HEADER = "query-id\tcorpus-id\tscore\n"
@@ -42,9 +44,10 @@ def test_queries_with_an_answer_are_the_ones_to_judge(folder):
     assert [one.id for one in found.documents(0.0)] == ["a", "b", "c"]
 
 
-def test_a_tuning_split_shares_no_query_with_the_test(folder):
+def test_a_tuning_split_shares_no_query_with_the_test(folder, caplog):
     qrels(folder, "dev", "q\tc\t1\nt\tc\t1\n")
     assert read(folder).tuning == {"t": {"c": 1}}
+    assert "1 of 2 queries that could choose are test queries" in caplog.text
 
 
 def test_each_tenth_training_query_chooses_without_a_split_for_it(folder):
@@ -118,6 +121,13 @@ def test_a_document_that_answers_in_one_split_answers_in_all(folder):
     assert read_judged(folder, 0.0).qrels["q"] == {"a": 2, "b": 0, "c": 1}
 
 
+def test_links_to_no_document_are_counted(caplog):
+    one = Document("a", (Section("", "x"),), query="q", links=("b", "gone", "lost"))
+    found = of_documents([one, Document("b", (Section("", "y"),))])
+    assert found == (["a", "b"], {"a": "q"}, {"a": {"b": 1, "a": 2}})
+    assert "2 of 3 links of documents with a query name no document" in caplog.text
+
+
 def test_a_fold_without_a_judged_query_is_one_line(folder):
     (folder / "folds.json").write_text('[["q"], ["r"], ["s"]]')
     with pytest.raises(UserError, match="fold 2 has no judged query: give another"):
@@ -159,6 +169,11 @@ def test_test_judgements_need_neither_corpus_nor_queries(folder):
     (folder / "qrels/test.tsv").write_text("q\ta\t0\n")
     with pytest.raises(UserError, match="judgements test: no query has a document"):
         read_test(folder)
+
+
+def test_test_judgements_of_no_folder_are_told(tmp_path):
+    with pytest.raises(UserError, match="gone: no such folder; give the folder of a"):
+        read_test(tmp_path / "gone")
 
 
 def test_judgements_of_trec_are_read_without_blank_lines(folder):

@@ -37,7 +37,7 @@ def test_one_fold_tests_the_next_chooses_and_the_others_train():
         ('{"a": 1}', "not a JSON array"),
         ('[["a"], "b"]', "two or more lists of query ids"),
         ('[["a", "b"]]', "two or more lists"),
-        ('[["a"], [3]]', "two or more lists"),
+        ('[["a"], [3.5]]', "two or more lists"),
         ('[["a", "b"], ["a"]]', "query 'a' is in the folds 2 times: leave it"),
         (
             '[["a"], ["x"]]',
@@ -49,6 +49,11 @@ def test_mistakes_in_a_file_are_one_line(tmp_path, text, said):
     (tmp_path / "folds.json").write_text(text)
     with pytest.raises(UserError, match=said):
         folds.read(tmp_path / "folds.json", ["a", "b"])
+
+
+def test_ids_may_be_whole_numbers(tmp_path):
+    (tmp_path / "folds.json").write_text('[[1, "2"], [30]]')
+    assert folds.read(tmp_path / "folds.json", ["1", "2", "30"]) == [["1", "2"], ["30"]]
 
 
 def test_queries_without_a_judgement_are_counted(tmp_path, caplog):

@@ -165,7 +165,10 @@ def test_the_training_split_of_a_folder_is_read(known, beir):
 def test_judged_documents_that_are_not_there_are_counted(known, beir, caplog):
     asked = JudgedQueries(path=str(beir), each=0)
     asked.among(known(asked, documents({})))
-    assert "1 judged documents are not in the corpus: left out" in caplog.text
+    assert (
+        "1 judged documents are not in the corpus, 'gone' is the first: left out"
+        in caplog.text
+    )
 
 
 def test_queries_that_no_training_document_answers_are_counted(known, beir, caplog):

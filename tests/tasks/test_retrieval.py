@@ -45,6 +45,14 @@ def test_systems_are_means_over_all_queries_with_an_answer():
     assert len(found) == 4 * 10 + 1
 
 
+def test_queries_for_which_a_system_finds_nothing_are_counted(caplog):
+    values = of_systems({"bm25": RUN | {"r": {}}}, QRELS)
+    assert values["bm25"]["mrr@10"] == {"q": 0.5, "r": 0.0}
+    assert "bm25 has no documents for 1 of 2 test queries: they cou" in caplog.text
+    with pytest.raises(UserError, match="bm25: none of its 1 queries is one of the 2"):
+        of_systems({"bm25": {"q": {}}}, QRELS)
+
+
 def test_the_weight_is_chosen_on_the_tuning_queries_where_there_are_any(monkeypatch):
     test, tuning = {"q": {"a": 1}}, {"r": {"b": 1}}
     dense = {"q": {"a": 1.0, "x": 0.0}, "r": {"x": 1.0, "b": 0.0}}
@@ -302,7 +310,7 @@ def test_systems_are_compared_with_one_of_them(data, folder):
     found = task(data, "test")
     assert found["dense/ndcg@10_gain"] == 0.5
     assert "bm25/ndcg@10_gain" not in found and "fused/map_gain_p" in found
-    with pytest.raises(UserError, match="bm52: cannot be read"):
+    with pytest.raises(UserError, match="bm52: no such file; give a TREC run or one"):
         Retrieval(str(folder), compare="bm52").check(data, "test")
     with pytest.raises(UserError, match="compare maxp: needs passages: set"):
         Retrieval(str(folder), compare="maxp").check(data, "test")
