@@ -121,7 +121,7 @@ def ir_measures() -> ModuleType:
 
 def check_queries(system: str, run: Run, qrels: Qrels) -> None:
     """Raises UserError for a run without any of the queries of the judgements."""
-    if not any(run.get(query) for query in qrels):
+    if run.keys().isdisjoint(qrels):
         raise UserError(
             f"{system}: none of its {len(run)} queries is one of the {len(qrels)} test "
             "queries: give a run of these queries"
