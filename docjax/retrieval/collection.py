@@ -193,8 +193,9 @@ def of_documents(
     known = set(ids)
     unknown = sum(link not in known for linked in links.values() for link in linked)
     if unknown:
-        text = "%d of %d links of documents with a query name no document: left out"
-        once.warn(text, unknown, sum(map(len, links.values())))
+        text = "%d of %d links of documents with a query name none of the %d documents "
+        count = sum(map(len, links.values()))
+        once.warn(f"{text}of this part: left out", unknown, count, len(known))
     qrels = {
         name: {link: 1 for link in linked if link in known} | {name: 2}
         for name, linked in links.items()

@@ -125,7 +125,7 @@ def test_links_to_no_document_are_counted(caplog):
     one = Document("a", (Section("", "x"),), query="q", links=("b", "gone", "lost"))
     found = of_documents([one, Document("b", (Section("", "y"),))])
     assert found == (["a", "b"], {"a": "q"}, {"a": {"b": 1, "a": 2}})
-    assert "2 of 3 links of documents with a query name no document" in caplog.text
+    assert "2 of 3 links of documents with a query name none of the 2" in caplog.text
 
 
 def test_a_fold_without_a_judged_query_is_one_line(folder):
