@@ -52,19 +52,17 @@ def build_index(
       UserError: as `encode_file`; if a library is missing; and for settings that do not
         exist, do not fit the model or differ from those of a finished index.
     """
-    facts = {"passages": passages, "words": words, "codes": kind, "graph": graph}
     _check_settings(model, words, kind, graph)
-    facts |= _of_model(model)
+    facts = _facts(model, passages=passages, words=words, codes=kind, graph=graph)
     _check_made(output, facts)
     corpus = _Corpus(path, max_bad_fraction)
     options = {"max_bad_fraction": max_bad_fraction, "passages": passages, **shared}
     options["check"] = trec.checked
     counts = encode_file(model, path, output / index.VECTORS, **options)
     if counts is not None:
-        vectors = json_file.read(output / beside(Path(index.VECTORS), "json"))
+        facts |= {"contents": _contents(output)}
         with _locked(output):
-            if not _is_whole(output, facts, vectors["contents"]):
-                facts |= {"contents": vectors["contents"]}
+            if not _is_whole(output, facts):
                 _finish(output, corpus, counts["documents"], facts)
     return counts
 
@@ -89,9 +87,9 @@ class _Corpus:
             )
 
 
-def _of_model(model: DocumentModel) -> dict[str, Any]:
-    """What an index says about the model that made it."""
-    return {
+def _facts(model: DocumentModel, **settings: Any) -> dict[str, Any]:
+    """What an index says about its settings and the model that made it."""
+    return settings | {
         "truncate_dim": model.truncate_dim,
         "similarity": model.similarity_fn_name,
         "model": model.fingerprint(),
@@ -141,14 +139,19 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
     json_file.write(output / index.FACTS, facts | found)
 
 
-def _is_whole(output: Path, asked: dict[str, Any], contents: str) -> bool:
-    """Whether the index is finished, and of a corpus with this digest.
+def _contents(output: Path) -> str:
+    """The digest of the corpus that the vectors were made of."""
+    return json_file.read(output / beside(Path(index.VECTORS), "json"))["contents"]
+
+
+def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
+    """Whether the index is finished, and of this corpus.
 
     Raises:
       UserError: if it has other settings.
     """
-    facts = _check_made(output, asked)
-    if facts is None or facts.get("contents") != contents:
+    facts = _check_made(output, {k: v for k, v in asked.items() if k != "contents"})
+    if facts is None or facts.get("contents") != asked["contents"]:
         return False
     return not index.damaged(output, facts)
 
