@@ -23,6 +23,7 @@ its test: settings are chosen there. The rate of 3e-4 is a first guess, 5e-5 is 
 """
 
 import argparse
+import collections
 import functools
 import json
 import lzma
@@ -127,9 +128,17 @@ def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path
     if corpus == "openstax":
         config.holdout = CHAPTERS
     config.tasks = {}
-    config.update_from_flattened_dict(dict(flags.set))
+    config.update_from_flattened_dict(_fields(config, flags))
     trainer.run(config, run, "train")
     return run
+
+
+def _fields(config: Any, flags: argparse.Namespace) -> dict[str, Any]:
+    """The fields of --set, also those of the encoder that Contrastive Tension copies."""
+    fields, inner = dict(flags.set), "encoder.segment."
+    if "encoder" not in config.encoder.segment:
+        return fields
+    return {name.replace(inner, f"{inner}encoder."): fields[name] for name in fields}
 
 
 def scores(
@@ -157,7 +166,7 @@ def of_run(run: Path, corpus: str, flags: argparse.Namespace) -> Any:
 
 def of_words(corpus: str, flags: argparse.Namespace) -> Any:
     """TF-IDF of whole documents, reduced to 256 numbers."""
-    texts, labels = ({"train": [], "test": []} for _ in range(2))
+    texts, labels = (collections.defaultdict(list) for _ in range(2))
     for document in _documents(corpus, flags)():
         texts[document.split].append(full_text(document))
         labels[document.split].append(document.label)

@@ -10,7 +10,8 @@ DECA paper; BERT in brackets): R8 4.1 % (5.1), 20 Newsgroups 26.5 % (32.9).
       --config.source.path=mine.jsonl
 
 Departures from the papers: a twentieth of the documents of a source without splits is
-held out and not read, and attention weights are not dropped
+held out and not read (`--config.holdout.of=unlabeled` divides the split of that name),
+and attention weights are not dropped
 (`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so that GPUs can use fast
 attention kernels.
 
@@ -35,7 +36,9 @@ VARIANTS = ("", "scratch", "small", "demo", "smoke")
 
 def get_config(variant: str = "") -> ConfigDict:
     config = load("docsplit")
-    config.holdout = dict(fn="docjax.data.splits.holdout", test=0.05)
+    config.holdout = dict(
+        fn="docjax.data.splits.holdout", test=0.05, of=placeholder(str)
+    )
     config.units = dict(fn="docjax.data.units.Whole")
     config.segments = dict(fn="docjax.data.segments.OneEach")
     config.views = dict(fn="docjax.views.whole.Whole")

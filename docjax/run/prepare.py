@@ -255,12 +255,12 @@ def prepare(config: Any, run: Path) -> Prepared:
         graph=config.graph and config.graph.build(),
         cutter=config.segments.build(),
     )
+    _check_splits(prepared)
     config = from_data.fill_batch(config, run, lambda: len(prepared.examples))
     special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
     config = from_data.fill_microbatch(config, run, special, reads_queries)
     prepared = prepared.changed(config=config, halved=_halved(prepared))
     _fit_words(prepared)
-    _log_splits(prepared)
     wait("config")
     if jax.process_index() == 0:
         json_file.write(run / "config.json", prepared.config.to_json())
@@ -345,14 +345,24 @@ def _fit_words(prepared: Prepared) -> None:
     atomic.write_array(path, table)
 
 
-def _log_splits(prepared: Prepared) -> None:
+def _check_splits(prepared: Prepared) -> None:
     """Warns of documents whose split the config does not name.
 
     A transductive run trains on these documents all the same.
+
+    Raises:
+      UserError: if no document is left to train on.
     """
     config = prepared.config
     known = {None, *dataclasses.asdict(config.splits).values()}
     counts = Counter(split for split in prepared.corpus.splits if split not in known)
+    if not len(prepared.trained_on):
+        every = Counter(prepared.corpus.splits)
+        found = ", ".join(f"{split!r} ({count})" for split, count in every.items())
+        raise UserError(
+            f"no document is in the split {config.splits.train!r}, but in {found}: set "
+            f"--config.splits.train{' or --config.holdout.of' * bool(config.holdout)}"
+        )
     for split, count in counts.items():
         logging.warning(
             "%d documents are in the split %r: %s; set --config.splits",

@@ -403,6 +403,21 @@ def test_documents_of_another_split_are_trained_on_if_it_is_transductive(
     assert f"1 documents are in the split 'other': {what}; set --config.splits" in said
 
 
+def test_a_corpus_without_training_documents_says_where_they_are(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": str(i), "text": SENTENCE, "split": "unlabeled"} for i in range(3)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    error = (
+        r"no document is in the split 'train', but in 'unlabeled' \(3\): "
+        "set --config.splits.train$"
+    )
+    with pytest.raises(UserError, match=error):
+        prepare(config(path), tmp_path / "run")
+    divided = config(path)
+    divided.holdout = dict(fn="docjax.data.splits.holdout", of="unlabeled", test=0.4)
+    assert len(prepare(divided, tmp_path / "divided").trained_on) == 2
+
+
 def test_vectors_of_words_without_width_are_refused(tmp_path):
     found = deca.get_config("smoke")
     found.encoder.segment.width = 0
