@@ -71,7 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.model.encode_file import check_output
+    from docjax.data.sources.lines import files
     from docjax.model.search import search
     from docjax.retrieval import trec
     from docjax.retrieval.beir import read_documents
@@ -80,6 +80,33 @@ def run(flags: argparse.Namespace) -> None:
         raise UserError(f"--top {flags.top} is too small; give at least 1")
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
+    _check_outputs(flags)
+    if Path(flags.corpus).is_dir():
+        _of_index(flags)
+        return
+    given = [
+        name for name in ("hits", "weight", "scale") if vars(flags)[name] is not None
+    ]
+    given += [f"system {flags.system}"] * (flags.system != "dense")
+    if given:
+        raise UserError(f"--{given[0]} needs an index: make one with docjax index")
+    queries = _queries(flags.queries)
+    if flags.corpus != "-":
+        files(flags.corpus)  # raises before the model is loaded
+    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
+    counts: dict[str, Any] = {"queries": len(queries)}
+    report: Counter = Counter()
+    documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
+    documents = trec.checked(documents, flags.corpus)
+    ranking = search(model, documents, queries, counts, flags.top)
+    del report["documents"]
+    _write(flags, ranking, counts | {"left_out": report})
+
+
+def _check_outputs(flags: argparse.Namespace) -> None:
+    """Raises UserError for a file that cannot be written, or has another use."""
+    from docjax.model.encode_file import check_output
+
     taken = {Path(flags.queries).resolve(): "--queries"}
     taken[Path(flags.corpus).resolve()] = "CORPUS"
     for flag, name in (("--run", flags.run), ("--hits", flags.hits)):
@@ -91,24 +118,6 @@ def run(flags: argparse.Namespace) -> None:
         other = taken.setdefault(Path(name).resolve(), flag)
         if other != flag:
             raise UserError(f"{flag} {name} is {other} too: name another file")
-    if Path(flags.corpus).is_dir():
-        _of_index(flags)
-        return
-    given = [
-        name for name in ("hits", "weight", "scale") if vars(flags)[name] is not None
-    ]
-    given += [f"system {flags.system}"] * (flags.system != "dense")
-    if given:
-        raise UserError(f"--{given[0]} needs an index: make one with docjax index")
-    queries = _queries(flags.queries)
-    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
-    counts: dict[str, Any] = {"queries": len(queries)}
-    report: Counter = Counter()
-    documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
-    documents = trec.checked(documents, flags.corpus)
-    ranking = search(model, documents, queries, counts, flags.top)
-    del report["documents"]
-    _write(flags, ranking, counts | {"left_out": report})
 
 
 def _of_index(flags: argparse.Namespace) -> None:

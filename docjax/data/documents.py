@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from absl import logging
-
+from docjax.data import once
 from docjax.data import records as records_lib
 from docjax.data.records import BadRecord
 from docjax.data.seen import Seen
@@ -24,7 +23,8 @@ KEYS = (
     *("links", "edges", "query", "metadata"),
 )
 
-MEND = "; mend it, or raise max_bad_fraction to leave it out"
+# The source, a retrieval task and the commands have a max_bad_fraction each.
+MEND = "; mend it, or raise the max_bad_fraction of what reads it to leave it out"
 LIST = "a list; put each document on a line of its own: jq -c '.[]' FILE"
 OBJECT = re.compile(r"\s*\{\s*[\"}]")  # the start of an object in JSON
 
@@ -184,7 +184,7 @@ def read(
             counts["documents"] += 1
             yield document
     _check_counts(counts, share, first)
-    _tell(counts, report)
+    _tell(counts, report, first)
 
 
 def _with_mend(error: BadDocument) -> BadDocument:
@@ -215,19 +215,20 @@ def _check_counts(
         raise NoDocuments(f"empty corpus: the source has no documents{left}")
 
 
-def _tell(counts: Counter, report: Counter | None) -> None:
+def _tell(counts: Counter, report: Counter | None, first: BadDocument | None) -> None:
     """Tells `report`, or the log, what was left out."""
     if report is None:
-        warn_of_bad(counts)
+        warn_of_bad(counts, first)
     else:
         report.update(counts)
 
 
-def warn_of_bad(counts: Counter) -> None:
-    """Warns of what `read` left out, if anything."""
+def warn_of_bad(counts: Counter, first: BadDocument | None = None) -> None:
+    """Warns of what `read` left out, if anything; of the same once."""
     if bad := counts.total() - counts["documents"]:
         text = "left out %d of %d documents, which are bad: %s"
-        logging.warning(text, bad, counts.total(), by_reason(counts))
+        text += f"; the first is {first}" * (first is not None)
+        once.warn(text, bad, counts.total(), by_reason(counts))
 
 
 def by_reason(counts: Counter) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from docjax.data import once
 from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
-from docjax.retrieval import once
 from docjax.retrieval.beir import BeirFolder
 from docjax.retrieval.folds import Folds
 from docjax.retrieval.ir_dataset import PREFIX, IrDataset

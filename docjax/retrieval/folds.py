@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from docjax.data import once
 from docjax.errors import UserError
-from docjax.retrieval import once
 from docjax.storage import json_file
 
 COUNT = 5

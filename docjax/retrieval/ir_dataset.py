@@ -7,10 +7,10 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from docjax.data import once
 from docjax.data.sources.ir_datasets import ir_datasets, load, names, rows_of
 from docjax.data.splits import TUNING
 from docjax.retrieval import folds as folds_lib
-from docjax.retrieval import once
 from docjax.types import Qrels, Reader
 
 PREFIX = "ir-datasets:"

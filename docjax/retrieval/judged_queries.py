@@ -102,7 +102,7 @@ class JudgedQueries:
             query: {rows[name] for name, gain in gains.items() if gain > 0}
             for query, gains in _inside(qrels, rows).items()
         }
-        pairs = _pairs(answers, trained)
+        pairs = _pairs(answers, trained, self.path)
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
         examples = np.array(
             [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
@@ -180,7 +180,9 @@ def _mine(
     wait("negatives")
 
 
-def _pairs(answers: Mapping[str, set[int]], trained: set[int]) -> list[tuple[str, int]]:
+def _pairs(
+    answers: Mapping[str, set[int]], trained: set[int], place: str | None
+) -> list[tuple[str, int]]:
     """Each query with each of its answers among the training documents; logs queries
     without such an answer."""
     pairs = [
@@ -189,10 +191,12 @@ def _pairs(answers: Mapping[str, set[int]], trained: set[int]) -> list[tuple[str
         for row in sorted(relevant & trained)
     ]
     if not pairs:
-        raise UserError(
-            "no query has an answer among the training documents: give them a "
-            '"query", or name a collection with --config.examples.path'
+        mend = (
+            f"the source must have the documents that {place} judges, by their ids"
+            if place
+            else 'give them a "query", or name a collection with --config.examples.path'
         )
+        raise UserError(f"no query has an answer among the training documents: {mend}")
     if lost := len(answers.keys() - {query for query, _ in pairs}):
         logging.warning(
             "%d of %d queries have no answer among the training documents: left out",

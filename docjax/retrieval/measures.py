@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 
+from docjax.data import once
 from docjax.errors import UserError
-from docjax.retrieval import once, paired, trec
+from docjax.retrieval import paired, trec
 from docjax.types import Qrels, Run
 
 COMPARED = "compared"  # the name of a run that systems are compared with

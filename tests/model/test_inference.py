@@ -250,7 +250,7 @@ def test_no_row_is_wider_than_the_position_table(params, documents, monkeypatch)
     assert {width for _, width in shapes} == {8, LIMIT}
 
 
-def test_a_gpu_compiles_few_widths():
+def test_a_gpu_compiles_few_widths_and_reads_more_in_a_call():
     @dataclasses.dataclass(frozen=True)
     class Gpu:
         platform: str = "gpu"
@@ -260,6 +260,7 @@ def test_a_gpu_compiles_few_widths():
     assert one.widths == list(range(32, 513, 32))
     gpu = dataclasses.replace(one, mesh=Mesh(np.array([Gpu()]), ("data",)))
     assert gpu.widths == [32, 64, 128, 256, 384, 512]
+    assert [each.height(MANY, 512, remaining=999) for each in (one, gpu)] == [16, 128]
 
 
 def test_two_readers_of_a_model_share_what_is_compiled(params, documents, vectors):

@@ -125,6 +125,7 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, queries, tmp_path):
     there = "--run", output, "--queries"
     for arguments, message in (
         ((tiny, tmp_path / "no.jsonl", *there, queries), "no such file"),
+        (("no", tmp_path / "no.jsonl", *there, queries), "no.jsonl: no such file"),
         ((tiny, corpus, *there, tmp_path / "no.jsonl"), "no such file"),
         ((tmp_path, corpus, *there, queries), "no such file"),
         ((tiny, spaced, *there, queries), "no room for white space"),
