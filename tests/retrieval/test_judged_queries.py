@@ -277,14 +277,14 @@ def test_documents_without_queries_are_one_line(known):
 
 def test_queries_without_a_training_document_are_one_line(known):
     asked = JudgedQueries(each=0)
-    with pytest.raises(UserError, match="no query has an answer .*: give them a \"q"):
+    with pytest.raises(UserError, match='no query has an answer .*: give them a "q'):
         asked.among(known(asked, trained=[1, 3]))
 
 
 def test_a_collection_of_other_documents_is_one_line(known, beir):
     asked = JudgedQueries(path=str(beir), each=0)
     with pytest.raises(UserError, match="no query has an answer .*: the source must"):
-        asked.among(known(asked, documents({}), trained=[4]))
+        asked.among(known(asked, documents({}), trained=[3]))
 
 
 def test_a_folder_without_training_split_is_one_line(known, beir):
