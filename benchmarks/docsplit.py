@@ -135,10 +135,10 @@ def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path
 
 def _fields(config: Any, flags: argparse.Namespace) -> dict[str, Any]:
     """The fields of --set, also those of the encoder that Contrastive Tension copies."""
-    fields, inner = dict(flags.set), "encoder.segment."
+    fields, outer = dict(flags.set), "encoder.segment."
     if "encoder" not in config.encoder.segment:
         return fields
-    return {name.replace(inner, f"{inner}encoder."): fields[name] for name in fields}
+    return {name.replace(outer, f"{outer}encoder."): fields[name] for name in fields}
 
 
 def scores(
@@ -170,7 +170,8 @@ def of_words(corpus: str, flags: argparse.Namespace) -> Any:
     for document in _documents(corpus, flags)():
         texts[document.split].append(full_text(document))
         labels[document.split].append(document.label)
-    vectors = {part: reduced(texts["train"], texts[part]) for part in texts}
+    train = texts["train"]
+    vectors = {part: reduced(train, texts[part]) for part in texts}
     labelled = lambda part: Embeddings(vectors[part], labels[part])
     return types.SimpleNamespace(labelled=labelled)
 

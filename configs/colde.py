@@ -127,7 +127,9 @@ def get_config(variant: str = "") -> ConfigDict:
 def aan(config: ConfigDict) -> None:
     """Papers with "links"."""
     config.source = config.source.to_dict() | {"without": NOT_READ}
-    config.holdout = dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
+    config.holdout = ConfigDict(
+        dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
+    )
     config.splits.validation = "validation"
 
 

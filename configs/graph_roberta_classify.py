@@ -42,16 +42,15 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     config.splits.validation = "dev" if variant == "hyperpartisan" else "validation"
     config.select = "classification/accuracy"
     config.evaluate_every = config.checkpoint_every = None  # once an epoch
+    holdout = ConfigDict(dict(fn="docjax.data.splits.holdout", of="train", test=0.0))
     if small:
-        config.holdout = dict(
-            fn="docjax.data.splits.holdout", of="train", test=0.0, validation=0.1
-        )
+        config.holdout = holdout
+        config.holdout.validation = 0.1
         return config
     rate, epochs, validation = DATASETS[variant]
     if validation:
-        config.holdout = dict(
-            fn="docjax.data.splits.holdout", of="train", test=0.0, validation=validation
-        )
+        config.holdout = holdout
+        config.holdout.validation = validation
     config.optimizer.learning_rate = rate
     config.epochs = epochs
     config.batch = 32

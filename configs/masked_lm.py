@@ -36,9 +36,7 @@ VARIANTS = ("", "scratch", "small", "demo", "smoke")
 
 def get_config(variant: str = "") -> ConfigDict:
     config = load("docsplit")
-    config.holdout = dict(
-        fn="docjax.data.splits.holdout", test=0.05, of=placeholder(str)
-    )
+    config.holdout = ConfigDict(dict(fn="docjax.data.splits.holdout", test=0.05))
     config.units = dict(fn="docjax.data.units.Whole")
     config.segments = dict(fn="docjax.data.segments.OneEach")
     config.views = dict(fn="docjax.views.whole.Whole")

@@ -63,7 +63,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    """Turns off the logging that the main functions of benchmarks turn on."""
+    """Turns off the logging that the main functions of benchmarks turn on, and forgets
+    what was logged once."""
+    from docjax.data import once
+
+    once.warn.cache_clear()
     logging.root.removeHandler(absl.logging.get_absl_handler())
     absl.logging.set_verbosity(absl.logging.WARNING)
     absl.logging.get_absl_logger().setLevel(logging.NOTSET)

@@ -427,6 +427,12 @@ def test_a_wrong_flag_is_one_line(flag, reason, monkeypatch):
         main.read_flags(argv)
 
 
+@pytest.mark.parametrize("path", ["masked_lm.py", "colde.py:aan"])
+def test_a_flag_names_the_split_that_the_holdout_divides(path, monkeypatch):
+    found = by_flag(path, "holdout.of", "unlabeled", monkeypatch)
+    assert fields.resolve(found).holdout.keywords["of"] == "unlabeled"
+
+
 def test_epochs_without_effect_are_a_warning(caplog):
     found = load("graph_roberta").get_config("frozen")
     found.epochs = 3

@@ -23,8 +23,10 @@ KEYS = (
     *("links", "edges", "query", "metadata"),
 )
 
-# The source, a retrieval task and the commands have a max_bad_fraction each.
-MEND = "; mend it, or raise the max_bad_fraction of what reads it to leave it out"
+MEND = (
+    "; mend it, or raise max_bad_fraction (of the source, or of the task that reads it; "
+    "--max-bad-fraction of a command) to leave it out"
+)
 LIST = "a list; put each document on a line of its own: jq -c '.[]' FILE"
 OBJECT = re.compile(r"\s*\{\s*[\"}]")  # the start of an object in JSON
 
@@ -218,17 +220,19 @@ def _check_counts(
 def _tell(counts: Counter, report: Counter | None, first: BadDocument | None) -> None:
     """Tells `report`, or the log, what was left out."""
     if report is None:
-        warn_of_bad(counts, first)
+        warn_of_bad(counts, str(first))
     else:
         report.update(counts)
 
 
-def warn_of_bad(counts: Counter, first: BadDocument | None = None) -> None:
-    """Warns of what `read` left out, if anything; of the same once."""
+def warn_of_bad(counts: Counter, see: str) -> None:
+    """Warns of what `read` left out, if anything; of the same once.
+
+    see: the first bad record, or the file.
+    """
     if bad := counts.total() - counts["documents"]:
-        text = "left out %d of %d documents, which are bad: %s"
-        text += f"; the first is {first}" * (first is not None)
-        once.warn(text, bad, counts.total(), by_reason(counts))
+        text = "left out %d of %d documents, which are bad: %s; see %s"
+        once.warn(text, bad, counts.total(), by_reason(counts), see)
 
 
 def by_reason(counts: Counter) -> str:

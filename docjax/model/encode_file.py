@@ -106,7 +106,7 @@ def survey(
     sizes = []
     for shard in shards(iter(bar)):
         sizes.append(len(shard))
-    warn_of_bad(report)
+    warn_of_bad(report, path)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
 

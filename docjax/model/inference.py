@@ -30,8 +30,8 @@ from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
-TOKENS = 8192  # tokens that a CPU reads in one call of the segment encoder
-MORE_TOKENS = 65536  # those of a GPU or TPU, which waits for the next call to start
+TOKENS = 8192  # tokens that a device reads in one call of the segment encoder
+GPU_TOKENS = 65536  # a GPU ends 8,192 sooner than the next call starts
 AHEAD = 8  # calls in flight at a time: a CPU of several devices can hang after 32
 MANY = 8  # after so many calls, all calls have the same number of rows
 WINDOW = 8192  # segments in a window
@@ -200,15 +200,15 @@ class Inference:
         GPUs and TPUs, which take long to compile a program, have few.
         """
         shares = FEW_WIDTHS
-        if self._is_cpu:
+        if self._platform == "cpu":
             shares = [number / SHAPES for number in range(1, SHAPES + 1)]
         widths = {math.ceil(self.limit * share / 8) * 8 for share in shares}
         # The last width is the limit: a position table may not have a longer width.
         return sorted({min(width, self.limit) for width in widths})
 
     @property
-    def _is_cpu(self) -> bool:
-        return self.mesh.devices.flat[0].platform == "cpu"
+    def _platform(self) -> str:
+        return self.mesh.devices.flat[0].platform
 
     def height(self, number: int, width: int, remaining: int) -> int:
         """The rows of a micro-batch, a multiple of the devices; few for a small rest.
@@ -216,7 +216,7 @@ class Inference:
         After MANY micro-batches a few unused rows cost less than a further shape, which
         takes time to compile, and memory.
         """
-        tokens = TOKENS if self._is_cpu else MORE_TOKENS
+        tokens = GPU_TOKENS if self._platform == "gpu" else TOKENS
         rows = self.batch or max(1, tokens * self.mesh.size // width)
         rows = rows // 8 * 8 or rows
         if number < MANY:

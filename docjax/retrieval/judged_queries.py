@@ -192,7 +192,8 @@ def _pairs(
     ]
     if not pairs:
         mend = (
-            f"the source must have the documents that {place} judges, by their ids"
+            f"the part that training reads must have documents that {place} judges as "
+            "answers, by their ids"
             if place
             else 'give them a "query", or name a collection with --config.examples.path'
         )

@@ -346,9 +346,10 @@ def _fit_words(prepared: Prepared) -> None:
 
 
 def _check_splits(prepared: Prepared) -> None:
-    """Warns of documents whose split the config does not name.
+    """Checks that there are documents to train on; warns of splits without a name in
+    the config.
 
-    A transductive run trains on these documents all the same.
+    A transductive run trains on all documents all the same.
 
     Raises:
       UserError: if no document is left to train on.
@@ -357,11 +358,14 @@ def _check_splits(prepared: Prepared) -> None:
     known = {None, *dataclasses.asdict(config.splits).values()}
     counts = Counter(split for split in prepared.corpus.splits if split not in known)
     if not len(prepared.trained_on):
-        every = Counter(prepared.corpus.splits)
-        found = ", ".join(f"{split!r} ({count})" for split, count in every.items())
+        sizes = Counter(prepared.corpus.splits)
+        there = ", ".join(f"{split!r} ({count})" for split, count in sizes.items())
+        field = "--config.holdout"
+        whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
         raise UserError(
-            f"no document is in the split {config.splits.train!r}, but in {found}: set "
-            f"--config.splits.train{' or --config.holdout.of' * bool(config.holdout)}"
+            f"no document is in the split {config.splits.train!r}, but in {there}: set "
+            "--config.splits.train, or divide one with "
+            f"{field + '.of' if config.holdout else field + whole}"
         )
     for split, count in counts.items():
         logging.warning(

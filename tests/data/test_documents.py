@@ -172,8 +172,16 @@ def test_what_is_left_out_is_told_once(caplog):
     assert not caplog.records
     for _ in range(2):  # as every evaluation reads the data again
         list(read(lines(*given), parse_line, 0.4))
-    told = "left out 2 of 10 documents, which are bad: 1 bad JSON, 1 empty text; the "
-    assert caplog.text.count(f"{told}first is f, line 9: bad JSON") == 1
+    told = (
+        "left out 2 of 10 documents, which are bad: 1 bad JSON, 1 empty text; see f, "
+    )
+    assert caplog.text.count(f"{told}line 9: bad JSON") == 1
+
+
+def test_a_bad_document_may_have_any_name(caplog):
+    given = [{"id": "100%s", "text": "x"}] * 2
+    list(read(lines(*given), parse_line, 0.5))
+    assert "see f, line 2: duplicate id: '100%s'" in caplog.text
 
 
 def test_more_bad_documents_than_the_fraction_raise_with_counts():

@@ -6,7 +6,7 @@ from docjax.data.records import full_text
 from docjax.data.sources import ir_datasets as source
 from docjax.errors import UserError
 from docjax.parts.named import build
-from docjax.retrieval import collection, once
+from docjax.retrieval import collection
 
 library = pytest.importorskip("ir_datasets", reason="needs ir-datasets")
 
@@ -34,7 +34,6 @@ def registered(monkeypatch, datasets):
 
 
 def test_splits_are_the_datasets_below_a_name(datasets, caplog):
-    once.warn.cache_clear()
     found = collection.read("ir-datasets:made")
     assert found.test == {"q": {"a": 2}} and found.tuning == {}
     assert "made, judgements test: 1 of 2 queries have no document" in caplog.text

@@ -283,7 +283,7 @@ def test_queries_without_a_training_document_are_one_line(known):
 
 def test_a_collection_of_other_documents_is_one_line(known, beir):
     asked = JudgedQueries(path=str(beir), each=0)
-    with pytest.raises(UserError, match="no query has an answer .*: the source must"):
+    with pytest.raises(UserError, match="no query has an answer .*: the part that"):
         asked.among(known(asked, documents({}), trained=[3]))
 
 

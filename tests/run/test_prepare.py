@@ -9,6 +9,7 @@ import huggingface_hub
 import jax
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from configs import deca, deca_bert, graph_roberta, retriever, siamese
 from docjax import main
@@ -409,12 +410,15 @@ def test_a_corpus_without_training_documents_says_where_they_are(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     error = (
         r"no document is in the split 'train', but in 'unlabeled' \(3\): "
-        "set --config.splits.train$"
+        "set --config.splits.train, or divide one with --config.holdout='{.*}'$"
     )
     with pytest.raises(UserError, match=error):
         prepare(config(path), tmp_path / "run")
     divided = config(path)
-    divided.holdout = dict(fn="docjax.data.splits.holdout", of="unlabeled", test=0.4)
+    divided.holdout = ConfigDict(dict(fn="docjax.data.splits.holdout", test=0.4))
+    with pytest.raises(UserError, match="divide one with --config.holdout.of$"):
+        prepare(divided, tmp_path / "run")
+    divided.holdout.of = "unlabeled"
     assert len(prepare(divided, tmp_path / "divided").trained_on) == 2
 
 
