@@ -11,9 +11,8 @@ DECA paper; BERT in brackets): R8 4.1 % (5.1), 20 Newsgroups 26.5 % (32.9).
 
 Departures from the papers: a twentieth of the documents of a source without splits is
 held out and not read (`--config.holdout.of=unlabeled` divides the split of that name),
-and attention weights are not dropped
-(`encoder.segment.attention_dropout` is 0; BERT drops 0.1), so that GPUs can use fast
-attention kernels.
+and attention weights are not dropped (`encoder.segment.attention_dropout` is 0; BERT
+drops 0.1), so that GPUs can use fast attention kernels.
 
 `metrics.jsonl` has the loss of the training tokens, tokens a second, and the perplexity
 of held-out documents.

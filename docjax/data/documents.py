@@ -226,7 +226,7 @@ def _tell(counts: Counter, report: Counter | None, first: BadDocument | None) ->
 
 
 def warn_of_bad(counts: Counter, see: str) -> None:
-    """Warns of what `read` left out, if anything; of the same once.
+    """Warns of what `read` left out, if anything; once for equal counts and place.
 
     see: the first bad record, or the file.
     """

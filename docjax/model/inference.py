@@ -31,7 +31,7 @@ from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
 TOKENS = 8192  # tokens that a device reads in one call of the segment encoder
-GPU_TOKENS = 65536  # a GPU ends 8,192 sooner than the next call starts
+GPU_TOKENS = 65536  # with 8,192 an H200 reads MiniLM's documents a third slower
 AHEAD = 8  # calls in flight at a time: a CPU of several devices can hang after 32
 MANY = 8  # after so many calls, all calls have the same number of rows
 WINDOW = 8192  # segments in a window

@@ -281,7 +281,7 @@ def test_queries_without_a_training_document_are_one_line(known):
         asked.among(known(asked, trained=[1, 3]))
 
 
-def test_a_collection_of_other_documents_is_one_line(known, beir):
+def test_a_collection_whose_answers_are_not_trained_on_is_one_line(known, beir):
     asked = JudgedQueries(path=str(beir), each=0)
     with pytest.raises(UserError, match="no query has an answer .*: the part that"):
         asked.among(known(asked, documents({}), trained=[3]))
