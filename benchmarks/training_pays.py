@@ -42,7 +42,7 @@ PLAIN = "MiniLM, all words"
 OF_INIT = (PLAIN, "MiniLM, cut")
 OF_WORDS = ("TF-IDF, all words", "TF-IDF, 256 dimensions", "BM25")
 CHUNK = 1500  # words of a piece of a book
-HEADLINES = "headlines"
+HEADLINES, FIVE_GROUPS = "headlines", "fivegroups"
 DEBIAN = {  # no setting was chosen on these
     "packages": debian_texts.packages,
     "manuals": debian_texts.manuals,
@@ -56,7 +56,11 @@ def files(data: Path, corpus: str, folder: Path) -> Path:
     """The JSON lines of a corpus; made in `folder` if no file has them."""
     if corpus == HEADLINES:
         return news_texts.headlines(folder / corpus)
-    parts = {"imdb": lambda: _sample(data), "gutenberg": lambda: _authors(data)}
+    parts = {
+        "imdb": lambda: _sample(data),
+        "gutenberg": lambda: _authors(data),
+        FIVE_GROUPS: lambda: news_texts.five_groups(_read(data / "20news.jsonl.xz")),
+    }
     make = (parts | DEBIAN).get(corpus)
     if make is None:
         return data / FILES.get(corpus, f"{corpus}.jsonl.xz")
@@ -255,9 +259,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
-    parser.add_argument(
-        "--corpora", nargs="+", choices=(*CORPORA, *DEBIAN, HEADLINES), default=CORPORA
-    )
+    known = (*CORPORA, *DEBIAN, HEADLINES, FIVE_GROUPS)
+    parser.add_argument("--corpora", nargs="+", choices=known, default=CORPORA)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     variants = ("frozen", "tune")
     parser.add_argument("--variant", default="frozen", choices=variants)

@@ -39,6 +39,20 @@ def test_a_headline_asks_for_its_article_and_doubles_are_left_out(
     assert set(found.queries.values()) == {"Rain", "Ships"}
 
 
+def test_five_groups_have_as_many_messages_each_without_headers(monkeypatch):
+    monkeypatch.setattr(news_texts, "EACH", 2)
+    labels = (*news_texts.GROUPS, "misc.forsale")
+    messages = [
+        {"id": f"{label}-{n}", "text": f"Subject: x\n\n{'word ' * n}", "label": label}
+        for label in labels
+        for n in (59, 60, 800, 801)
+    ]
+    found = [*news_texts.five_groups(messages)]
+    lengths = [len(message["text"].split()) for message in found]
+    assert sorted(lengths) == [60] * 5 + [800] * 5
+    assert {message["label"] for message in found} == set(news_texts.GROUPS)
+
+
 def test_a_package_that_is_missing_is_named():
     with pytest.raises(SystemExit, match="no_such_package is not installed"):
         news_texts._package("no_such_package")
