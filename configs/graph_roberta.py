@@ -26,7 +26,7 @@ of the corpus, brings two sections or halves of a document together and keeps si
 documents together. A judgement without labels decides whether the run keeps what it
 trained, the words without the steps, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
-section or half (measured on one corpus and seed only, docs/results.md).
+section or half. It was better than `frozen` on one corpus of three (docs/results.md).
 `words`: without FOLDER, in a minute: word vectors of the corpus replace a small untrained
 encoder, and training keeps similar documents together.
 
@@ -171,7 +171,7 @@ def frozen(config: ConfigDict) -> None:
         inference_segments=None,
     )
     config.batch = None  # follows the corpus
-    config.microbatch = 32
+    config.microbatch = None  # as many as have 8,192 tokens a device
     config.epochs = None
     config.steps = 60
     config.evaluate_every = 0  # before training and at the end
@@ -199,6 +199,7 @@ def words(config: ConfigDict) -> None:
     config.units = dict(fn="docjax.data.units.Whole")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.objective.update(smoothing=0.3, contrast=0.0)
+    config.microbatch = 32
     config.steps = config.checkpoint_every = 100
     config.tokenizer.train = dict(
         fn="docjax.data.word_tokenizer.train_words", least_count=2, stop_words=False

@@ -255,11 +255,13 @@ def _prepared(config: ConfigDict, workdir: Path, mode: str) -> Prepared:
 
 
 def _check_sizes(prepared: Prepared) -> None:
-    """Raises UserError for a batch or a document that is too large to train on, if the
-    encoder reads all documents before the first step."""
-    if frozen.reads_once(prepared):
-        mesh, width = sharding.mesh(), frozen.vector_width(prepared.encoder)
+    """Raises UserError for a batch or a document that is too large to train on: before
+    the encoder reads all documents, or those that choose the share of the words."""
+    mesh = sharding.mesh()
+    if not isinstance(prepared.config.objective.build(), NegativeSampling):
         vector_trainer.check_batch(prepared, mesh)
+    if frozen.reads_once(prepared):
+        width = frozen.vector_width(prepared.encoder)
         vector_trainer.check_vectors(prepared, mesh, width)
 
 

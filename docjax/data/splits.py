@@ -14,12 +14,13 @@ from docjax.types import Document
 # The first split that exists chooses thresholds and weights.
 CHOOSING = ("dev", "validation", "valid", "val")
 TUNING = (*CHOOSING, "train")
-NO_SPLIT = "no document has a split: a fifth of each label is the test"
+TEST = 0.2  # the share of the test part
+NO_SPLIT = "no labelled document has a split: a fifth of each label is the test"
 
 
 def holdout(
     documents: Iterable[Document] | Callable[[], Iterable[Document]],
-    test: float = 0.2,
+    test: float = TEST,
     validation: float = 0.0,
     by: str | None = None,
     of: str | None = None,
@@ -56,27 +57,17 @@ def holdout(
         yield document
 
 
-def without_test(documents: Iterable[Document]) -> bool:
-    """Whether documents have labels, and none of the labelled ones has a split."""
-    labelled = False
-    for document in documents:
-        if document.label is not None and document.split is not None:
-            return False
-        labelled = labelled or document.label is not None
-    return labelled
-
-
-def with_test(documents: Callable[[], Iterable[Document]]) -> Iterator[Document]:
-    """The documents; a fifth of each label is the test part, as `holdout` divides.
-
-    Documents without a label keep their splits.
+def parts_of_labels(documents: Iterable[Document]) -> dict[str, str]:
+    """The split of each labelled document, by id: a fifth of each label is the test, as
+    `holdout` divides. Empty without labels, or if a labelled document has a split.
     """
-    labelled = lambda: (each for each in documents() if each.label is not None)
-    split = {document.id: document.split for document in holdout(labelled)}
-    for document in documents():
-        if document.id in split:
-            document = dataclasses.replace(document, split=split[document.id])
-        yield document
+    labels: defaultdict[str, Counter] = defaultdict(Counter)
+    for document in documents:
+        if document.label is not None:
+            if document.split is not None:
+                return {}
+            labels[document.id][document.label] += 1
+    return _assign(labels, TEST, 0.0, 0)
 
 
 def _check(test: float, validation: float) -> None:

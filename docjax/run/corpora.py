@@ -1,5 +1,6 @@
 """The documents of a run: their source, the tokenizer, and the corpora on disk."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -36,11 +37,18 @@ def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
 
 
 def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-    """The documents, with a test part if they have labels and no splits."""
-    if not splits.without_test(documents()):
+    """The documents, with a test part if they have labels and no splits.
+
+    Documents without a label keep their splits.
+    """
+    parts = splits.parts_of_labels(documents())
+    if not parts:
         return documents()
     logging.info(splits.NO_SPLIT)
-    return splits.with_test(documents)
+    return (
+        dataclasses.replace(each, split=parts[each.id]) if each.id in parts else each
+        for each in documents()
+    )
 
 
 def trained_on(config: RunConfig) -> Iterator[Document]:

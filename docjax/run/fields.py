@@ -203,6 +203,11 @@ def resolve(config: Any) -> RunConfig:
             f"select {resolved.select!r} is not a metric of a task, such as "
             f"TASK/accuracy; the tasks are {', '.join(resolved.tasks) or 'missing'}"
         )
+    if resolved.select is not None and resolved.splits.validation is None:
+        raise UserError(
+            f"select {resolved.select!r} needs validation documents: name their split "
+            "with --config.splits.validation"
+        )
     return resolved
 
 

@@ -27,6 +27,7 @@ from docjax.encoders.pooling import Mean
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
+from docjax.huggingface.weights import describe
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.run import duration
 from docjax.run.fields import is_run
@@ -157,13 +158,16 @@ def _read_again(prepared: Prepared) -> int:
     """The tokens that the report has `init` read: see `scoring.plain_data`."""
     config, labels = prepared.config, prepared.corpus.labels
     labelled = np.flatnonzero([label is not None for label in labels])
-    passages = isinstance(config.units.build(), Passages)
     if not config.init or is_run(config.init):
         return 0
+    passages = isinstance(config.units.build(), Passages)
+    limit, longest = config.limits.segment_tokens, describe(config.init).max_tokens
+    sizes = prepared.corpus.sizes(labelled)
+    if not passages and longest != limit:  # `init` reads longer pieces than the run
+        return int(sizes.sum() + np.minimum(sizes, longest).sum())
     if not passages and not prepared.corpus.has_sections:
         return 0
-    sizes = prepared.corpus.sizes(labelled)
-    return int(np.minimum(sizes, config.limits.segment_tokens).sum())
+    return int(np.minimum(sizes, limit).sum())
 
 
 def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:

@@ -150,7 +150,9 @@ def judge(
     judges = _Judges(prepared, mesh, start)
     trial = judges.compare(trained, "trained")
     if of_first(trial.helped):  # float sums can differ between machines
-        reason = f"training helped: {trial.reason}"
+        alone = isinstance(document, FromMean) and document.words_alone
+        helped = "the words of the corpus help" if alone else "training helped"
+        reason = f"{helped}: {trial.reason}"
         return Judgement("trained", trained, reason, trial.metrics)
     if isinstance(document, FromMean) and document.words and document.share:
         words = with_words(document, start)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from docjax.run.half_scores import NEAREST, is_worse
 
@@ -31,32 +31,48 @@ def by_labels(
     has_label = np.isin(labels, np.flatnonzero(counts > FEW))
     if (counts > FEW).sum() < 2 or has_label.sum() < 5 * NEAREST:
         return "", {}
-    right = {
-        key: _neighbours_agree(each[has_label], labels[has_label])
-        for key, each in vectors.items()
-    }
-    count = len(right["start"])
+    known = labels[has_label]
+    votes = {key: _votes(each[has_label], known) for key, each in vectors.items()}
+    right = {key: (each == known).astype(float) for key, each in votes.items()}
     accuracy = {key: float(each.mean()) for key, each in right.items()}
     metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
-    most = counts.max() / count
-    error = (most * (1 - most) / count) ** 0.5
-    shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} {when}"
-    if max(accuracy.values()) < most + CERTAIN * error:
+    recall = {key: _recall(each, known) for key, each in votes.items()}
+    if not any(
+        mean > chance + CERTAIN * error for mean, chance, error in recall.values()
+    ):
+        (start, chance, _), (after, *_) = recall["start"], recall[name]
         reason = (
-            f"the labels cannot be read off the texts: the nearest neighbours are "
-            f"right for {shown}, the most frequent label for {most:.3f}"
+            f"the labels cannot be read off the texts: of each label's documents the "
+            f"nearest neighbours tell {start:.3f} at the start and {after:.3f} {when} "
+            f"on average, and {chance:.3f} by chance"
         )
         return reason, metrics
-    if is_worse(right[name].astype(float) - right["start"]):
+    if is_worse(right[name] - right["start"]):
+        shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} {when}"
         return f"the nearest neighbours' labels are right for {shown}", metrics
     return "", metrics
 
 
-def _neighbours_agree(
+def _recall(
+    votes: Int[np.ndarray, " b"], labels: Int[np.ndarray, " b"]
+) -> tuple[float, float, float]:
+    """The share of a label's documents that the votes tell, the mean over labels.
+
+    Then the mean that votes have by chance, and its standard error: the mean over
+    labels, since votes for the most frequent label alone are right for most documents.
+    """
+    names, counts = np.unique(labels, return_counts=True)
+    recalls = [(votes[labels == name] == name).mean() for name in names]
+    shares = np.array([(votes == name).mean() for name in names])
+    error = (shares * (1 - shares) / counts).sum() ** 0.5 / len(names)
+    return float(np.mean(recalls)), 1 / len(names), float(error)
+
+
+def _votes(
     vectors: Float[np.ndarray, "b d"], labels: Int[np.ndarray, " b"]
-) -> Bool[np.ndarray, " b"]:
-    """Whether the most frequent label of the NEAREST other documents is right."""
-    right = np.empty(len(labels), bool)
+) -> Int[np.ndarray, " b"]:
+    """The most frequent label of the NEAREST other documents."""
+    votes = np.empty(len(labels), np.int64)
     classes = int(labels.max()) + 1
     for first in range(0, len(vectors), 1024):
         similarities = vectors[first : first + 1024] @ vectors.T
@@ -64,6 +80,6 @@ def _neighbours_agree(
         similarities[np.arange(len(own)), own] = -np.inf
         nearest = np.argpartition(-similarities, NEAREST, axis=1)[:, :NEAREST]
         for row, columns in zip(own.tolist(), nearest, strict=True):
-            votes = np.bincount(labels[columns], minlength=classes)
-            right[row] = votes.argmax() == labels[row]
-    return right
+            counts = np.bincount(labels[columns], minlength=classes)
+            votes[row] = counts.argmax()
+    return votes

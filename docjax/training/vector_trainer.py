@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 from absl import logging
+from jaxtyping import Bool, Int
 
 from docjax.data.examples import Examples
 from docjax.data.masking import Masking
@@ -199,7 +200,8 @@ def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     """Raises UserError for a batch that the devices cannot share or no step can fill."""
     config = prepared.config
     sharding.check_divides(mesh, config.batch, config.microbatch)
-    check_fills(config.batch, len(prepared.examples))
+    enough = _has_enough_units(prepared, _reader(prepared), prepared.examples)
+    check_fills(config.batch, int(enough.sum()))
 
 
 def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> None:
@@ -211,8 +213,7 @@ def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> No
       width: the numbers of a segment's vector, which need not be there yet.
     """
     examples, reader = prepared.examples, _reader(prepared)
-    slots = [slot for slot, kind in enumerate(examples.kinds) if kind == DOCUMENT]
-    counts = prepared.training_corpus.counts[examples.rows[:, slots]]
+    counts = prepared.training_corpus.counts[_documents(examples)]
     counts = np.minimum(counts, reader.units or counts)
     counts = np.where(counts.min(1) >= reader.views.least_units, counts.max(1), 0)
     largest = counts.argsort(kind="stable")[-LARGEST:]
@@ -287,17 +288,34 @@ def _usable(prepared: Prepared, reader: Reader) -> Examples:
     if prepared.encoder.classifies:
         examples = _kept(examples, examples.labels >= 0, "have no label")
     counts = prepared.training_corpus.counts
+    log_cut(counts[np.unique(_documents(examples))], reader.units)
+    enough = _has_enough_units(prepared, reader, examples)
+    return _kept(examples, enough, f"have fewer than {least} units")
+
+
+def _has_enough_units(
+    prepared: Prepared, reader: Reader, examples: Examples
+) -> Bool[np.ndarray, " b"]:
+    """Whether the documents of each example have the units that the views need.
+
+    Raises:
+      UserError: if no example has them.
+    """
+    counts, least = prepared.training_corpus.counts, reader.views.least_units
     units = np.minimum(counts, reader.units or counts)
-    slots = [s for s, kind in enumerate(examples.kinds) if kind == DOCUMENT]
-    enough = (units[examples.rows[:, slots]] >= least).all(axis=1)
-    log_cut(counts[np.unique(examples.rows[:, slots])], reader.units)
-    examples = _kept(examples, enough, f"have fewer than {least} units")
-    if not len(examples):
+    enough = (units[_documents(examples)] >= least).all(axis=1)
+    if not enough.any():
         raise UserError(
             f"no training example has documents of {least} units or more: check the "
             "documents, and that --config.splits.train names their split"
         )
-    return examples
+    return enough
+
+
+def _documents(examples: Examples) -> Int[np.ndarray, "b _"]:
+    """The rows of the documents of each example, without its queries."""
+    slots = [slot for slot, kind in enumerate(examples.kinds) if kind == DOCUMENT]
+    return examples.rows[:, slots]
 
 
 def _kept(examples: Examples, kept: np.ndarray, why: str) -> Examples:

@@ -125,6 +125,7 @@ def test_nobody_can_change_a_config():
         ("tasks", [], "tasks [] is not a dict of names and parts"),
         ("tasks.clustering", None, "tasks.clustering None is not a part: give dict(fn"),
         ("select", "accuracy", "select 'accuracy' is not a metric of a task"),
+        ("select", "clustering/nmi", "needs validation documents: name their split"),
         ("temprature", 1.0, "unknown fields temprature; the fields of a config are"),
         ("objective.temperature", "a", "objective.temperature 'a' is not a number"),
         ("tasks.figures", CLUSTERING, "tasks.figures: a task has a folder of its name"),
@@ -155,7 +156,6 @@ def test_a_config_that_is_no_dict_is_refused(config):
         ("limits.training_segments", None),
         ("optimizer.learning_rate", 1),
         ("tasks", {}),
-        ("select", "classification/accuracy"),
     ],
 )
 def test_values_at_the_border_are_accepted(path, value):

@@ -51,6 +51,19 @@ def test_random_labels_speak_against_training():
     assert "cannot be read off the texts" in reason
 
 
+def test_a_rare_label_that_the_texts_tell_does_not_speak_against_training():
+    labels = [0] * 970 + [1] * 30
+    vectors = clusters(labels)
+    vectors[-12:] = vectors[:12]  # neighbours tell 18 of the rare label's 30 documents
+    assert said(labels, vectors)[0] == ""
+
+
+def test_a_rare_label_that_the_texts_do_not_tell_speaks_against_training():
+    labels = [0] * 970 + [1] * 30
+    reason, _ = said(labels, clusters(np.zeros(1000, int)))
+    assert "tell 0.500 at the start and 0.500 after training on average" in reason
+
+
 def test_worse_neighbours_speak_against_training():
     labels = np.arange(240) % 4
     noise = clusters(np.zeros(240, int))
