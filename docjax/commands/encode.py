@@ -31,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
     options.prompt(parser)
     options.truncate_dim(parser)
+    options.segments(parser)
     options.max_bad_fraction(parser)
     options.processes(parser)
     parser.add_argument(
@@ -52,7 +53,8 @@ def run(flags: argparse.Namespace) -> None:
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
-    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
+    keywords = dict(truncate_dim=flags.truncate_dim, segments=flags.segments)
+    model = docjax.load(flags.model, **keywords)
     model = model.with_prompt(flags.prompt, flags.prompt_name)
     if once:
         _once(model, flags)

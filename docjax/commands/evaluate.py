@@ -101,6 +101,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, metavar="PATH")
     options.prompt(parser)
     options.truncate_dim(parser)
+    options.segments(parser)
     options.max_bad_fraction(parser)
     for name, (tasks, keywords) in OPTIONS.items():
         text = f"{' and '.join(tasks)}: {keywords['help']}"
@@ -132,7 +133,8 @@ def run(flags: argparse.Namespace) -> None:
         return
     if flags.task == "retrieval" and flags.model.endswith(".trec"):
         raise UserError(f"{flags.model}: no such file; give a TREC run or a model")
-    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
+    keywords = dict(truncate_dim=flags.truncate_dim, segments=flags.segments)
+    model = docjax.load(flags.model, **keywords)
     metrics = evaluate_model(
         model.with_prompt(flags.prompt, flags.prompt_name),
         flags.task,
@@ -168,7 +170,7 @@ def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
 
 def _check_run(flags: argparse.Namespace) -> None:
     """Raises UserError for a flag that does nothing to a TREC run."""
-    names = ("passages", "words", "scale", "truncate_dim")
+    names = ("passages", "words", "scale", "truncate_dim", "segments")
     names += ("prompt", "prompt_name")
     given = [name for name in names if getattr(flags, name) is not None]
     given += ["max_bad_fraction"] * bool(flags.max_bad_fraction)

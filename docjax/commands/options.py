@@ -12,6 +12,16 @@ def truncate_dim(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def segments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--segments",
+        type=int,
+        metavar="N",
+        help="read the first N segments of each document only: 1 cuts documents at the "
+        "model's length (all, or as the run says)",
+    )
+
+
 def check_folder(name: str) -> None:
     """Raises UserError for an --output that is a file where a folder is written."""
     if Path(name).is_file():

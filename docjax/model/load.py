@@ -45,6 +45,7 @@ def load(
     revision: str | None = None,
     dtype: str | None = None,
     truncate_dim: int | None = None,
+    segments: int | None = None,
     allow: Sequence[str] = ("docjax.",),
 ) -> DocumentModel:
     """A model from a run, an exported folder, or a Hugging Face folder or name.
@@ -60,6 +61,8 @@ def load(
         the precision of the run, and float32 for a Hugging Face model.
       truncate_dim: the numbers of a vector that are kept; None: all, or those that an
         exported folder keeps.
+      segments: reads the first segments of a document only, as the models of many papers
+        do; None: all, or as the run says.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
@@ -77,7 +80,17 @@ def load(
         model = _load_huggingface(name)
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
+    if segments is not None:
+        model = _of_first(model, segments)
     return model if dtype is None else in_dtype(model, dtype)
+
+
+def _of_first(model: DocumentModel, segments: int) -> DocumentModel:
+    """The model that reads the first `segments` of a document."""
+    if segments < 1:
+        raise UserError(f"segments {segments}: give at least 1")
+    limits = model.limits._replace(inference_segments=segments)
+    return dataclasses.replace(model, limits=limits)
 
 
 def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:

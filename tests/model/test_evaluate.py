@@ -133,6 +133,7 @@ def test_a_fold_and_a_scale_are_those_of_the_task(
     for flag in (
         *(["--passages"], ["--words", "wikir"], ["--scale", "raw"]),
         *(["--truncate-dim", "8"], ["--max-bad-fraction", "0.1"]),
+        ["--segments", "1"],
     ):
         assert cli.main(["evaluate", run, *options, *flag]) == 2
         error = capsys.readouterr().err

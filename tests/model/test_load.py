@@ -30,6 +30,27 @@ def test_a_run_of_an_earlier_docjax_is_told_so(missing, tmp_path):
     assert "\n" not in str(e.value)
 
 
+def test_a_model_can_read_the_first_segments_only(tiny, tmp_path, capsys):
+    text = "The river floods the valley. " * 200
+    whole, first = docjax.load(tiny), docjax.load(tiny, segments=2)
+    [(vectors, _)] = whole.segment_vectors([text])
+    assert len(vectors) > 2
+    expected = vectors[:2].mean(0)  # segments of equal length
+    [vector], stats = first.encode([text], return_stats=True)
+    expected *= np.linalg.norm(vector) / np.linalg.norm(expected)
+    np.testing.assert_allclose(vector, expected, atol=1e-5)
+    assert stats["segments_cut"] == len(vectors) - 2, stats
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(json.dumps({"id": "1", "text": text}) + "\n")
+    output = tmp_path / "vectors.npy"
+    files = str(tiny), str(path), "--output", str(output)
+    assert cli.main(["encode", *files, "--segments", "2"]) == 0
+    np.testing.assert_allclose(np.load(output)[0], vector, atol=1e-6)
+    capsys.readouterr()
+    assert cli.main(["encode", *files, "--segments", "0"]) == 2
+    assert capsys.readouterr().err == "docjax: segments 0: give at least 1\n"
+
+
 PROMPTS = {
     "query": "query: ",
     "document": "Represent the document: ",
