@@ -13,6 +13,7 @@ bfloat16, and times are seconds; torch takes the attention that transformers cho
 """
 
 import argparse
+import ctypes
 import os
 import time
 from collections.abc import Callable
@@ -125,8 +126,10 @@ def docjax_runs(
 def peak(run: Run) -> tuple[Any, float]:
     """The result of a first run, and its highest resident memory above that before it.
 
-    In MiB. Later runs use memory again that the first one has freed.
+    In MiB. Later runs use memory again that the first one has freed; what runs before
+    have freed goes back to the system.
     """
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # forgets the highest so far
     before = _resident("VmRSS")
     result = run()

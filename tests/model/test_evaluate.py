@@ -189,7 +189,9 @@ def test_without_splits_a_fifth_of_each_label_is_the_test(
     assert evaluate_model(model, "classification", str(path)) == {}
     ((train, test),) = judged
     assert sorted(test.labels) == sorted(list(TOPICS) * 2) and len(train.labels) == 21
-    assert len(train.vectors) == 21 and "no document has a split" in caplog.text
+    assert (
+        len(train.vectors) == 21 and "no labelled document has a split" in caplog.text
+    )
 
 
 def test_what_is_not_used_is_told(model, folder, tmp_path, caplog, monkeypatch):
