@@ -44,6 +44,7 @@ class Facts:
     family: Family
     keywords: dict[str, Any]
     pooling: str  # "mean" or "first"
+    says_pooling: bool  # else the pooling is a guess, which may be wrong
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
     lowercase: bool  # texts become lowercase, whatever the tokenizer does
@@ -104,6 +105,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         family=family,
         keywords=keywords | modules.projection,
         pooling=modules.pooling,
+        says_pooling=modules.says_pooling,
         normalize=modules.normalize,
         max_tokens=_max_tokens(inner, keywords, limits),
         lowercase=limits.get("do_lower_case") is True,
@@ -121,7 +123,7 @@ def _of_export(folder: Path) -> Modules:
     pooling, normalize, projection = docjax_json.pooling(facts, folder)
     dense = folder if projection else None
     included = docjax_json.include_prompt(facts)
-    return Modules(folder, pooling, normalize, included, dense, projection)
+    return Modules(folder, pooling, normalize, included, dense, projection, True)
 
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:
