@@ -34,6 +34,11 @@ COMPARING = "config_sentence_transformers.json"
 LIMITS = tuple(  # the first of these files says the length and the case of texts
     f"sentence_{kind}_config.json" for kind in families.MODEL_TYPES
 )
+OTHERS = {  # what an exported folder may have beside the segment encoder
+    "document/": "the document encoder",
+    "segment/words/": "the word vectors",
+    "head/": "the head",
+}
 TRACED = 2  # the layers that are traced: the first differs in some families
 
 
@@ -54,6 +59,7 @@ class Facts:
     include_prompt: bool  # the mean of a segment's tokens includes its prompt
     dense: Path | None  # the folder of the dense layer after the pooling
     folder: Path  # the folder of the transformer, which also holds the tokenizer
+    others: tuple[str, ...]  # what an exported folder has beside it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,6 +121,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         include_prompt=modules.include_prompt,
         dense=modules.dense,
         folder=inner,
+        others=_others(inner / files.REST),
     )
 
 
@@ -124,6 +131,17 @@ def _of_export(folder: Path) -> Modules:
     dense = folder if projection else None
     included = docjax_json.include_prompt(facts)
     return Modules(folder, pooling, normalize, included, dense, projection, True)
+
+
+def _others(path: Path) -> tuple[str, ...]:
+    if not path.exists():
+        return ()
+    with files.tensors([path]) as tensors:
+        return tuple(
+            name
+            for begin, name in OTHERS.items()
+            if any(each.startswith(begin) for each in tensors)
+        )
 
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:

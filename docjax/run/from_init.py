@@ -60,6 +60,7 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     if "pooling" in segment and segment["pooling"] is None:
         sizes["pooling"] = facts.pooling
     _log_pooling(config, segment, facts)
+    _log_left_out(config.init, facts)
     encoder = _with_segment(config.encoder, segment | sizes)
     encoder = _normalized(encoder, facts)
     return dataclasses.replace(
@@ -85,6 +86,15 @@ def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> N
         logging.info(
             "%s is %r, but init %s pools by %r: --config.%s=%s does so too",
             *(field, pooling, config.init, facts.pooling, field, facts.pooling),
+        )
+
+
+def _log_left_out(init: str, facts: Any) -> None:
+    if facts.others:
+        logging.warning(
+            "init %s is an export, of which a run takes the segment encoder only, "
+            "without %s: give the run that it was made of to keep them",
+            *(init, " and ".join(facts.others)),
         )
 
 

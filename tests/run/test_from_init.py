@@ -131,7 +131,9 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return vectors @ vectors.T
 
 
-def test_a_trained_run_and_its_export_read_with_the_prompts(judged, init, tmp_path):
+def test_a_trained_run_and_its_export_read_with_the_prompts(
+    judged, init, tmp_path, caplog
+):
     run = tmp_path / "run"
     model = docjax.train(retriever(judged, init), run)
     assert model.prompts == {"document": "passage: ", "query": "query: "}
@@ -143,6 +145,18 @@ def test_a_trained_run_and_its_export_read_with_the_prompts(judged, init, tmp_pa
     np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
     begun = prepare(frozen(judged, run), tmp_path / "next")
     assert begun.config.prompts.by_name() == model.prompts
+    assert "is an export" not in caplog.text
+    prepare(frozen(judged, tmp_path / "exported"), tmp_path / "of export")
+    assert (
+        f"init {tmp_path / 'exported'} is an export, of which a run takes the segment "
+        "encoder only, without the document encoder and the word vectors: give the run"
+    ) in caplog.text
+
+
+def test_all_of_an_exported_segment_encoder_is_taken(judged, init, tmp_path, caplog):
+    export(init, tmp_path / "exported")
+    prepare(frozen(judged, tmp_path / "exported"), tmp_path / "run")
+    assert "is an export" not in caplog.text
 
 
 @pytest.mark.parametrize(
