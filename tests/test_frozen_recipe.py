@@ -456,6 +456,10 @@ def written(path: Path, texts: list[str], labels: list[str] | None = None) -> Pa
 
 
 THREE = ["A text about one.", "A text about two.", "A text about three."]
+UNIQUE = (
+    "apple bread chair dance eagle flame grape house ivory jelly knife lemon money night "
+    "ocean paper queen river stone table"
+).split()
 
 
 @pytest.mark.parametrize(
@@ -466,8 +470,14 @@ THREE = ["A text about one.", "A text about two.", "A text about three."]
         ([f"{'abcdef'[i % 6]}{i}" for i in range(40)], None, "40 training documents"),
         (["word soup " * 200_000, *THREE * 3], None, "10 training documents are too"),
         (THREE * 3, list("abcdefghi"), "9 training documents are too few"),
+        (THREE, None, "3 training documents are too few"),
+        (UNIQUE * 6, list("abcd") * 30, "96 training documents are too few"),
+        (["word soup " * 200_000], None, "1 training documents are too few"),
     ],
-    ids=["identical", "many identical", "one word", "large", "all labels"],
+    ids=[
+        *("identical", "many identical", "one word", "large", "all labels"),
+        *("three", "labelled words", "one large"),
+    ],
 )
 def test_odd_corpora_run_through_and_say_what_they_could_not_do(
     tiny, tmp_path, texts, labels, reason
@@ -555,3 +565,26 @@ def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, capl
     caplog.clear()
     frozen.with_vectors(prepared)  # the vectors are there
     assert not [m for m in caplog.messages if m.startswith("the run takes about")]
+
+
+@pytest.mark.parametrize("variant", ["frozen", "tune"])
+def test_documents_that_share_no_word_have_no_word_vectors(
+    tiny, tmp_path, caplog, variant
+):
+    found = configs.load(f"graph_roberta:{variant}")
+    found.source.path = str(written(tmp_path / "corpus.jsonl", UNIQUE))
+    found.init, found.steps, found.checkpoint_every = str(tiny), 2, 2
+    docjax.train(found, tmp_path / "run")
+    [line] = [each for each in caplog.messages if "too few for word vectors" in each]
+    assert line.startswith("20 training documents share 0 words")
+    assert "a share of 0 of a vector" in caplog.text
+    assert judgement(tmp_path / "run")["keeps"] == "start"
+    assert not np.load(tmp_path / "run/words.npy").any()
+
+
+def test_words_alone_ask_for_documents_that_share_words(tmp_path):
+    found = configs.load("graph_roberta:words")
+    twice = [f"{word} {word}" for word in UNIQUE]
+    found.source.path = str(written(tmp_path / "corpus.jsonl", twice))
+    with pytest.raises(UserError, match="take graph_roberta:frozen with --config.init"):
+        docjax.train(found, tmp_path / "run")

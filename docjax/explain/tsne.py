@@ -24,6 +24,8 @@ def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
         vectors = _dense(vectors, seed)
     if np.ptp(vectors, axis=0).max() == 0:  # PCA would divide by zero
         return np.zeros((len(vectors), 2), np.float32)
+    if vectors.shape[1] == 1:  # PCA needs two columns
+        vectors = np.pad(vectors, ((0, 0), (0, 1)))
     perplexity = min(30.0, (len(vectors) - 1) / 3)
     with threadpool_limits(1):  # threads would change the order of sums, and the map
         return TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(
@@ -69,5 +71,7 @@ def check(
 
 
 def _dense(matrix: Vectors, seed: int) -> np.ndarray:
+    if matrix.shape[1] == 1:  # TruncatedSVD needs two columns
+        return matrix.toarray()
     width = min(50, matrix.shape[1] - 1)
     return TruncatedSVD(width, random_state=seed).fit_transform(matrix)

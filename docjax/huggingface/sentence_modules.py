@@ -42,6 +42,7 @@ class Modules(NamedTuple):
     include_prompt: bool = True  # the mean includes the tokens of a prompt
     dense: Path | None = None  # the folder of the dense layer after the pooling
     projection: Mapping[str, Any] = {}  # keywords of a segment encoder for that layer
+    says_pooling: bool = False  # else the pooling is a guess, which may be wrong
 
 
 def read(folder: Path, name: str) -> Modules:
@@ -62,6 +63,7 @@ def read(folder: Path, name: str) -> Modules:
         config = json_file.read(path)
         made = made._replace(
             pooling=pooling_of(config, str(path)),
+            says_pooling=True,
             include_prompt=_include_prompt(config, str(path), name),
         )
     if "Dense" in folders:
@@ -130,6 +132,8 @@ def _projection(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 def pooling_of(config: Mapping[str, Any], source: str) -> str:
     """ "mean" or "first", as the config.json of a Pooling module says.
+
+    A module that names no pooling has the mean, as in sentence-transformers.
 
     Raises:
       UserError: for another pooling.

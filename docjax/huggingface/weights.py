@@ -34,6 +34,11 @@ COMPARING = "config_sentence_transformers.json"
 LIMITS = tuple(  # the first of these files says the length and the case of texts
     f"sentence_{kind}_config.json" for kind in families.MODEL_TYPES
 )
+OTHERS = {  # what an exported folder may have beside the segment encoder
+    "document/": "the document encoder",
+    "segment/words/": "the word vectors",
+    "head/": "the head",
+}
 TRACED = 2  # the layers that are traced: the first differs in some families
 
 
@@ -44,6 +49,7 @@ class Facts:
     family: Family
     keywords: dict[str, Any]
     pooling: str  # "mean" or "first"
+    says_pooling: bool  # else the pooling is a guess, which may be wrong
     normalize: bool  # vectors are scaled to length 1
     max_tokens: int  # of a segment, special tokens included
     lowercase: bool  # texts become lowercase, whatever the tokenizer does
@@ -53,6 +59,7 @@ class Facts:
     include_prompt: bool  # the mean of a segment's tokens includes its prompt
     dense: Path | None  # the folder of the dense layer after the pooling
     folder: Path  # the folder of the transformer, which also holds the tokenizer
+    others: tuple[str, ...]  # what an exported folder has beside it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,6 +111,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         family=family,
         keywords=keywords | modules.projection,
         pooling=modules.pooling,
+        says_pooling=modules.says_pooling,
         normalize=modules.normalize,
         max_tokens=_max_tokens(inner, keywords, limits),
         lowercase=limits.get("do_lower_case") is True,
@@ -113,6 +121,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         include_prompt=modules.include_prompt,
         dense=modules.dense,
         folder=inner,
+        others=_others(inner / files.REST),
     )
 
 
@@ -121,7 +130,18 @@ def _of_export(folder: Path) -> Modules:
     pooling, normalize, projection = docjax_json.pooling(facts, folder)
     dense = folder if projection else None
     included = docjax_json.include_prompt(facts)
-    return Modules(folder, pooling, normalize, included, dense, projection)
+    return Modules(folder, pooling, normalize, included, dense, projection, True)
+
+
+def _others(path: Path) -> tuple[str, ...]:
+    if not path.exists():
+        return ()
+    with files.tensors([path]) as tensors:
+        return tuple(
+            name
+            for begin, name in OTHERS.items()
+            if any(each.startswith(begin) for each in tensors)
+        )
 
 
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from absl import logging
 
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import check_fits, load_tokenizer
@@ -51,7 +52,8 @@ def load(
     """A model from a run, an exported folder, or a Hugging Face folder or name.
 
     A plain transformer reads a document in consecutive pieces of at most the model's
-    length. The folder says how tokens are pooled; the document's vector is the mean of
+    length. The folder says how tokens are pooled (otherwise by the mean, with a warning
+    in the log); the document's vector is the mean of
     the pieces' vectors, weighted by tokens. The folder's prompts stand before each piece
     (`DocumentModel.prompts`).
 
@@ -77,7 +79,7 @@ def load(
         model = _load_export(folder, allow)
     else:
         name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
-        model = _load_huggingface(name)
+        model = plain(name)
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
     if segments is not None:
@@ -189,9 +191,26 @@ def _try(parts: Mapping[str, Any]) -> None:
         parts["graph"](len(pieces), sections, np.zeros((0, 2), np.int32))
 
 
-def _load_huggingface(name: str | Path) -> DocumentModel:
+def plain(name: str | Path, pooling: str | None = None) -> DocumentModel:
+    """A model from a Hugging Face folder or name.
+
+    Args:
+      pooling: "first" or "mean", if the folder does not say it; None: the mean, and a
+        warning.
+    """
     weights = huggingface.load(name)
-    segment = weights.family.module(**weights.keywords, pooling=weights.pooling)
+    if weights.says_pooling:
+        pooling = weights.pooling
+    elif pooling is None:
+        logging.warning(
+            "%s does not say how the vectors of tokens become one vector: docjax takes "
+            "their mean; if it was trained otherwise, add modules.json and "
+            "1_Pooling/config.json, as sentence-transformers writes them",
+            name,
+        )
+    segment = weights.family.module(
+        **weights.keywords, pooling=pooling or weights.pooling
+    )
     tokenizer = load_tokenizer(weights.folder, weights.lowercase)
     check_fits(tokenizer, segment.vocabulary)
     limits = ReadLimits(weights.max_tokens, weights.max_tokens, None)

@@ -59,7 +59,8 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
     if "pooling" in segment and segment["pooling"] is None:
         sizes["pooling"] = facts.pooling
-    _log_differences(config, segment, facts)
+    _log_pooling(config, segment, facts)
+    _log_left_out(config.init, facts)
     encoder = _with_segment(config.encoder, segment | sizes)
     encoder = _normalized(encoder, facts)
     return dataclasses.replace(
@@ -70,16 +71,30 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     )
 
 
-def _log_differences(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
-    """Says where training reads texts in another way than `init` alone does."""
-    pooling = segment.get("pooling")
-    modules = [each / "modules.json" for each in (facts.folder, facts.folder.parent)]
-    if pooling not in (None, facts.pooling) and any(map(Path.exists, modules)):
-        outer = config.encoder.keywords["segment"]
-        field = f"encoder.segment{'.encoder' * ('encoder' in outer)}.pooling"
+def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
+    """Says where the pooling is a guess, and where it is not that of `init`."""
+    outer = config.encoder.keywords["segment"]
+    field = f"encoder.segment{'.encoder' * ('encoder' in outer)}.pooling"
+    pooling = segment.get("pooling", facts.pooling)
+    if pooling is None and not facts.says_pooling:
+        logging.warning(
+            "init %s does not say how the vectors of tokens become one vector: docjax "
+            "takes their mean; if it was trained otherwise, set --config.%s=first",
+            *(config.init, field),
+        )
+    if pooling not in (None, facts.pooling) and facts.says_pooling:
         logging.info(
             "%s is %r, but init %s pools by %r: --config.%s=%s does so too",
             *(field, pooling, config.init, facts.pooling, field, facts.pooling),
+        )
+
+
+def _log_left_out(init: str, facts: Any) -> None:
+    if facts.others:
+        logging.warning(
+            "init %s is an export, of which a run takes the segment encoder only, "
+            "without %s: give the run that it was made of to keep them",
+            *(init, " and ".join(facts.others)),
         )
 
 

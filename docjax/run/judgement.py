@@ -36,7 +36,7 @@ from docjax.run.half_scores import (
     reciprocal_ranks,
 )
 from docjax.run.label_trial import by_labels
-from docjax.run.parameters import start_params
+from docjax.run.parameters import WORDS, start_params
 from docjax.run.prepare import Prepared
 from docjax.run.words import tfidf
 from docjax.storage import json_file
@@ -77,12 +77,12 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
 
     Excerpts find each other, and the mean reciprocal ranks choose (`chosen_share`).
     RUN/share.json keeps the choice. With too few documents to judge the words get
-    SHARE.
+    SHARE, or 0 if there are no word vectors.
     """
     document, path = prepared.encoder.document, prepared.run / "share.json"
     if not isinstance(document, FromMean) or not document.chooses_share:
         return prepared
-    share = SHARE
+    share = SHARE if _has_words(prepared) else 0.0
     if len(prepared.judges):
         chosen = begun(prepared.run) and path.exists()
         wait("share is asked for")
@@ -92,6 +92,12 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
         share = json_file.read(path)["share"]
     logging.info("the words of the corpus get a share of %g of a vector", share)
     return with_this_share(prepared, share)
+
+
+def _has_words(prepared: Prepared) -> bool:
+    """Whether the word vectors are not all zero; those of a run `init` are not."""
+    path = prepared.run / WORDS
+    return not path.exists() or bool(np.load(path, allow_pickle=False).any())
 
 
 def with_this_share(prepared: Prepared, share: float = SHARE) -> Prepared:

@@ -18,7 +18,7 @@ from docjax.run.fields import RunConfig, is_run, read
 from docjax.storage import checkpoint
 
 Params = Any
-COMPONENTS = "components.npy"
+WORDS, COMPONENTS = "words.npy", "components.npy"
 
 # Fields of an encoder that may differ from the encoder of the run `init`.
 TRAINING = (
@@ -55,7 +55,7 @@ def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Para
     if config.init and is_run(config.init):
         return params
     params = flatten_dict(params, sep="/")
-    fits = {"words.npy": "words/table", COMPONENTS: "document/components"}
+    fits = {WORDS: "words/table", COMPONENTS: "document/components"}
     for name, end in fits.items():
         if (run / name).exists():
             fitted = jnp.asarray(np.load(run / name, allow_pickle=False))

@@ -337,9 +337,8 @@ def _fit_words(prepared: Prepared) -> None:
         return
     rows, document = prepared.searched, prepared.encoder.document
     alone = isinstance(document, FromMean) and document.words_alone
-    power = words.ALONE if alone else words.BESIDE
     sizes = segment.vocabulary, rows, segment.words
-    table = words.fitted(prepared.corpus, *sizes, power)
+    table = words.fitted(prepared.corpus, *sizes, alone)
     # Words of a prompt would count in every text, so their vectors are zero.
     table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
     atomic.write_array(path, table)

@@ -20,11 +20,13 @@ from docjax.data import documents as documents_lib
 from docjax.data.prompts import document_prompt
 from docjax.data.units import Passages, Whole, WholeSections
 from docjax.encoders.document import DocumentEncoder, param_shapes
+from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Mean
+from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
-from docjax.model.load import load
+from docjax.model.load import load, plain
 from docjax.model.reading import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
@@ -288,7 +290,8 @@ def plain_data(
 
     Empty unless `init` is a Hugging Face model. If `init` has read all words of the
     run's corpus, the vectors of its segments are taken from there; otherwise it reads
-    the documents when the data are asked for. Where the run cuts texts at sections or
+    the documents when the data are asked for. If `init` does not say how it pools, and
+    the run begins as the mean of what it says, the config says it. Where the run cuts texts at sections or
     passages, "all words" is the mean of the run's own segments, and `init` reads the
     text cut at its limit.
     """
@@ -300,6 +303,9 @@ def plain_data(
     except UserError as error:  # the folder has moved since training began
         logging.warning("the report does without the vectors of init: %s", error)
         return {}
+    if not facts.says_pooling and isinstance(prepared.encoder.document, FromMean):
+        pooling = segment_of(prepared.encoder).pooling
+        facts = dataclasses.replace(facts, pooling=pooling)
     of_texts = functools.partial(_of_texts, prepared, facts)
     of_run = functools.partial(_of_run, prepared, mesh, facts)
     has_read = _init_has_read_all(facts, prepared)
@@ -366,10 +372,11 @@ def _own_prompts(prepared: Prepared, facts: Any) -> Prompts:
 
 def _of_texts(prepared: Prepared, facts: Any, most: int | None) -> RunTexts:
     """The vectors of the first `most` segments that `init` reads of each document."""
-    plain = load(prepared.config.init)
+    init = prepared.config.init
+    alone = load(init) if facts.says_pooling else plain(init, facts.pooling)
     model = dataclasses.replace(
-        plain,
-        limits=plain.limits._replace(inference_segments=most),
+        alone,
+        limits=alone.limits._replace(inference_segments=most),
         prompts=_own_prompts(prepared, facts).by_name(),
         default_prompt_name=None,
     )

@@ -29,36 +29,49 @@ def fitted(
     vocabulary: int,
     rows: Int[np.ndarray, " b"],
     width: int,
-    power: float = BESIDE,
+    alone: bool = False,
 ) -> Float[np.ndarray, "w k"]:
     """The word vectors for the documents `rows`, zero for words in fewer than LEAST.
 
     A document is (1 + ln count) x idf^power of its words, scaled to length 1; a word's
     vector is its row of the `width` right singular vectors, times idf^power. Corpora of
-    more than MOST documents are sampled evenly.
+    more than MOST documents are sampled evenly. With too few documents or shared words
+    all vectors are zero.
+
+    Args:
+      alone: nothing else is in a document's vector, so the power is ALONE, not BESIDE.
 
     Raises:
-      UserError: if there are too few documents or words.
+      UserError: for words alone, if there are too few documents or shared words.
     """
     from sklearn.decomposition import TruncatedSVD  # loads slowly
 
     rows = evenly(rows, MOST)
     documents = (corpus[row] for row in rows.tolist())
-    matrix, idf = tfidf(documents, vocabulary, power=power)
-    room = min(len(rows), int((idf > 0).sum())) - 1
+    matrix, idf = tfidf(documents, vocabulary, power=ALONE if alone else BESIDE)
+    table, known = np.zeros((vocabulary, width), np.float32), int((idf > 0).sum())
+    room = min(len(rows), known) - 1
     if room < 1:
-        raise UserError(
-            f"{len(rows)} training documents with {int((idf > 0).sum())} words that "
-            f"{LEAST} of them share are too few for word vectors: give more documents, "
-            "or set --config.encoder.segment.words and encoder.document.words to 0"
-        )
+        _tell_too_few(len(rows), known, alone)
+        return table
     with np.errstate(invalid="ignore", divide="ignore"):  # documents that are all equal
         svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
-    table = np.zeros((vocabulary, width), np.float32)
     table[:, : min(width, room)] = svd.components_.T * idf[:, None]
-    known = int((idf > 0).sum())
     logging.info("word vectors of %d words, from %d documents", known, len(rows))
     return table
+
+
+def _tell_too_few(documents: int, known: int, alone: bool) -> None:
+    """Warns that there are no word vectors. Raises UserError for words alone."""
+    few = (
+        f"{documents} training documents share {known} words, too few for word vectors"
+    )
+    if alone:
+        raise UserError(
+            f"{few}: give more documents, or take graph_roberta:frozen with "
+            "--config.init=FOLDER"
+        )
+    logging.warning("%s: the run goes on without word vectors", few)
 
 
 def tfidf(

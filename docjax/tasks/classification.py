@@ -17,7 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import check, check_classes, check_labels, check_part
+from docjax.tasks.embeddings import (
+    check,
+    check_classes,
+    check_labels,
+    check_part,
+    check_train,
+)
 from docjax.types import Embeddings, TaskData
 
 logger = logging.getLogger(__name__)
@@ -36,9 +42,8 @@ class Linear:
     standardize: bool = True
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for a single training class."""
-        check_labels(data, "train", part)
-        check_classes("train", data.labels("train"))
+        """Raises UserError for missing labels, and for labels that name no classes."""
+        check_train(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         return self.score(data.labelled("train"), data.labelled(part))

@@ -19,7 +19,12 @@ from sklearn.preprocessing import normalize as unit
 from threadpoolctl import threadpool_limits
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import check, check_classes, check_labels
+from docjax.tasks.embeddings import (
+    check,
+    check_classes,
+    check_labels,
+    check_shared,
+)
 from docjax.types import Embeddings, TaskData
 
 # Metric -> what scikit-learn calls its normalizer.
@@ -50,7 +55,7 @@ class Clustering:
     normalize: bool = False
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for a single class."""
+        """Raises UserError for missing labels, and for labels that name no classes."""
         check_labels(data, "train", part)
         labels = data.labels(part)
         if self.all_documents:
@@ -58,6 +63,8 @@ class Clustering:
         check_classes(f"train and {part}" if self.all_documents else part, labels)
         if self.clusters is None and not self.all_documents:
             check_classes("train", data.labels("train"))
+        if self.clusters is None:
+            check_shared(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         return self.score(data.labelled("train"), data.labelled(part))

@@ -10,6 +10,8 @@ import scipy.sparse
 from docjax.errors import UserError
 from docjax.types import Embeddings, TaskData
 
+MANY = 100  # train documents from which on labels of one document each are refused
+
 
 class NoLabels(UserError):
     """A part has too few labelled documents. A run continues without the task."""
@@ -44,6 +46,33 @@ def check_labels(data: TaskData, *parts: str) -> None:
     for part in parts:
         if not data.labels(part):
             _refuse(part)
+
+
+def check_train(data: TaskData, part: str) -> None:
+    """Raises NoLabels unless both parts have labels, and those of train name classes."""
+    check_labels(data, "train", part)
+    check_classes("train", data.labels("train"))
+    check_shared(data, part)
+
+
+def check_shared(data: TaskData, part: str) -> None:
+    """Raises NoLabels for labels such as titles, which hardly any documents share.
+
+    There are MANY train documents or more, more than half as many labels, and most
+    documents of the part have other labels. So one document of each class to learn from
+    is enough if the part has these classes.
+    """
+    labels, scored = data.labels("train"), data.labels(part)
+    classes = set(labels)
+    known = sum(label in classes for label in scored)
+    many = len(labels) >= MANY and 2 * len(classes) > len(labels)
+    if many and 2 * known < len(scored):
+        raise NoLabels(
+            f"{len(classes):,} different labels among {len(labels):,} train documents, "
+            f"and {known:,} of {len(scored):,} {part} documents have one of these: give "
+            "labels that name classes, with several documents of each, or leave the "
+            "task out"
+        )
 
 
 def check(train: Embeddings, test: Embeddings) -> None:

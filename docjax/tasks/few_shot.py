@@ -6,7 +6,7 @@ import numpy as np
 
 from docjax.errors import UserError
 from docjax.tasks.classification import LINEAR, Linear
-from docjax.tasks.embeddings import NoLabels, check, check_classes, check_labels
+from docjax.tasks.embeddings import NoLabels, check, check_classes, check_train
 from docjax.tasks.probe import FEW, PROBE, Probe
 from docjax.types import Embeddings, TaskData
 
@@ -28,8 +28,7 @@ class FewShot:
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels, and for a class that is too small."""
-        check_labels(data, "train", part)
-        check_classes("train", data.labels("train"))
+        check_train(data, part)
         rows_by_class(data.labels("train"), self.shots, self.repeats)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
@@ -74,8 +73,7 @@ class ShotsCurve:
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels, and for a class that is too small."""
-        check_labels(data, "train", part)
-        check_classes("train", data.labels("train"))
+        check_train(data, part)
         for shots in self.shots:
             rows_by_class(data.labels("train"), shots, self.repeats)
 

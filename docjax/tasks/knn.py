@@ -8,7 +8,7 @@ from jaxtyping import Float
 from docjax.errors import UserError
 from docjax.retrieval.nearest import Nearest
 from docjax.tasks import classification
-from docjax.tasks.embeddings import check, check_classes, check_dense, check_labels
+from docjax.tasks.embeddings import check, check_classes, check_dense, check_train
 from docjax.types import Embeddings, TaskData
 
 
@@ -27,9 +27,8 @@ class KNearest:
             raise UserError(f"neighbours={self.neighbours}: give at least 1")
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for a single training class."""
-        check_labels(data, "train", part)
-        check_classes("train", data.labels("train"))
+        """Raises UserError for missing labels, and for labels that name no classes."""
+        check_train(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         cosine = data.similarity == "cosine"

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.tasks import classification
-from docjax.tasks.embeddings import check, check_classes, check_dense, check_labels
+from docjax.tasks.embeddings import check, check_classes, check_dense, check_train
 from docjax.types import Embeddings, TaskData
 
 DECAY = 0.01  # AdamW's weight decay
@@ -58,9 +58,8 @@ class Probe:
             raise UserError(f"learning_rate={self.learning_rate}: give more than 0")
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for a single training class."""
-        check_labels(data, "train", part)
-        check_classes("train", data.labels("train"))
+        """Raises UserError for missing labels, and for labels that name no classes."""
+        check_train(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         return self.score(data.labelled("train"), data.labelled(part))

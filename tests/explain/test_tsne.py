@@ -44,6 +44,15 @@ def test_few_and_equal_documents_have_finite_positions():
     assert np.isfinite(positions(few)).all()
 
 
+def test_vectors_of_one_number_have_a_map_too():
+    column = clusters()[:, :1]  # TF-IDF vectors if the documents share two words
+    words = scipy.sparse.csr_matrix(abs(column))
+    for vectors in (column, words, scipy.sparse.hstack([words, words]).tocsr()):
+        xy = positions(vectors)
+        assert xy.shape == (40, 2) and np.isfinite(xy).all()
+        assert nearest_are_of_the_same_group(xy)
+
+
 def test_a_sample_is_drawn_without_repeats_and_in_order():
     np.testing.assert_array_equal(sample(7, 10, seed=0), np.arange(7))
     rows = sample(1000, 50, seed=0)

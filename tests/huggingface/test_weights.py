@@ -396,11 +396,17 @@ def sentence_folder(folder: Path, pooling: dict, *more: str) -> Path:
         (dict(pooling_mode="mean"), "mean"),
         (dict(pooling_mode_cls_token=True, pooling_mode_mean_tokens=False), "first"),
         (dict(pooling_mode_cls_token=False, pooling_mode_mean_tokens=True), "mean"),
+        (dict(pooling_mode_mean_tokens=False), "mean"),  # as sentence-transformers
+        ({}, "mean"),
     ],
 )
 def test_sentence_transformers_modules_say_how_to_pool(pooling, expected, tmp_path):
     checkpoint = load(sentence_folder(tmp_path, pooling))
     assert (checkpoint.pooling, checkpoint.normalize) == (expected, False)
+    assert checkpoint.says_pooling
+    (tmp_path / "modules.json").unlink()
+    plain = load(tmp_path)
+    assert (plain.pooling, plain.says_pooling) == ("mean", False)
 
 
 def test_modules_that_would_change_the_vector_are_refused(tmp_path):

@@ -1,5 +1,6 @@
 """`docjax evaluate`: every task on the real MiniLM, and every mistake in the data."""
 
+import functools
 import json
 import shutil
 
@@ -8,9 +9,13 @@ import pytest
 
 import docjax
 from docjax import cli
+from docjax import config as configs
+from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
-from docjax.model.evaluate import evaluate_model
+from docjax.model.evaluate import _with_splits, evaluate_model
+from docjax.run.corpora import source
+from docjax.run.fields import resolve
 from docjax.tasks.classification import LINEAR, Linear
 from docjax.tasks.probe import Probe
 
@@ -192,6 +197,21 @@ def test_without_splits_a_fifth_of_each_label_is_the_test(
     assert (
         len(train.vectors) == 21 and "no labelled document has a split" in caplog.text
     )
+
+
+def test_a_run_has_the_same_test_part(folder, tmp_path):
+    lines = (folder / "labelled" / "all.jsonl").read_text().splitlines()
+    records = [json.loads(line) | {"split": None} for line in lines]
+    records[4].pop("label")
+    path = tmp_path / "all.jsonl"
+    write(path, records)
+    config = configs.load("graph_roberta:words")
+    config.source.path = str(path)
+    of_run = {each.id: each.split for each in source(resolve(config))()}
+    assert of_run.pop(records[4]["id"]) is None
+    read = _with_splits(functools.partial(jsonl, str(path)))
+    assert {each.id: each.split for each in read()} == of_run
+    assert list(of_run.values()).count("test") == 6
 
 
 def test_what_is_not_used_is_told(model, folder, tmp_path, caplog, monkeypatch):

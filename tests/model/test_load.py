@@ -51,6 +51,17 @@ def test_a_model_can_read_the_first_segments_only(tiny, tmp_path, capsys):
     assert capsys.readouterr().err == "docjax: segments 0: give at least 1\n"
 
 
+def test_a_folder_that_does_not_say_its_pooling_is_warned_of(tiny, tmp_path, caplog):
+    docjax.load(tiny)
+    [line] = caplog.messages
+    assert line.startswith(f"{tiny} does not say how the vectors of tokens become one")
+    assert "takes their mean; if it was trained otherwise, add modules.json" in line
+    SentenceTransformer(str(tiny), device="cpu").save(str(tmp_path / "said"))
+    caplog.clear()
+    docjax.load(tmp_path / "said")
+    assert caplog.messages == []
+
+
 PROMPTS = {
     "query": "query: ",
     "document": "Represent the document: ",

@@ -14,11 +14,12 @@ from docjax import config as configs
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.model.inference import local_mesh
+from docjax.model.load import plain
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run import frozen as reading
 from docjax.run.fields import Prompts
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import Prepared, checked, prepare
 from docjax.run.scoring import RunData, plain_data
 from docjax.training.vector_trainer import training_batches
 from docjax.types import DOCUMENT, QUERY
@@ -130,7 +131,9 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return vectors @ vectors.T
 
 
-def test_a_trained_run_and_its_export_read_with_the_prompts(judged, init, tmp_path):
+def test_a_trained_run_and_its_export_read_with_the_prompts(
+    judged, init, tmp_path, caplog
+):
     run = tmp_path / "run"
     model = docjax.train(retriever(judged, init), run)
     assert model.prompts == {"document": "passage: ", "query": "query: "}
@@ -142,6 +145,18 @@ def test_a_trained_run_and_its_export_read_with_the_prompts(judged, init, tmp_pa
     np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
     begun = prepare(frozen(judged, run), tmp_path / "next")
     assert begun.config.prompts.by_name() == model.prompts
+    assert "is an export" not in caplog.text
+    prepare(frozen(judged, tmp_path / "exported"), tmp_path / "of export")
+    assert (
+        f"init {tmp_path / 'exported'} is an export, of which a run takes the segment "
+        "encoder only, without the document encoder and the word vectors: give the run"
+    ) in caplog.text
+
+
+def test_all_of_an_exported_segment_encoder_is_taken(judged, init, tmp_path, caplog):
+    export(init, tmp_path / "exported")
+    prepare(frozen(judged, tmp_path / "exported"), tmp_path / "run")
+    assert "is an export" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -254,11 +269,65 @@ def test_a_run_that_took_another_kind_from_its_init_goes_on(
 
 def test_another_pooling_of_init_is_said(judged, tiny, tmp_path, caplog):
     folder = shutil.copytree(tiny, tmp_path / "init")
-    (folder / "modules.json").write_text(json.dumps(MODULES[:1]))
+    (folder / "modules.json").write_text(json.dumps(MODULES))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "mean"}')
     found = frozen(judged, folder, **{"encoder.segment.pooling": "first"})
     with caplog.at_level("INFO", "absl"):
         prepare(found, tmp_path / "run")
     assert "--config.encoder.segment.pooling=mean does so too" in caplog.text
+
+
+UNKNOWN = "does not say how the vectors of tokens become one vector: docjax takes"
+
+
+def test_an_init_that_does_not_say_its_pooling_is_warned_of(
+    judged, tiny, tmp_path, caplog
+):
+    run = tmp_path / "run"
+    docjax.train(frozen(judged, tiny), run)
+    [line] = [each for each in caplog.messages if UNKNOWN in each]
+    assert line.startswith(f"init {tiny} does")
+    assert line.endswith("otherwise, set --config.encoder.segment.pooling=first")
+    caplog.clear()
+    docjax.load(run)
+    export(run, tmp_path / "exported")
+    docjax.load(tmp_path / "exported")
+    prepare(frozen(judged, run), tmp_path / "of run")
+    prepare(frozen(judged, tmp_path / "exported"), tmp_path / "of exported")
+    for pooling in ("mean", "first"):
+        found = frozen(judged, tiny, **{"encoder.segment.pooling": pooling})
+        prepare(found, tmp_path / pooling)
+    assert UNKNOWN not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["docsplit", "masked_lm", "simcse", "retriever"])
+def test_a_config_that_chooses_the_pooling_is_not_warned_of(
+    judged, tiny, tmp_path, caplog, name
+):
+    checked(recipe(name, judged, tiny), tmp_path / "run")
+    assert "does not say" not in caplog.text and "does so too" not in caplog.text
+
+
+def test_the_encoder_of_two_towers_is_named(judged, tiny, tmp_path, caplog):
+    found = recipe("contrastive_tension", judged, tiny)
+    found.encoder.segment.encoder.pooling = None
+    checked(found, tmp_path / "run")
+    assert "set --config.encoder.segment.encoder.pooling=first" in caplog.text
+
+
+@pytest.mark.parametrize("units", ["WholeSections", "Sentences"])
+def test_the_plain_vectors_are_pooled_as_the_config_says(
+    judged, tiny, tmp_path, caplog, units
+):
+    found = frozen(judged, tiny, **{"encoder.segment.pooling": "first"})
+    found.units = dict(fn=f"docjax.data.units.{units}")
+    prepared = reading.with_vectors(prepare(found, tmp_path / "run"))
+    pooled = plain(tiny, "first").encode(TEXTS)
+    for read in plain_data(prepared, local_mesh()).values():
+        theirs = cosines(read().vectors(prepared.corpus.ids))
+        np.testing.assert_allclose(theirs, cosines(pooled), atol=1e-6)
+    assert UNKNOWN not in caplog.text
 
 
 def test_an_init_of_another_pooling_is_one_line(judged, tiny, tmp_path):

@@ -1,11 +1,17 @@
 """What a run's report gathers; its page is tested in explain/test_run_page.py."""
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from docjax.data.vocabulary import Vocabulary
 from docjax.run import report
+from docjax.run.parameters import initial_params
+from docjax.run.prepare import prepare
 from docjax.run.report import nearest_words
+from docjax.types import Document, Section
 
 
 def test_nearest_words_are_those_of_the_same_direction():
@@ -26,3 +32,15 @@ def test_the_attention_that_is_shown_is_the_mean_of_the_last_layers_heads():
     shown = report._of_last_layer(jnp.asarray(weights, jnp.bfloat16))
     assert shown.dtype == np.float32
     np.testing.assert_allclose(shown, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_text_without_sections_has_no_section_graph(run, tmp_path, count):
+    prepared = prepare(json.loads((run / "config.json").read_text()), run)
+    params = initial_params(prepared.config, prepared.encoder)
+    sections = [Section(f"Part {i}", "Some words of it. " * 9) for i in range(count)]
+    document = Document("a", tuple(sections))
+    shown = report._attention(prepared, tmp_path, params, document)
+    names = ["full graph", *["section graph"] * (count > 1)]
+    assert list(shown.weights) == names
+    assert {len(passage.text) > 0 for passage in shown.passages} == {True}

@@ -106,3 +106,29 @@ def test_labels_that_do_are_no_mistake():
 def test_vectors_and_labels_alone_have_no_documents(task):
     with pytest.raises(UserError, match="only vectors and labels"):
         task.check(LabelledVectors({"test": PART, "train": PART}), "test")
+
+
+TITLES = [f"title {i}" for i in range(100)]
+LABELLED = Clustering(), Linear(), FewShot(shots=1), Probe(), KNearest()
+
+
+def labelled(train: list[str], test: list[str]) -> LabelledVectors:
+    empty = np.zeros((0, 1), np.float32)
+    parts = {"train": Embeddings(empty, train), "test": Embeddings(empty, test)}
+    return LabelledVectors(parts)
+
+
+@pytest.mark.parametrize("task", [*LABELLED, Clustering(all_documents=True)])
+def test_labels_that_documents_do_not_share_leave_a_task_out(task):
+    message = "100 different labels among 100 train documents, and 1 of 3 test docu"
+    with pytest.raises(NoLabels, match=message):
+        task.check(labelled(TITLES, ["title 3", "x", "y"]), "test")
+    with pytest.raises(NoLabels, match="102 different labels among 202 train docu"):
+        task.check(labelled(TITLES + ["x", "y"] * 51, ["z", "u"]), "test")
+
+
+@pytest.mark.parametrize("task", LABELLED)
+def test_a_document_of_each_class_is_enough_to_learn_from(task):
+    task.check(labelled(TITLES, ["title 3", "title 4", "x", "y"]), "test")
+    task.check(labelled(TITLES[:99], ["x", "y"]), "test")
+    task.check(labelled(TITLES + ["x", "y"] * 52, ["z", "u"]), "test")
