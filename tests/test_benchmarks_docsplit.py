@@ -1,12 +1,18 @@
 """DocSplit's comparison: what its rows train, and how its tables count."""
 
+import functools
 import json
 import lzma
 
+import numpy as np
 import pytest
 
 from benchmarks import docsplit
 from docjax.run import fields
+from docjax.tasks.classification import Linear
+from docjax.tasks.embeddings import LabelledVectors
+from docjax.tasks.few_shot import ShotsCurve
+from docjax.types import Embeddings
 
 CORPORA = ["20news", "r8"]
 
@@ -52,6 +58,20 @@ def test_a_checkpoint_learns_masked_words_by_the_papers_rate(flags, monkeypatch)
     assert start.init == "folder" and config.init.endswith("masked_lm")
     assert start.optimizer.learning_rate == config.optimizer.learning_rate == 5e-5
     assert start.encoder.segment.pooling == config.encoder.segment.pooling  # or refused
+
+
+def test_the_smallest_class_of_a_corpus_sets_the_longest_draw(tmp_path, monkeypatch):
+    quick = functools.partial(ShotsCurve, repeats=1, few=Linear(), full=Linear())
+    monkeypatch.setattr(docsplit, "ShotsCurve", quick)
+    vectors = np.random.default_rng(0).normal(size=(106, 4)).astype(np.float32)
+    labels = ["acq"] * 65 + ["grain"] * 41  # as R8's smallest class
+    data = LabelledVectors(
+        dict.fromkeys(["train", "test"], Embeddings(vectors, labels))
+    )
+    found = {"tfidf": docsplit.scores(tmp_path, lambda: data, "r8", [0])}
+    for measure, name in docsplit.MEASURES.items():
+        lines = docsplit.table("r8", found, measure).splitlines()
+        assert lines[0] == f"| r8, {name} | 5 | 10 | 20 | all |"
 
 
 def rows(corpus: str) -> docsplit.Rows:

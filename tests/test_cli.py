@@ -27,7 +27,8 @@ def shown(capsys, *arguments):
     return code, dict(line.split(maxsplit=1) for line in out.splitlines()), err
 
 
-HEAVY = "jax numpy scipy sklearn flax grain orbax transformers matplotlib".split()
+HEAVY = "jax numpy scipy sklearn flax optax grain orbax transformers".split()
+HEAVY += ["matplotlib"]
 
 
 def imported(code: str) -> set[str]:

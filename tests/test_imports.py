@@ -53,6 +53,7 @@ EXTRA = {"mteb", "serve"}  # units that need the extra of their name
 ONLY_IN = {
     "flax.traverse_util": {"encoders", "huggingface", "run"},  # paths of parameters
     "flax": {"encoders", "huggingface"},
+    "optax": {"encoders", "training", "run"},  # run/places.py names the type
     "absl.flags": {"main", "run"},  # run/config_flag.py, called by main
     "sentence_transformers": {"export"},  # brings torch
 }
@@ -140,6 +141,8 @@ def test_every_import_points_one_way():
         ("docjax.types", "from docjax.data import documents"),
         ("docjax.training.step", "import flax.linen as nn"),
         ("docjax.training.step", "from flax import linen"),
+        ("docjax.tasks.probe", "import optax"),
+        ("docjax.objectives.infonce", "def f():\n    from optax import losses"),
         ("docjax.training.loop", "from absl import flags"),
         ("docjax.training.loop", "from absl.flags import FLAGS"),
         ("docjax.storage.checkpoint", "import pickle"),
@@ -164,6 +167,7 @@ def test_a_planted_violation_is_found(module, source):
     ("module", "source"),
     [
         ("docjax.encoders.word_average", "import flax.linen as nn\nimport jax"),
+        ("docjax.encoders.perceptron", "import optax"),
         ("docjax.data.corpus", "from absl import logging\nimport docjax"),
         ("docjax.views.halves", "from docjax.data import tokens"),
         ("docjax.main", "from absl import flags\nfrom docjax.training import loop"),

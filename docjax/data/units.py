@@ -115,6 +115,9 @@ def tokenize(
 ) -> list[Units]:
     """The units of each document; fast, since one call encodes all texts.
 
+    A unit has tokens: a text without any, such as a zero-width space for WordPiece, is
+    no unit. A document without any token is one empty unit.
+
     Args:
       limit: the most tokens of a segment; a unit that does not fit becomes several.
     """
@@ -135,11 +138,12 @@ def _tokenize_with_texts(
     The third list counts characters from the beginning of the unit's text.
     """
     room = tokenizer.frame(limit).room
-    pieces, ids, words, begins = cutter(document), [], [], []
-    for piece in pieces:
-        tokens, spans = tokenizer.encode_with_spans(piece.text)
+    pieces = cutter(document)
+    encoded = [tokenizer.encode_with_spans(piece.text) for piece in pieces]
+    ids, words, begins = [tokens for tokens, _ in encoded], [], []
+    for row in _with_tokens(ids):
+        piece, (tokens, spans) = pieces[row], encoded[row]
         begin = spans[:, 0]
-        ids.append(tokens)
         for first in range(0, max(len(tokens), 1), room):
             # The first piece keeps white space at the start of the text.
             at = int(begin[first]) if first else 0
@@ -159,13 +163,19 @@ def _units(
 ) -> Units:
     room = tokenizer.frame(limit).room
     tokens, sections = [], []
-    for piece, unit in zip(pieces, ids, strict=True):
+    for row in _with_tokens(ids):
+        unit = ids[row]
         for start in range(0, max(len(unit), 1), room):
             tokens.append(unit[start : start + room])
-            sections.append(piece.section)
+            sections.append(pieces[row].section)
     return Units(
         np.concatenate(tokens) if tokens else np.zeros(0, np.int32),
         np.cumsum([0, *map(len, tokens)]).astype(np.int64),
         np.array(sections, np.int32),
         np.array(document.edges, np.int32).reshape(-1, 2),
     )
+
+
+def _with_tokens(ids: Sequence[np.ndarray]) -> list[int]:
+    """The numbers of the texts that have tokens; of the first text if none has any."""
+    return [row for row, unit in enumerate(ids) if len(unit)] or [0][: len(ids)]

@@ -1,9 +1,18 @@
-"""The perceptron that a probe trains on vectors of a frozen encoder."""
+"""The perceptron of a probe, and its training on the vectors of a frozen encoder."""
+
+import functools
+from typing import Any
 
 import flax.linen as nn
-from jaxtyping import Array, Float
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
 
+from docjax.encoders.weight_decay import decays
 from docjax.kernels import EXACT
+
+DECAY = 0.01  # AdamW's weight decay
 
 
 class Perceptron(nn.Module):
@@ -29,3 +38,68 @@ class Perceptron(nn.Module):
             vectors = nn.tanh(nn.Dense(self.width, precision=EXACT)(dropped))
         vectors = nn.Dropout(self.dropout)(vectors, deterministic=not train)
         return nn.Dense(self.classes, precision=EXACT)(vectors)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def trained(
+    model: Perceptron,
+    learning_rate: Float[Array, ""],
+    vectors: Float[Array, "c d"],
+    labels: Int[Array, " c"],
+    held: Int[Array, " _"],
+    order: Int[Array, "_ _ b"],
+    key: jax.Array,
+) -> Any:
+    """The parameters after the best epoch; all epochs are one program.
+
+    Args:
+      held: the rows that choose the epoch.
+      order: the rows that each step of each epoch reads; -1 is none.
+    """
+    optimizer = optax.adamw(learning_rate, weight_decay=DECAY, mask=decays)
+
+    def step(state, rows):
+        params, moments, key = state
+        key, of_step = jax.random.split(key)
+        gradient = jax.grad(_loss)(params, model, vectors, labels, rows, of_step)
+        updates, moments = optimizer.update(gradient, moments, params)
+        return (optax.apply_updates(params, updates), moments, key), None
+
+    def epoch(carry, order):
+        state, best, most = carry
+        state, _ = jax.lax.scan(step, state, order)
+        right = (predicted(model, state[0], vectors[held]) == labels[held]).sum()
+        keep = lambda new, old: jnp.where(right >= most, new, old)
+        best = jax.tree.map(keep, state[0], best)
+        return (state, best, jnp.maximum(right, most)), None
+
+    key, start = jax.random.split(key)
+    params = model.init(start, vectors[:1])["params"]
+    state = params, optimizer.init(params), key
+    (_, best, _), _ = jax.lax.scan(epoch, (state, params, 0), order)
+    return best
+
+
+def _loss(
+    params: Any,
+    model: Perceptron,
+    vectors: Float[Array, "c d"],
+    labels: Int[Array, " c"],
+    rows: Int[Array, " b"],
+    key: jax.Array,
+) -> Float[Array, ""]:
+    """The mean cross-entropy of the documents at `rows`; -1 is none."""
+    scores = model.apply(
+        {"params": params}, vectors[rows], train=True, rngs={"dropout": key}
+    )
+    losses = optax.softmax_cross_entropy_with_integer_labels(scores, labels[rows])
+    real = rows >= 0
+    return jnp.where(real, losses, 0).sum() / real.sum()
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def predicted(
+    model: Perceptron, params: Any, vectors: Float[Array, "c d"]
+) -> Int[Array, " c"]:
+    """The class of the highest score."""
+    return model.apply({"params": params}, vectors).argmax(-1)

@@ -218,12 +218,13 @@ class LongDocuments(nn.Module):
                 f"the prompt {prompt[:40]!r} leaves no room for text in segments of "
                 f"{self.limits['segment_tokens']} tokens: give a shorter prompt"
             )
-        # A unit that does not fit into a segment becomes several units.
+        # A unit that does not fit into a segment becomes several units, and a text
+        # without tokens is no unit, unless the document has no token at all.
         parts = [
             (min(room, len(unit) - start), section)
             for unit, (_, section) in zip(encoded, pieces)
-            for start in range(0, max(len(unit), 1), room)
-        ]
+            for start in range(0, len(unit), room)
+        ] or [(0, section) for _, section in pieces[:1]]
         segments, number = [], 0
         for start, end, section in cut(*zip(*parts), room):
             number = number + 1 if segments and segments[-1][1][0] == section else 0

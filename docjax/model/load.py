@@ -52,10 +52,9 @@ def load(
     """A model from a run, an exported folder, or a Hugging Face folder or name.
 
     A plain transformer reads a document in consecutive pieces of at most the model's
-    length. The folder says how tokens are pooled (otherwise by the mean, with a warning
-    in the log); the document's vector is the mean of
-    the pieces' vectors, weighted by tokens. The folder's prompts stand before each piece
-    (`DocumentModel.prompts`).
+    length. The folder says how tokens are pooled; if it does not, docjax takes their
+    mean and warns. The document's vector is the mean of the pieces' vectors, weighted by
+    tokens. The folder's prompts stand before each piece (`DocumentModel.prompts`).
 
     Args:
       revision: the revision of a hub name.
@@ -80,15 +79,18 @@ def load(
     else:
         name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
         model = plain(name)
-    if truncate_dim is not None:
-        model = dataclasses.replace(model, truncate_dim=truncate_dim)
-    if segments is not None:
-        model = _of_first(model, segments)
+    model = _limited(model, truncate_dim, segments)
     return model if dtype is None else in_dtype(model, dtype)
 
 
-def _of_first(model: DocumentModel, segments: int) -> DocumentModel:
-    """The model that reads the first `segments` of a document."""
+def _limited(
+    model: DocumentModel, truncate_dim: int | None, segments: int | None
+) -> DocumentModel:
+    """The model that keeps fewer numbers of a vector or reads the first segments."""
+    if truncate_dim is not None:
+        model = dataclasses.replace(model, truncate_dim=truncate_dim)
+    if segments is None:
+        return model
     if segments < 1:
         raise UserError(f"segments {segments}: give at least 1")
     limits = model.limits._replace(inference_segments=segments)

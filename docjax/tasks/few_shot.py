@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from docjax.data import once
 from docjax.errors import UserError
 from docjax.tasks.classification import LINEAR, Linear
 from docjax.tasks.embeddings import NoLabels, check, check_classes, check_train
@@ -63,6 +64,8 @@ class ShotsCurve:
     (SimLTE and DocSplit, Fig. 2).
 
     The metrics are those of `FewShot` after "5/", "10/", ...; "all/" has no deviation.
+    A number of `shots` for which a class has too few documents is left out; the log
+    names the class.
     """
 
     shots: tuple[int, ...] = (5, 10, 20, 50)
@@ -72,22 +75,42 @@ class ShotsCurve:
     full: Linear | Probe = PROBE
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for a class that is too small."""
+        """Raises UserError for missing labels, and if a class is too small for every
+        number of shots."""
         check_train(data, part)
-        for shots in self.shots:
-            rows_by_class(data.labels("train"), shots, self.repeats)
+        self.possible(data.labels("train"))
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         train, test = data.labelled("train"), data.labelled(part)
         points = {
             str(n): FewShot(n, self.repeats, self.seed, self.few).score(train, test)
-            for n in self.shots
+            for n in self.possible(train.labels)
         } | {ALL: self.full.score(train, test)}
         return {
             f"{shots}/{metric}": value
             for shots, scores in points.items()
             for metric, value in scores.items()
         }
+
+    def possible(self, labels: list[str]) -> list[int]:
+        """The numbers of shots that every class has documents for.
+
+        One warning names the smallest class and the numbers that are left out.
+
+        Raises:
+          NoLabels: if no number is left.
+          UserError: for a number below 1.
+        """
+        rows = rows_by_class(labels, min(self.shots, default=1), self.repeats)
+        fewest = min(rows, key=len)
+        left_out = [shots for shots in self.shots if shots > len(fewest)]
+        if left_out:
+            once.warn(
+                "the class %r has %d train documents: the scores with %s documents of "
+                "each class are left out",
+                *(labels[fewest[0]], len(fewest), ", ".join(map(str, left_out))),
+            )
+        return [shots for shots in self.shots if shots <= len(fewest)]
 
 
 def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarray]:

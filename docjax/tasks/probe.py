@@ -5,22 +5,18 @@ documents' vectors is trained, with a learning rate of 3e-4 and batches of 8 doc
 """
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from docjax.encoders import perceptron
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.tasks import classification
 from docjax.tasks.embeddings import check, check_classes, check_dense, check_train
 from docjax.types import Embeddings, TaskData
-
-DECAY = 0.01  # AdamW's weight decay
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +81,7 @@ class Probe:
         names, labels = np.unique(train.labels, return_inverse=True)
         model = Perceptron(len(names), self.hidden_layers, self.width, self.dropout)
         params = self._fit(model, train.vectors, labels.astype(np.int32))
-        numbers = _predicted(model, params, vectors)
+        numbers = perceptron.predicted(model, params, vectors)
         return names[np.asarray(numbers)].tolist()
 
     def _fit(
@@ -102,7 +98,7 @@ class Probe:
         order = np.full((self.epochs, -(-len(rows) // self.batch) * self.batch), -1)
         for epoch in order:
             epoch[: len(rows)] = generator.permutation(rows)
-        return _trained(
+        return perceptron.trained(
             model,
             self.learning_rate,
             vectors,
@@ -117,68 +113,3 @@ PROBE = Probe()
 # Few documents: a hundred epochs, and none of them can be left out (the papers do not
 # say; their tables are the mean over ten draws).
 FEW = Probe(epochs=100, held_out=0.0)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _trained(
-    model: Perceptron,
-    learning_rate: Float[Array, ""],
-    vectors: Float[Array, "c d"],
-    labels: Int[Array, " c"],
-    held: Int[Array, " _"],
-    order: Int[Array, "_ _ b"],
-    key: jax.Array,
-) -> Any:
-    """The parameters after the best epoch; all epochs are one program.
-
-    Args:
-      held: the rows that choose the epoch.
-      order: the rows that each step of each epoch reads; -1 is none.
-    """
-    optimizer = optax.adamw(learning_rate, weight_decay=DECAY)
-
-    def step(state, rows):
-        params, moments, key = state
-        key, of_step = jax.random.split(key)
-        gradient = jax.grad(_loss)(params, model, vectors, labels, rows, of_step)
-        updates, moments = optimizer.update(gradient, moments, params)
-        return (optax.apply_updates(params, updates), moments, key), None
-
-    def epoch(carry, order):
-        state, best, most = carry
-        state, _ = jax.lax.scan(step, state, order)
-        right = (_predicted(model, state[0], vectors[held]) == labels[held]).sum()
-        keep = lambda new, old: jnp.where(right >= most, new, old)
-        best = jax.tree.map(keep, state[0], best)
-        return (state, best, jnp.maximum(right, most)), None
-
-    key, start = jax.random.split(key)
-    params = model.init(start, vectors[:1])["params"]
-    state = params, optimizer.init(params), key
-    (_, best, _), _ = jax.lax.scan(epoch, (state, params, 0), order)
-    return best
-
-
-def _loss(
-    params: Any,
-    model: Perceptron,
-    vectors: Float[Array, "c d"],
-    labels: Int[Array, " c"],
-    rows: Int[Array, " b"],
-    key: jax.Array,
-) -> Float[Array, ""]:
-    """The mean cross-entropy of the documents at `rows`; -1 is none."""
-    scores = model.apply(
-        {"params": params}, vectors[rows], train=True, rngs={"dropout": key}
-    )
-    losses = optax.softmax_cross_entropy_with_integer_labels(scores, labels[rows])
-    real = rows >= 0
-    return jnp.where(real, losses, 0).sum() / real.sum()
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _predicted(
-    model: Perceptron, params: Any, vectors: Float[Array, "c d"]
-) -> Int[Array, " c"]:
-    """The class of the highest score."""
-    return model.apply({"params": params}, vectors).argmax(-1)

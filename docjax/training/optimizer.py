@@ -1,15 +1,12 @@
 """AdamW with linear warm-up and decay, and RMSprop whose rate falls in steps."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import optax
 
+from docjax.encoders.weight_decay import decays
 from docjax.errors import UserError
-
-COMPONENTS = "components"  # a rotation of `FromMean`, which stays as it is
 
 
 def adamw(
@@ -49,7 +46,7 @@ def adamw(
             b2=0.999,
             eps=1e-8,
             weight_decay=weight_decay,
-            mask=_decays,
+            mask=decays,
         ),
     )
 
@@ -74,10 +71,3 @@ def rmsprop(
     rates = jnp.array(learning_rates, jnp.float32)
     schedule = lambda count: rates[jnp.minimum(count // every, len(rates) - 1)]
     return optax.rmsprop(schedule, decay=0.9, eps=1e-7, eps_in_sqrt=False)
-
-
-def _decays(params: Any) -> Any:
-    def decays(path: tuple, array: Any) -> bool:
-        return array.ndim > 1 and path[-1].key != COMPONENTS
-
-    return jax.tree_util.tree_map_with_path(decays, params)

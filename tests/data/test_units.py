@@ -6,7 +6,9 @@ import pytest
 
 from docjax.data.documents import parse
 from docjax.data.records import full_text
-from docjax.data.units import Passages, Sentences, Whole, WholeSections
+from docjax.data.segments import Joined, OneEach
+from docjax.data.tokenizer import load_tokenizer
+from docjax.data.units import Cut, Passages, Sentences, Whole, WholeSections
 from docjax.types import Document, Section
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
@@ -85,3 +87,28 @@ def real(name, count):
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for number, line in zip(range(count), lines):
             yield parse(json.loads(line), f"line {number}")
+
+
+@pytest.mark.parametrize("segments", [OneEach(), Joined()], ids=repr)
+def test_a_text_without_tokens_is_no_unit_and_texts_stay_beside_their_segments(
+    minilm, segments
+):
+    cut = Cut(Sentences(), segments, load_tokenizer(minilm), 5)
+    one = document(("\u200b", "A bee.\n\n\ufeff"), ("", "\u200b"), ("C", "D e f g."))
+    [plain] = cut.documents([one])
+    with_texts, pieces = cut.with_texts(one)
+    assert plain.tokens.tolist() == with_texts.tokens.tolist()
+    assert plain.lengths.tolist() == [5, 3, 5, 4] and plain.lengths.min() > 2
+    assert plain.places.tolist() == [[0, 0], [2, 0], [2, 1], [2, 2]]
+    texts = ["A bee.", "C", "D e f ", "g."]
+    assert [(p.text, p.section) for p in pieces] == list(zip(texts, (0, 2, 2, 2)))
+
+
+@pytest.mark.parametrize("units", [Passages(), Sentences(), Whole(), WholeSections()])
+def test_a_document_without_any_token_is_one_empty_unit(minilm, units):
+    cut = Cut(units, OneEach(), load_tokenizer(minilm), 8)
+    blank = document(("", "\u200b\n\n\ufeff"), ("", "\u200b"))
+    [plain] = cut.documents([blank])
+    with_texts, pieces = cut.with_texts(blank)
+    assert plain.lengths.tolist() == with_texts.lengths.tolist() == [2]
+    assert len(pieces) == 1

@@ -10,7 +10,7 @@ import pytest
 from docjax.data import graphs, segments, units
 from docjax.data.documents import BadDocument, parse
 from docjax.data.prompts import Prompted
-from docjax.data.tokenizer import train_tokenizer
+from docjax.data.tokenizer import load_tokenizer, train_tokenizer
 from docjax.data.units import Cut
 from docjax.export.libraries import CODE, write_code
 from docjax.huggingface.families import FAMILIES
@@ -96,6 +96,22 @@ def test_segments_have_the_same_tokens_and_places(
     module, tokenizer, item, limit, cutter, unit, prompt
 ):
     """Also with units that are longer than a segment, and with a prompt."""
+    same_segments(module, tokenizer, item, limit, cutter, unit, prompt)
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=repr)
+@pytest.mark.parametrize("unit", UNITS[2:], ids=repr)
+@pytest.mark.parametrize(
+    "texts", [["A.\n\n\u200b", "\ufeff", "B c."], ["\u200b", "\ufeff\n\n\u200b"]]
+)
+def test_texts_that_wordpiece_removes_are_left_out_alike(
+    module, minilm, texts, cutter, unit
+):
+    item = {"sections": [{"text": text} for text in texts]}
+    same_segments(module, load_tokenizer(minilm), item, 24, cutter, unit, None)
+
+
+def same_segments(module, tokenizer, item, limit, cutter, unit, prompt):
     document = parse({"id": "d"} | item, "here")
     limit += 4 if prompt else 0
     prompted = Prompted(tokenizer, prompt) if prompt else tokenizer

@@ -32,7 +32,7 @@ def run(tmp_path_factory, nltk_data, one_device):
     config.tasks = dict(
         shots=dict(
             fn="docjax.tasks.few_shot.ShotsCurve",
-            shots=(2, 3),
+            shots=(2, 3, 1000),  # no class has a thousand documents
             repeats=2,
             few=probe,
             full=dict(fn="docjax.tasks.classification.Linear"),

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from docjax.data import once
 from docjax.errors import UserError
 from docjax.parts.named import build
 from docjax.tasks import classification, few_shot
 from docjax.tasks.classification import Linear
-from docjax.tasks.embeddings import LabelledVectors
+from docjax.tasks.embeddings import LabelledVectors, NoLabels
 from docjax.tasks.probe import Probe
 from docjax.types import Embeddings
 
@@ -94,9 +95,30 @@ def test_a_curve_has_the_scores_of_each_number_of_shots():
     assert found == {f"all/{metric}": value for metric, value in whole.items()}
 
 
+def test_numbers_of_shots_that_a_class_is_too_small_for_are_left_out(caplog):
+    train, test = gaussians(60, 0), gaussians(50, 1)
+    data = LabelledVectors({"train": train, "test": test})
+    assert train.labels.count("c") == 5
+    keywords = dict(repeats=2, few=Linear(), full=Linear())
+    curve = few_shot.ShotsCurve((50, 1, 6, 5), **keywords)
+    once.warn.cache_clear()
+    for _ in range(2):  # every evaluation of a run
+        curve.check(data, "test")
+        found = curve(data, "test")
+    assert found == few_shot.ShotsCurve((1, 5), **keywords)(data, "test")
+    assert {name.split("/")[0] for name in found} == {"1", "5", "all"}
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert "the class 'c' has 5 train documents" in warning
+    assert "scores with 50, 6 documents of each class are left out" in warning
+
+
 def test_a_class_with_too_few_documents_for_a_curve_is_named():
     data = LabelledVectors({"train": gaussians(60, 0), "test": gaussians(50, 1)})
-    with pytest.raises(
-        UserError, match="class 'c' has 5 train documents, but shots=50"
-    ):
-        few_shot.ShotsCurve((1, 50)).check(data, "test")
+    curve = few_shot.ShotsCurve((50, 6))
+    for use in (curve.check, curve):
+        with pytest.raises(
+            NoLabels, match="class 'c' has 5 train documents, but shots=6"
+        ):
+            use(data, "test")
+    with pytest.raises(UserError, match="shots=0 and repeats=10: give 1 or more"):
+        few_shot.ShotsCurve((5, 0)).check(data, "test")

@@ -7,10 +7,10 @@ import optax
 import pytest
 import scipy.sparse
 
+from docjax.encoders import perceptron
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.parts.named import build
-from docjax.tasks import probe as probe_lib
 from docjax.tasks.classification import Linear
 from docjax.tasks.probe import Probe
 from docjax.types import Embeddings
@@ -33,18 +33,23 @@ def test_a_hidden_layer_learns_what_a_linear_probe_cannot():
     assert Linear().score(train, test)["accuracy"] < 0.8
 
 
-def test_an_epoch_is_the_steps_of_optax_one_by_one():
+def test_an_epoch_is_the_steps_of_optax_one_by_one(monkeypatch):
+    """A weight decay that is large enough to see: kernels have it, biases do not."""
+    monkeypatch.setattr(perceptron, "DECAY", 100.0)
+    perceptron.trained.clear_cache()
     train = corners(10, 0)
     task = Probe(width=3, dropout=0.0, batch=4, epochs=2, held_out=0.0)
     model = Perceptron(2, 1, 3, 0.0)
     labels = np.array([name == "same" for name in train.labels], np.int32)
     found = task._fit(model, train.vectors, labels)
+    perceptron.trained.clear_cache()
     vectors = jnp.asarray(train.vectors)
     generator = np.random.default_rng(0)
     rows = generator.permutation(10)
     _, start = jax.random.split(jax.random.key(0))
     params = model.init(start, vectors[:1])["params"]
-    optimizer = optax.adamw(3e-4, weight_decay=probe_lib.DECAY)
+    kernels = {f"Dense_{i}": {"kernel": True, "bias": False} for i in range(2)}
+    optimizer = optax.adamw(3e-4, weight_decay=100.0, mask=kernels)
     moments = optimizer.init(params)
 
     def loss(params, rows):
@@ -77,7 +82,7 @@ def test_the_epoch_with_the_most_right_held_out_predictions_is_kept():
 
 def test_a_document_is_left_to_train_on(monkeypatch):
     orders = []
-    monkeypatch.setattr(probe_lib, "_trained", lambda *given: orders.append(given[5]))
+    monkeypatch.setattr(perceptron, "trained", lambda *given: orders.append(given[5]))
     Probe(held_out=0.99)._fit(
         Perceptron(2, 0, 1, 0.0), np.zeros((8, 2), "f"), np.zeros(8, np.int32)
     )

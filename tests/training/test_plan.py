@@ -1,6 +1,7 @@
 """What `--mode=plan` says is what a run then reads, holds and takes."""
 
 import json
+import math
 import random
 from types import SimpleNamespace
 
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 
 from configs import (
+    colde,
     contrastive_tension,
     contriever,
     deca,
     docsplit,
     graph_roberta,
     masked_lm,
+    retriever,
+    siamese,
 )
 from docjax import main
 from docjax.errors import UserError
@@ -114,6 +118,55 @@ def test_the_baselines_are_planned_with_the_documents_of_tasks_that_are_ready(
     assert seconds["evaluations"] > 0 and seconds["steps"] > 0
     assert planned["documents_a_step"] == 8 and planned["tokens_a_step"] > 8
     assert not planned["masked_copies"]  # masked_lm reads masked tokens only
+
+
+@pytest.fixture(scope="module")
+def linked(corpus, tmp_path_factory):
+    """The documents with a link and a query each, which pairs and retrievers need."""
+    path = tmp_path_factory.mktemp("linked") / "corpus.jsonl"
+    documents = map(json.loads, corpus.read_text().splitlines())
+    lines = (
+        json.dumps(each | {"links": [f"d{(i + 5) % 40}"], "query": WORDS[i % 12]})
+        for i, each in enumerate(documents)
+    )
+    path.write_text("\n".join(lines))
+    return path
+
+
+LONG = {  # encoders for long texts: docsplit's variants of them have no small form
+    "longformer.Longformer": dict(positions=34, window=(4,)),
+    "bigbird.BigBird": dict(positions=34),
+    "modernbert.ModernBert": dict(window=4),
+}
+
+
+@pytest.mark.parametrize(
+    "recipe, encoder",
+    [
+        *((recipe, None) for recipe in (colde, siamese, retriever, deca)),
+        *((docsplit, name) for name in LONG),
+    ],
+    ids=["colde", "siamese", "retriever", "deca", *LONG],
+)
+def test_memory_and_time_are_planned_for(recipe, encoder, linked, tmp_path, capsys):
+    changes = {"batch": 4, "steps": 1}
+    if recipe is not deca:  # one width to compile
+        lengths = {"limits.segment_tokens": 6, "limits.query_tokens": 6}
+        changes |= lengths | {"microbatch": 4}
+    asked = config(linked, recipe, **changes)
+    if encoder:
+        sizes = dict(vocabulary=8192, layers=1, width=16, heads=2, hidden=16)
+        sizes |= dict(pooling="mean", dropout=0.0) | LONG[encoder]
+        asked.encoder.segment = dict(fn=f"docjax.encoders.{encoder}") | sizes
+        asked.objective = asked.objective.contrastive  # no head for masked words
+    planned = main.run(asked, tmp_path, "plan")
+    memory, seconds = planned["memory"], planned["seconds"]
+    assert all(math.isfinite(value) for value in (memory | seconds).values())
+    assert memory["largest"] > memory["parameters"] > 0
+    assert seconds["total"] > seconds["steps"] > 0 and seconds["compile"] >= 0
+    shown = capsys.readouterr().err
+    for words in ("padding", "most at a time", "to compile"):
+        assert words in shown
 
 
 def planned_and_trainer(asked, run):

@@ -6,9 +6,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from docjax.data.tokenizer import train_tokenizer
+from docjax.data.tokenizer import load_tokenizer, train_tokenizer
 from docjax.data.units import Sentences, tokenize
 from docjax.types import Document, Section, Units
+from docjax.views.halves import Halves
+from docjax.views.one_against_rest import OneAgainstRest
+from docjax.views.sections import RandomSections, Sections
 from docjax.views.sentence_split import SentenceSplit
 
 
@@ -51,3 +54,24 @@ def test_a_million_characters_without_the_end_of_a_sentence_are_split_all_the_sa
     views = SentenceSplit()(units, np.random.default_rng(0))
     assert sum(len(view.tokens) for view in views) == len(units.tokens)
     assert all(len(view) > 300 for view in views)
+
+
+@pytest.mark.parametrize(
+    "views",
+    [SentenceSplit(), Halves(), OneAgainstRest(), Sections(), RandomSections()],
+    ids=repr,
+)
+def test_a_sentence_that_wordpiece_removes_is_no_view(minilm, views):
+    """BERT's tokenizers give no token for a zero-width space or a byte order mark."""
+    tokenizer = load_tokenizer(minilm)
+    blank = Section("\u200b", "\ufeff\n\n\u200b")
+    two, one = (
+        Document("a", (Section("", text), blank))
+        for text in ("One sentence.\n\n\u200b\n\nAnother.", "One sentence.\n\n\u200b")
+    )
+    tokenized = tokenize([two, one], Sentences(), tokenizer, 128)
+    assert [units.lengths.tolist() for units in tokenized] == [[3, 2], [3]]
+    assert len(tokenized[1]) < views.least_units  # the document is not used
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        assert all(len(view.tokens) for view in views(tokenized[0], generator))
