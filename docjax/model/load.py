@@ -77,8 +77,7 @@ def load(
     elif (folder / docjax_json.FACTS).exists():
         model = _load_export(folder, allow)
     else:
-        name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
-        model = plain(name)
+        model = plain(f"{str(path).partition('@')[0]}@{commit}" if commit else path)
     model = _limited(model, truncate_dim, segments)
     return model if dtype is None else in_dtype(model, dtype)
 
