@@ -290,10 +290,10 @@ def plain_data(
 
     Empty unless `init` is a Hugging Face model. If `init` has read all words of the
     run's corpus, the vectors of its segments are taken from there; otherwise it reads
-    the documents when the data are asked for. If `init` does not say how it pools, and
-    the run begins as the mean of what it says, the config says it. Where the run cuts texts at sections or
+    the documents when the data are asked for. Where the run cuts texts at sections or
     passages, "all words" is the mean of the run's own segments, and `init` reads the
-    text cut at its limit.
+    text cut at its limit. If `init` does not say how it pools, a run that begins as the
+    mean of its vectors says it.
     """
     init = prepared.config.init
     if not init or is_run(init):
