@@ -20,8 +20,9 @@ DocSplit's average improvement, and whether the rows come in the order of the pa
 averages.
 
 The corpus "choose" is the training part of 20 Newsgroups, with each tenth document as
-its test: settings are chosen there. The rate of 3e-4 is a first guess, 5e-5 is DocSplit's; Contrastive Tension
-begins a checkpoint with its authors' 1e-5.
+its test: settings are chosen there. The rate of 3e-4 is a first guess, 5e-5 is
+DocSplit's. With --checkpoint Contrastive Tension has its authors' rates, which fall from
+1e-5.
 """
 
 import argparse
@@ -272,7 +273,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--checkpoint", help="folder of a pretrained encoder")
-    parser.add_argument("--rate", type=float, default=3e-4, help="of the methods")
+    parser.add_argument(
+        "--rate", type=float, default=3e-4, help="of the methods, see above"
+    )
     parser.add_argument("--pretraining", type=int, default=10, help="epochs")
     parser.add_argument("--epochs", type=int, default=2, help="of a method")
     parser.add_argument(

@@ -255,8 +255,8 @@ def _prepared(config: ConfigDict, workdir: Path, mode: str) -> Prepared:
 
 
 def _check_sizes(prepared: Prepared) -> None:
-    """Raises UserError for a batch or a document that is too large to train on: before
-    the encoder reads all documents, or those that choose the share of the words."""
+    """Raises UserError for a batch that cannot be filled or a document that is too large,
+    before any document is encoded."""
     mesh = sharding.mesh()
     if not isinstance(prepared.config.objective.build(), NegativeSampling):
         vector_trainer.check_batch(prepared, mesh)

@@ -258,6 +258,10 @@ def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - plain.encode([text * 2])).max() > 1e-3
     assert frozen._read_again(prepared) == prepared.corpus.sizes(np.arange(16)).sum()
+    short = dataclasses.replace(prepared.config.limits, segment_tokens=16)
+    shorter = dataclasses.replace(prepared.config, limits=short)
+    again = frozen._read_again(prepared.changed(config=shorter))  # the whole text too
+    assert again == 2 * prepared.corpus.sizes(np.arange(16)).sum()
     without = dataclasses.replace(prepared.config, init=None)
     assert frozen._read_again(prepared.changed(config=without)) == 0
 
@@ -429,6 +433,16 @@ def test_a_run_that_cannot_help_keeps_its_start(
     width = expected.shape[1]
     np.testing.assert_allclose(vectors[:, :width], expected, atol=1e-6)
     assert vectors.shape[1] > width and not vectors[:, width:].any()
+
+
+def test_a_selection_without_validation_documents_is_refused_before_reading(
+    tiny, tmp_path
+):
+    found = recipe(corpus(tmp_path / "corpus.jsonl", 60), tiny)
+    found.select, found.splits.validation = "classification/accuracy", "validation"
+    with pytest.raises(UserError, match="no document of the split 'validation' can be"):
+        docjax.train(found, tmp_path / "run")
+    assert not list((tmp_path / "run/corpus").glob("vectors*"))
 
 
 def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, caplog, no_report):

@@ -17,8 +17,9 @@ def segments(parser: argparse.ArgumentParser) -> None:
         "--segments",
         type=int,
         metavar="N",
-        help="read the first N segments of each document only: 1 cuts documents at the "
-        "model's length (all, or as the run says)",
+        help="read the first N segments of each document only (all, or as the run says): "
+        "1 is the text up to the length of a plain transformer; for a run a segment may "
+        "end earlier, with a section or a passage",
     )
 
 

@@ -62,8 +62,9 @@ def load(
         the precision of the run, and float32 for a Hugging Face model.
       truncate_dim: the numbers of a vector that are kept; None: all, or those that an
         exported folder keeps.
-      segments: reads the first segments of a document only, as the models of many papers
-        do; None: all, or as the run says.
+      segments: reads the first segments of a document only; None: all, or as the run
+        says. The first segment of a plain transformer is the text up to its length, as
+        the models of many papers read it; that of a run may be a section or a passage.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
@@ -77,7 +78,9 @@ def load(
     elif (folder / docjax_json.FACTS).exists():
         model = _load_export(folder, allow)
     else:
-        model = plain(f"{str(path).partition('@')[0]}@{commit}" if commit else path)
+        model = load_transformer(
+            f"{str(path).partition('@')[0]}@{commit}" if commit else path
+        )
     model = _limited(model, truncate_dim, segments)
     return model if dtype is None else in_dtype(model, dtype)
 
@@ -192,7 +195,7 @@ def _try(parts: Mapping[str, Any]) -> None:
         parts["graph"](len(pieces), sections, np.zeros((0, 2), np.int32))
 
 
-def plain(name: str | Path, pooling: str | None = None) -> DocumentModel:
+def load_transformer(name: str | Path, pooling: str | None = None) -> DocumentModel:
     """A model from a Hugging Face folder or name.
 
     Args:

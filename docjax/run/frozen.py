@@ -160,14 +160,16 @@ def _read_again(prepared: Prepared) -> int:
     labelled = np.flatnonzero([label is not None for label in labels])
     if not config.init or is_run(config.init):
         return 0
-    passages = isinstance(config.units.build(), Passages)
-    limit, longest = config.limits.segment_tokens, describe(config.init).max_tokens
-    sizes = prepared.corpus.sizes(labelled)
-    if not passages and longest != limit:  # `init` reads longer pieces than the run
-        return int(sizes.sum() + np.minimum(sizes, longest).sum())
-    if not passages and not prepared.corpus.has_sections:
+    try:
+        longest = describe(config.init).max_tokens
+    except UserError:  # the folder has moved since training began
         return 0
-    return int(np.minimum(sizes, limit).sum())
+    passages = isinstance(config.units.build(), Passages)
+    sizes = prepared.corpus.sizes(labelled)
+    cut = int(np.minimum(sizes, longest).sum())
+    if not passages and longest != config.limits.segment_tokens:
+        return int(sizes.sum()) + cut  # `init` reads longer pieces than the run
+    return cut if passages or prepared.corpus.has_sections else 0
 
 
 def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:

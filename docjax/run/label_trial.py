@@ -42,9 +42,9 @@ def by_labels(
     ):
         (start, chance, _), (after, *_) = recall["start"], recall[name]
         reason = (
-            f"the labels cannot be read off the texts: of each label's documents the "
-            f"nearest neighbours tell {start:.3f} at the start and {after:.3f} {when} "
-            f"on average, and {chance:.3f} by chance"
+            f"the labels cannot be read off the texts: the nearest neighbours are right "
+            f"for {start:.3f} of a label's documents at the start and {after:.3f} {when} "
+            f"(mean over labels), by chance for {chance:.3f}"
         )
         return reason, metrics
     if is_worse(right[name] - right["start"]):
@@ -56,14 +56,17 @@ def by_labels(
 def _recall(
     votes: Int[np.ndarray, " b"], labels: Int[np.ndarray, " b"]
 ) -> tuple[float, float, float]:
-    """The share of a label's documents that the votes tell, the mean over labels.
+    """The share of a label's documents for which the votes are right, the mean over
+    labels; then what it is by chance, and the standard error of that.
 
-    Then the mean that votes have by chance, and its standard error: the mean over
-    labels, since votes for the most frequent label alone are right for most documents.
+    The mean over documents would be high for votes that only know the frequent label.
+    A label has a share of the votes by chance. Its estimate is the centre of Wilson's
+    interval, so that a single vote that happens to be right proves nothing.
     """
     names, counts = np.unique(labels, return_counts=True)
     recalls = [(votes[labels == name] == name).mean() for name in names]
-    shares = np.array([(votes == name).mean() for name in names])
+    given = np.array([(votes == name).sum() for name in names])
+    shares = (given + CERTAIN**2 / 2) / (len(votes) + CERTAIN**2)
     error = (shares * (1 - shares) / counts).sum() ** 0.5 / len(names)
     return float(np.mean(recalls)), 1 / len(names), float(error)
 

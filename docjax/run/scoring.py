@@ -26,7 +26,7 @@ from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
-from docjax.model.load import load, plain
+from docjax.model.load import load, load_transformer
 from docjax.model.reading import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
@@ -80,7 +80,21 @@ class Scoring:
         if mode != "export":
             data = self.data(param_shapes(self.prepared.encoder))
             self.checked(data, "validation" if validates else "test")
+        select = self.prepared.config.select
+        if mode == "train" and select:
+            self._check_select(select)
         return self.ready
+
+    def _check_select(self, select: str) -> None:
+        """Raises UserError if no validation document can choose the parameters."""
+        if select.partition("/")[0] not in self.ready["validation"]:
+            split = self.prepared.config.splits.validation
+            raise UserError(
+                f"select {select!r}: no document of the split {split!r} can be scored; "
+                "give some, with labels where the task needs them, or make them of the "
+                'training documents: --config.holdout=\'{"fn": '
+                '"docjax.data.splits.holdout", "validation": 0.1}\''
+            )
 
     def data(self, params: Any) -> "RunData":
         """The run's documents as tasks read them, encoded with `params`."""
@@ -373,7 +387,8 @@ def _own_prompts(prepared: Prepared, facts: Any) -> Prompts:
 def _of_texts(prepared: Prepared, facts: Any, most: int | None) -> RunTexts:
     """The vectors of the first `most` segments that `init` reads of each document."""
     init = prepared.config.init
-    alone = load(init) if facts.says_pooling else plain(init, facts.pooling)
+    says = facts.says_pooling
+    alone = load(init) if says else load_transformer(init, facts.pooling)
     model = dataclasses.replace(
         alone,
         limits=alone.limits._replace(inference_segments=most),

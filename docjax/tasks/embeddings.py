@@ -58,9 +58,9 @@ def check_train(data: TaskData, part: str) -> None:
 def check_shared(data: TaskData, part: str) -> None:
     """Raises NoLabels for labels such as titles, which hardly any documents share.
 
-    There are MANY train documents or more, more than half as many labels, and most
-    documents of the part have other labels. So one document of each class to learn from
-    is enough if the part has these classes.
+    These are more than half as many labels as train documents, of which there are MANY
+    or more, and fewer than half of the part's documents have a label of train. So one
+    train document of each class is enough if the part has the same classes.
     """
     labels, scored = data.labels("train"), data.labels(part)
     classes = set(labels)

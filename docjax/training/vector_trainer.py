@@ -200,7 +200,10 @@ def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     """Raises UserError for a batch that the devices cannot share or no step can fill."""
     config = prepared.config
     sharding.check_divides(mesh, config.batch, config.microbatch)
-    enough = _has_enough_units(prepared, _reader(prepared), prepared.examples)
+    examples = prepared.examples
+    if prepared.encoder.classifies:
+        examples = examples.where(examples.labels >= 0)
+    enough = _has_enough_units(prepared, _reader(prepared), examples)
     check_fills(config.batch, int(enough.sum()))
 
 

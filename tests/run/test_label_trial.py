@@ -61,7 +61,19 @@ def test_a_rare_label_that_the_texts_tell_does_not_speak_against_training():
 def test_a_rare_label_that_the_texts_do_not_tell_speaks_against_training():
     labels = [0] * 970 + [1] * 30
     reason, _ = said(labels, clusters(np.zeros(1000, int)))
-    assert "tell 0.500 at the start and 0.500 after training on average" in reason
+    assert (
+        "right for 0.500 of a label's documents at the start and 0.500 after" in reason
+    )
+
+
+def test_a_single_right_vote_proves_nothing():
+    labels = [0] * 450 + [1] * 50
+    vectors = clusters(np.zeros(500, int))
+    near = np.flatnonzero(np.asarray(labels) == 1)[:7]  # one of them is told
+    vectors[near[0]] = vectors[near[1:]].sum(0) / np.linalg.norm(
+        vectors[near[1:]].sum(0)
+    )
+    assert "cannot be read off the texts" in said(labels, vectors)[0]
 
 
 def test_worse_neighbours_speak_against_training():

@@ -288,6 +288,11 @@ def test_documents_of_one_sentence_are_counted_and_left_out(
         made = trainer(prepare(config, tmp_path / "run"))
     assert "6 of 14 training examples have fewer than 2 units: not used" in caplog.text
     assert {int(row) for row in made.batches.examples.rows[:, 0]} == set(range(6, 14))
+    config.batch = 12  # told before anything is made
+    with pytest.raises(
+        UserError, match="batch 12 is larger than the 8 training exampl"
+    ):
+        vector_trainer.check_batch(prepare(config, tmp_path / "many"), sharding.mesh())
     path.write_text("".join(json.dumps(row) + "\n" for row in rows[:6]))
     with pytest.raises(UserError, match="no training example has documents of 2 units"):
-        trainer(prepare(config, tmp_path / "none"))
+        vector_trainer.check_batch(prepare(config, tmp_path / "none"), sharding.mesh())
