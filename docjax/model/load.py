@@ -62,9 +62,7 @@ def load(
         the precision of the run, and float32 for a Hugging Face model.
       truncate_dim: the numbers of a vector that are kept; None: all, or those that an
         exported folder keeps.
-      segments: reads the first segments of a document only; None: all, or as the run
-        says. The first segment of a plain transformer is the text up to its length, as
-        the models of many papers read it; that of a run may be a section or a passage.
+      segments: the segments that are read of a document; None: all, or as the run says.
       allow: prefixes of the `fn` names that a config may use.
 
     Raises:
@@ -88,7 +86,11 @@ def load(
 def _limited(
     model: DocumentModel, truncate_dim: int | None, segments: int | None
 ) -> DocumentModel:
-    """The model that keeps fewer numbers of a vector or reads the first segments."""
+    """The model that keeps fewer numbers of a vector or reads the first segments.
+
+    The first segment of a plain transformer is the text up to its length, as the models
+    of many papers read it; that of a run may be a section or a passage.
+    """
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
     if segments is None:
