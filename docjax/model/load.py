@@ -76,9 +76,8 @@ def load(
     elif (folder / docjax_json.FACTS).exists():
         model = _load_export(folder, allow)
     else:
-        model = load_transformer(
-            f"{str(path).partition('@')[0]}@{commit}" if commit else path
-        )
+        name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
+        model = load_transformer(name)
     model = _limited(model, truncate_dim, segments)
     return model if dtype is None else in_dtype(model, dtype)
 
