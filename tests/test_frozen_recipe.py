@@ -23,6 +23,7 @@ from docjax.model.load import load
 from docjax.run import duration, frozen, retrieval_report
 from docjax.run import judgement as judging
 from docjax.run.parameters import start_params, trained_params
+from docjax.run.places import Part
 from docjax.run.prepare import prepare
 from docjax.run.scoring import RunData, RunTexts, Scoring, plain_data
 from docjax.training import memory
@@ -259,7 +260,8 @@ def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
     assert np.abs(found - plain.encode([text * 2])).max() > 1e-3
     assert frozen._read_again(prepared) == prepared.corpus.sizes(np.arange(16)).sum()
     short = dataclasses.replace(prepared.config.limits, segment_tokens=16)
-    shorter = dataclasses.replace(prepared.config, limits=short)
+    units = Part("docjax.data.units.Whole", {})
+    shorter = dataclasses.replace(prepared.config, limits=short, units=units)
     again = frozen._read_again(prepared.changed(config=shorter))  # the whole text too
     assert again == 2 * prepared.corpus.sizes(np.arange(16)).sum()
     without = dataclasses.replace(prepared.config, init=None)
