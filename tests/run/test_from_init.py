@@ -14,7 +14,7 @@ from docjax import config as configs
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.model.inference import local_mesh
-from docjax.model.load import plain
+from docjax.model.load import load_transformer
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run import frozen as reading
 from docjax.run.fields import Prompts
@@ -323,7 +323,7 @@ def test_the_plain_vectors_are_pooled_as_the_config_says(
     found = frozen(judged, tiny, **{"encoder.segment.pooling": "first"})
     found.units = dict(fn=f"docjax.data.units.{units}")
     prepared = reading.with_vectors(prepare(found, tmp_path / "run"))
-    pooled = plain(tiny, "first").encode(TEXTS)
+    pooled = load_transformer(tiny, "first").encode(TEXTS)
     for read in plain_data(prepared, local_mesh()).values():
         theirs = cosines(read().vectors(prepared.corpus.ids))
         np.testing.assert_allclose(theirs, cosines(pooled), atol=1e-6)
