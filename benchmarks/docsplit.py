@@ -274,7 +274,10 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--checkpoint", help="folder of a pretrained encoder")
     parser.add_argument(
-        "--rate", type=float, default=3e-4, help="of the methods, see above"
+        "--rate",
+        type=float,
+        default=3e-4,
+        help="of the methods, but Contrastive Tension with --checkpoint",
     )
     parser.add_argument("--pretraining", type=int, default=10, help="epochs")
     parser.add_argument("--epochs", type=int, default=2, help="of a method")
