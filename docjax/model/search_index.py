@@ -124,8 +124,8 @@ def _shown(
     if len(pieces[: model.limits.inference_segments]) != len(vectors):
         raise UserError(
             f"{index.folder}: document {document.id!r} has {len(vectors)} passages there, "
-            f"but {len(pieces)} segments as this docjax cuts it: delete the folder and run docjax "
-            "index again"
+            f"but {len(pieces)} segments as this docjax cuts it: delete the folder and run "
+            "docjax index again"
         )
     headings = [section.heading for section in document.sections] or [""]
 

@@ -306,8 +306,8 @@ def plain_data(
     run's corpus, the vectors of its segments are taken from there; otherwise it reads
     the documents when the data are asked for. Where the run cuts texts at sections or
     passages, "all words" is the mean of the run's own segments, and `init` reads the
-    text cut at its limit. If `init` does not say how it pools, a run that begins as the
-    mean of its vectors says it.
+    text cut at its limit. If `init` does not say how it pools, it pools as the
+    run does, provided that the run begins as the mean of its vectors.
     """
     init = prepared.config.init
     if not init or is_run(init):
