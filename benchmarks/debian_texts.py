@@ -1,13 +1,14 @@
 """Corpora that no setting was chosen on: the texts of a Debian system.
 
     apt-get -o Acquire::Languages=en update
-    apt-get install bible-kjv git-man libssl-doc libxt-dev manpages-dev perl-doc \
-        postgresql-client-15 systemd tcl8.6-doc tk8.6-doc
-    python -m benchmarks.training_pays --corpora packages manuals chapters ...
+    apt-get install bible-kjv git-man libssl-doc libxt-dev linux-doc-6.1 manpages-dev \
+        perl-doc postgresql-client-15 systemd tcl8.6-doc tk8.6-doc
+    python -m benchmarks.training_pays --corpora packages manuals chapters kernel ...
 
 packages: descriptions of Debian's packages, by section of the archive; one package of
 each source. manuals: manual pages with their sections, by package. chapters: those of the
-King James Bible, by book. The rules below were written before anything was measured.
+King James Bible, by book. kernel: pages of Linux's documentation with their sections, by
+folder. The rules below were written before anything was measured on the corpus.
 Another version of Debian gives other documents.
 """
 
@@ -32,9 +33,16 @@ MANUALS = (
 )
 # Headings of sections that name the package and say nothing about the page.
 NAMES = re.compile("AUTHORS?|AVAILABILITY|COLOPHON|COPYRIGHT|GIT|REPORTING BUGS|TCL")
+KERNEL = "linux-doc-6.1"
+# A title of reStructuredText: a line above it or none, the title, a line below it.
+TITLE = re.compile(
+    r"^(?:([-=~^\"'#*+.`:_])\1{2,}\n)? *(\S.*)\n([-=~^\"'#*+.`:_])\3{2,} *$",
+    re.MULTILINE,
+)
 SHOW = ("apt-cache", "-o", "Acquire::Languages=en", "show", "--no-all-versions")
 MOST, LEAST_WORDS = 300, 40  # documents of a label, words of a description
 MOST_MANUALS, LEAST_CHAPTERS = 150, 16
+MOST_PAGES, LEAST_PAGES = 150, 40  # of a folder
 
 Lines = Iterator[dict[str, Any]]
 
@@ -86,6 +94,39 @@ def chapters() -> Lines:
     for (book, chapter), texts in by_chapter.items():
         if lengths[book] >= LEAST_CHAPTERS:
             yield {"id": f"{book}{chapter}", "text": " ".join(texts), "label": book}
+
+
+def kernel() -> Lines:
+    """Pages of at least 40 words, at most 150 of a folder, of folders with 40 or more.
+
+    What stands before the first title, such as a licence, is left out, and so are pages
+    that list others.
+    """
+    files = map(Path, _output(["dpkg", "-L", KERNEL]).split())
+    pages: dict[str, list[tuple[str, list[dict[str, str]]]]] = {}
+    for page in (f for f in files if f.name.endswith(".rst.gz")):
+        name = str(page).partition("/Documentation/")[2].removesuffix(".rst.gz")
+        folder, _, rest = name.partition("/")
+        if not rest or folder == "translations" or page.stem == "index.rst":
+            continue
+        sections = _titled(gzip.decompress(page.read_bytes()).decode(errors="replace"))
+        if sum(len(section["text"].split()) for section in sections) >= LEAST_WORDS:
+            pages.setdefault(folder, []).append((name, sections))
+    for folder, found in sorted(pages.items()):
+        if len(found) < LEAST_PAGES:
+            continue
+        for name, sections in sorted(found, key=lambda x: _order(x[0]))[:MOST_PAGES]:
+            yield {"id": name, "sections": sections, "label": folder}
+
+
+def _titled(text: str) -> list[dict[str, str]]:
+    """The sections of a text in reStructuredText that have words."""
+    _, *parts = TITLE.split(text)
+    return [
+        {"heading": heading.strip(), "text": body.strip()}
+        for heading, body in zip(parts[1::4], parts[3::4])
+        if body.strip()
+    ]
 
 
 def _order(text: str) -> int:

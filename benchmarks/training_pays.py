@@ -47,6 +47,7 @@ DEBIAN = {  # no setting was chosen on these
     "packages": debian_texts.packages,
     "manuals": debian_texts.manuals,
     "chapters": debian_texts.chapters,
+    "kernel": debian_texts.kernel,
 }
 
 Lines = Iterator[dict[str, Any]]
