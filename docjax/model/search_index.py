@@ -121,11 +121,12 @@ def _shown(
     vectors = index.passages[index.starts[row] : index.starts[row + 1]]
     document = index.document(row)
     _, pieces = model.cut.with_texts(document)
-    if len(pieces[: model.limits.inference_segments]) != len(vectors):
+    read = len(pieces[: model.limits.inference_segments])
+    if read != len(vectors):
         raise UserError(
             f"{index.folder}: document {document.id!r} has {len(vectors)} passages there, "
-            f"but {len(pieces)} segments as this docjax cuts it: delete the folder and run "
-            "docjax index again"
+            f"but this docjax reads {read} segments of it: delete the folder and run docjax "
+            "index again"
         )
     headings = [section.heading for section in document.sections] or [""]
 

@@ -1,6 +1,7 @@
 """Can the labels of training documents be read off the vectors, and no worse than before?"""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -9,6 +10,20 @@ from docjax.run.half_scores import NEAREST, is_worse
 
 FEW = NEAREST // 2 + 1  # with as many documents, half of NEAREST at most have the label
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance
+
+
+class Recall(NamedTuple):
+    """The share of a label's documents that are voted right, the mean over labels.
+
+    By chance it is `chance`, with the standard error `error`.
+    """
+
+    mean: float
+    chance: float
+    error: float
+
+    def beats_chance(self) -> bool:
+        return self.mean > self.chance + CERTAIN * self.error
 
 
 def by_labels(
@@ -37,14 +52,12 @@ def by_labels(
     accuracy = {key: float(each.mean()) for key, each in right.items()}
     metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
     recall = {key: _recall(each, known) for key, each in votes.items()}
-    if not any(
-        mean > chance + CERTAIN * error for mean, chance, error in recall.values()
-    ):
-        (start, chance, _), (after, *_) = recall["start"], recall[name]
+    if not any(each.beats_chance() for each in recall.values()):
+        start, after = recall["start"], recall[name]
         reason = (
             f"the labels cannot be read off the texts: the nearest neighbours are right "
-            f"for {start:.3f} of a label's documents at the start and {after:.3f} {when} "
-            f"(mean over labels), by chance for {chance:.3f}"
+            f"for {start.mean:.3f} of a label's documents at the start and "
+            f"{after.mean:.3f} {when} (mean over labels), by chance for {start.chance:.3f}"
         )
         return reason, metrics
     if is_worse(right[name] - right["start"]):
@@ -53,11 +66,8 @@ def by_labels(
     return "", metrics
 
 
-def _recall(
-    votes: Int[np.ndarray, " b"], labels: Int[np.ndarray, " b"]
-) -> tuple[float, float, float]:
-    """The share of a label's documents for which the votes are right, the mean over
-    labels; then what it is by chance, and the standard error of that.
+def _recall(votes: Int[np.ndarray, " b"], labels: Int[np.ndarray, " b"]) -> Recall:
+    """The recall of labels that are voted for.
 
     The mean over documents would be high for votes that only know the frequent label.
     A label has a share of the votes by chance. Its estimate is the centre of Wilson's
@@ -68,7 +78,7 @@ def _recall(
     given = np.array([(votes == name).sum() for name in names])
     shares = (given + CERTAIN**2 / 2) / (len(votes) + CERTAIN**2)
     error = (shares * (1 - shares) / counts).sum() ** 0.5 / len(names)
-    return float(np.mean(recalls)), 1 / len(names), float(error)
+    return Recall(float(np.mean(recalls)), 1 / len(names), float(error))
 
 
 def _votes(

@@ -442,6 +442,15 @@ def test_hits_of_sentences_have_the_passages_that_made_them(model, corpus, made)
             assert total == pytest.approx(hit["score"], abs=1e-5)
 
 
+def test_passages_of_an_older_docjax_that_cut_otherwise_are_told(model, tiny, made):
+    found, queries = made(passages=True), {"q": QUERIES["q"]}
+    vectors = query_vectors(model, queries, "maxp")
+    ranking = search_index(model, found, queries, "maxp", COUNT, vectors=vectors)
+    other = docjax.load(tiny, segments=1)
+    with pytest.raises(UserError, match="has [2-6] passages there, but .* 1 seg"):
+        [*hits(other, found, queries, vectors, ranking)]
+
+
 def check_hit(model, query, document, hit):
     """The passage is the document's segment that is nearest to the query."""
     [(_, passages)] = model.encode_with_passages([document], {})
