@@ -378,11 +378,13 @@ def _gain(runs: list[dict], others: tuple[str, ...] = OF_INIT) -> dict[str, floa
 
 def _summary(values: dict[str, float]) -> str:
     gains = np.array(list(values.values()))
-    width = 1.96 * gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else np.nan
-    worst = min(values, key=values.get)
+    mean, worst, interval = gains.mean(), min(values, key=values.get), ""
+    if len(gains) > 1:
+        width = 1.96 * gains.std(ddof=1) / len(gains) ** 0.5
+        interval = f"{mean - width:+.3f} to {mean + width:+.3f}"
     return (
-        f"{gains.mean():+.3f} | {gains.mean() - width:+.3f} to {gains.mean() + width:+.3f}"
-        f" | {(gains > 0).sum()} of {len(gains)} | {worst} {values[worst]:+.3f}"
+        f"{mean:+.3f} | {interval} | {(gains > 0).sum()} of {len(gains)} "
+        f"| {worst} {values[worst]:+.3f}"
     )
 
 
