@@ -1,19 +1,22 @@
 """Corpora that no setting was chosen on: the texts of a Debian system.
 
     apt-get -o Acquire::Languages=en update
-    apt-get install bible-kjv git-man libssl-doc libxt-dev linux-doc-6.1 manpages-dev \
-        perl-doc postgresql-client-15 systemd tcl8.6-doc tk8.6-doc
-    python -m benchmarks.training_pays --corpora packages manuals chapters kernel ...
+    apt-get install bible-kjv git-man libreoffice-help-en-us libssl-doc libxt-dev \
+        linux-doc-6.1 manpages-dev perl-doc postgresql-client-15 systemd tcl8.6-doc \
+        tk8.6-doc
+    python -m benchmarks.training_pays --corpora packages manuals chapters kernel help ...
 
 packages: descriptions of Debian's packages, by section of the archive; one package of
 each source. manuals: manual pages with their sections, by package. chapters: those of the
 King James Bible, by book. kernel: pages of Linux's documentation with their sections, by
-folder. The rules below were written before anything was measured on the corpus.
+folder. help: LibreOffice's help pages with their sections, by application. The rules
+below were written before anything was measured on the corpus.
 Another version of Debian gives other documents.
 """
 
 import collections
 import gzip
+import html
 import os
 import re
 import subprocess
@@ -33,7 +36,7 @@ MANUALS = (
 )
 # Headings of sections that name the package and say nothing about the page.
 NAMES = re.compile("AUTHORS?|AVAILABILITY|COLOPHON|COPYRIGHT|GIT|REPORTING BUGS|TCL")
-KERNEL = "linux-doc-6.1"
+KERNEL, HELP = "linux-doc-6.1", "libreoffice-help-en-us"
 # A title of reStructuredText: a line above it or none, the title, a line below it.
 TITLE = re.compile(
     r"^(?:([-=~^\"'#*+.`:_])\1{2,}\n)? *(\S.*)\n([-=~^\"'#*+.`:_])\3{2,} *$",
@@ -45,6 +48,8 @@ MOST_MANUALS, LEAST_CHAPTERS = 150, 16
 MOST_PAGES, LEAST_PAGES = 150, 40  # of a folder
 
 Lines = Iterator[dict[str, Any]]
+Sections = list[dict[str, str]]
+Pages = dict[str, list[tuple[str, Sections]]]  # folder -> names and sections
 
 
 def packages() -> Lines:
@@ -103,29 +108,62 @@ def kernel() -> Lines:
     that list others.
     """
     files = map(Path, _output(["dpkg", "-L", KERNEL]).split())
-    pages: dict[str, list[tuple[str, list[dict[str, str]]]]] = {}
+    pages: Pages = {}
     for page in (f for f in files if f.name.endswith(".rst.gz")):
         name = str(page).partition("/Documentation/")[2].removesuffix(".rst.gz")
         folder, _, rest = name.partition("/")
         if not rest or folder == "translations" or page.stem == "index.rst":
             continue
         sections = _titled(gzip.decompress(page.read_bytes()).decode(errors="replace"))
-        if sum(len(section["text"].split()) for section in sections) >= LEAST_WORDS:
-            pages.setdefault(folder, []).append((name, sections))
+        pages.setdefault(folder, []).append((name, sections))
+    yield from _of_folders(pages)
+
+
+def help_pages() -> Lines:
+    """As `kernel`, but what several applications share is left out."""
+    files = map(Path, _output(["dpkg", "-L", HELP]).split())
+    pages: Pages = {}
+    for page in (f for f in files if f.suffix == ".html"):
+        name = str(page).partition("/text/")[2].removesuffix(".html")
+        application, _, rest = name.partition("/")
+        if rest and application != "shared":
+            sections = _headed(page.read_text(encoding="utf-8"))
+            pages.setdefault(application, []).append((name, sections))
+    yield from _of_folders(pages)
+
+
+def _of_folders(pages: Pages) -> Lines:
     for folder, found in sorted(pages.items()):
+        found = [(name, sections) for name, sections in found if _long(sections)]
         if len(found) < LEAST_PAGES:
             continue
         for name, sections in sorted(found, key=lambda x: _order(x[0]))[:MOST_PAGES]:
             yield {"id": name, "sections": sections, "label": folder}
 
 
-def _titled(text: str) -> list[dict[str, str]]:
+def _long(sections: Sections) -> bool:
+    return sum(len(section["text"].split()) for section in sections) >= LEAST_WORDS
+
+
+def _titled(text: str) -> Sections:
     """The sections of a text in reStructuredText that have words."""
     _, *parts = TITLE.split(text)
+    return _with_words(parts[1::4], parts[3::4])
+
+
+def _headed(page: str) -> Sections:
+    """The sections of a help page that have words."""
+    text = page.partition('<div id="DisplayArea"')[2].partition('<div id="SearchFrame"')
+    _, *parts = re.split(r"<h\d[^>]*>(.*?)</h\d>", text[0], flags=re.DOTALL)
+    plain = [html.unescape(re.sub("<[^>]*>", " ", part)) for part in parts]
+    return _with_words(plain[::2], plain[1::2])
+
+
+def _with_words(headings: list[str], texts: list[str]) -> Sections:
     return [
-        {"heading": heading.strip(), "text": body.strip()}
-        for heading, body in zip(parts[1::4], parts[3::4])
-        if body.strip()
+        {"heading": heading.strip(), "text": text.strip()}
+        for heading, text in zip(headings, texts)
+        if text.strip()
     ]
 
 

@@ -48,6 +48,7 @@ DEBIAN = {  # no setting was chosen on these
     "manuals": debian_texts.manuals,
     "chapters": debian_texts.chapters,
     "kernel": debian_texts.kernel,
+    "help": debian_texts.help_pages,
 }
 
 Lines = Iterator[dict[str, Any]]

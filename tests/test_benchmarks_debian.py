@@ -1,4 +1,4 @@
-"""The corpus of Linux's documentation: titles, folders, pages that are left out."""
+"""The corpora of pages: titles, folders, pages that are left out."""
 
 import gzip
 
@@ -32,12 +32,13 @@ Third
 def pages(tmp_path, monkeypatch):
     """Writes pages by name; `dpkg` lists them."""
 
-    def write(**pages: str) -> None:
+    def write(folder: str = "Documentation", ending: str = ".rst.gz", **pages: str):
         paths = []
         for name, text in pages.items():
-            path = tmp_path / "Documentation" / f"{name.replace('__', '/')}.rst.gz"
+            path = tmp_path / folder / f"{name.replace('__', '/')}{ending}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(gzip.compress(text.encode()))
+            data = text.encode()
+            path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
             paths.append(str(path))
         listed = "\n".join([str(tmp_path), *paths])
         monkeypatch.setattr(debian_texts, "_output", lambda command: listed)
@@ -66,3 +67,19 @@ def test_short_pages_and_translations_are_left_out_and_a_folder_has_a_limit(
     pages(mm__a=page, mm__b=page, mm__c=page, mm__d=short, translations__e=page)
     found = [document["id"] for document in debian_texts.kernel()]
     assert len(found) == 2 and {*found} < {"mm/a", "mm/b", "mm/c"}
+
+
+def test_a_help_page_is_its_text_under_headings(pages):
+    text = """<html><title>Help</title><h1>Module</h1><p>Contents</p>
+        <div id="DisplayArea"><h1 id="a">Fill &amp; <b>line</b></h1><p>Words.</p>
+        <h2>Empty</h2> <h2 id="b">More</h2><p>{words}</p>
+        <div id="SearchFrame"></div><h3>Debug</h3><p>Words</p></html>"""
+    page = text.format(words="many words " * 20)
+    names = dict(scalc__a=page, scalc__b=page, shared__c=page, swriter__d=page)
+    pages("text", ".html", **names, swriter__e=text.format(words="few"))
+    found = [*debian_texts.help_pages()]
+    assert sorted(document["id"] for document in found) == ["scalc/a", "scalc/b"]
+    first, more = found[0]["sections"]
+    assert first["heading"].split() == ["Fill", "&", "line"]
+    assert first["text"] == "Words."
+    assert more == {"heading": "More", "text": ("many words " * 20).strip()}
