@@ -237,7 +237,9 @@ def _write(path: Path, corpus: Corpus | Halved, reader: _Reader) -> None:
     rows = np.array_split(np.arange(len(corpus)), processes)[process]
     counts = corpus.counts[rows]
     total = int(np.minimum(counts, reader.most or counts).sum())
-    logging.info("the frozen segment encoder reads %d segments", total)
+    words = isinstance(reader.inference.encoder.segment, WordVectors)
+    name = "word vectors read" if words else "frozen segment encoder reads"
+    logging.info("the %s %d segments", name, total)
     folder = path.with_suffix(f".{processes}-{WINDOW}")
     folder.mkdir(exist_ok=True)
     with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
