@@ -10,7 +10,7 @@ packages: descriptions of Debian's packages, by section of the archive; one pack
 each source. manuals: manual pages with their sections, by package. chapters: those of the
 King James Bible, by book. kernel: pages of Linux's documentation with their sections, by
 folder. help: LibreOffice's help pages with their sections, by application. The rules
-below were written before anything was measured on the corpus.
+of each corpus were written before anything was measured on it.
 Another version of Debian gives other documents.
 """
 
@@ -43,7 +43,7 @@ TITLE = re.compile(
     re.MULTILINE,
 )
 SHOW = ("apt-cache", "-o", "Acquire::Languages=en", "show", "--no-all-versions")
-MOST, LEAST_WORDS = 300, 40  # documents of a label, words of a description
+MOST, LEAST_WORDS = 300, 40  # documents of a label, words of a text
 MOST_MANUALS, LEAST_CHAPTERS = 150, 16
 MOST_PAGES, LEAST_PAGES = 150, 40  # of a folder
 
@@ -133,11 +133,13 @@ def help_pages() -> Lines:
 
 
 def _of_folders(pages: Pages) -> Lines:
-    for folder, found in sorted(pages.items()):
-        found = [(name, sections) for name, sections in found if _long(sections)]
-        if len(found) < LEAST_PAGES:
+    for folder, of_folder in sorted(pages.items()):
+        kept = [(name, sections) for name, sections in of_folder if _long(sections)]
+        if len(kept) < LEAST_PAGES:
             continue
-        for name, sections in sorted(found, key=lambda x: _order(x[0]))[:MOST_PAGES]:
+        for name, sections in sorted(kept, key=lambda page: _order(page[0]))[
+            :MOST_PAGES
+        ]:
             yield {"id": name, "sections": sections, "label": folder}
 
 
@@ -153,8 +155,9 @@ def _titled(text: str) -> Sections:
 
 def _headed(page: str) -> Sections:
     """The sections of a help page that have words."""
-    text = page.partition('<div id="DisplayArea"')[2].partition('<div id="SearchFrame"')
-    _, *parts = re.split(r"<h\d[^>]*>(.*?)</h\d>", text[0], flags=re.DOTALL)
+    text = page.partition('<div id="DisplayArea"')[2]
+    text = text.partition('<div id="SearchFrame"')[0]
+    _, *parts = re.split(r"<h\d[^>]*>(.*?)</h\d>", text, flags=re.DOTALL)
     plain = [html.unescape(re.sub("<[^>]*>", " ", part)) for part in parts]
     return _with_words(plain[::2], plain[1::2])
 

@@ -11,9 +11,3 @@ logger = logging.getLogger(__name__)
 def warn(text: str, *values: Any) -> None:
     """Logs the text with its values, unless the same was logged before."""
     logger.warning(text, *values)
-
-
-@functools.cache
-def info(text: str, *values: Any) -> None:
-    """As `warn`, for what is no reason to worry."""
-    logger.info(text, *values)

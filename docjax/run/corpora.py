@@ -11,7 +11,7 @@ from absl import logging
 from jaxtyping import Int
 
 from docjax.data import corpus as corpus_lib
-from docjax.data import corpus_files, once, splits
+from docjax.data import corpus_files, splits
 from docjax.data.corpus import Corpus
 from docjax.data.records import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
@@ -44,7 +44,7 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
     parts = splits.parts_of_labels(documents())
     if not parts:
         return documents()
-    once.info(splits.NO_SPLIT)
+    logging.info(splits.NO_SPLIT)
     return (
         dataclasses.replace(each, split=parts[each.id]) if each.id in parts else each
         for each in documents()
