@@ -27,7 +27,7 @@ from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
-VARIANTS = ("", "five", "small", "demo", "smoke")
+VARIANTS = ("", "five", "small", "demo", "smoke", "five,small")
 
 
 def get_config(variant: str = "") -> ConfigDict:
@@ -46,7 +46,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config.epochs = None
     config.steps = 5000
     config.checkpoint_every = config.evaluate_every = 1000
-    return vary(config, variant, five, small, demo, smoke)
+    return vary(config, variant, small, demo, smoke, five)
 
 
 def five(config: ConfigDict) -> None:

@@ -29,7 +29,7 @@ from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
 
-VARIANTS = ("", "five", "small", "demo", "smoke")
+VARIANTS = ("", "five", "small", "demo", "smoke", "five,small")
 
 
 def get_config(variant: str = "") -> ConfigDict:
@@ -58,7 +58,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config.epochs = None
     config.steps = 500_000
     config.checkpoint_every = config.evaluate_every = 10_000
-    return vary(config, variant, five, small, demo, smoke)
+    return vary(config, variant, small, demo, smoke, five)
 
 
 def five(config: ConfigDict) -> None:

@@ -40,7 +40,9 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from docjax.config import load, vary
+from docjax.errors import UserError
 
+TRANSFORMER = "docjax.encoders.transformer.Transformer"
 VARIANTS = (
     *("", "bert", "roberta", "longformer", "bigbird", "modernbert"),
     *("five", "small", "demo", "smoke", "bert,analyses", "longformer,analyses,links"),
@@ -161,6 +163,11 @@ def five(config: ConfigDict) -> None:
 
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch: from random weights, token means learn sooner."""
+    if config.encoder.segment.fn != TRANSFORMER:
+        raise UserError(
+            "the variants longformer, bigbird and modernbert have no small form: give "
+            "small, demo or smoke without them"
+        )
     graph_roberta = load("graph_roberta", variant="small")
     config.encoder.segment.update(graph_roberta.encoder.segment)
     config.encoder.segment.update(positions=514, position_offset=2, types=1)
@@ -215,7 +222,7 @@ def analyses(config: ConfigDict) -> None:
             pairs=10_000,
         ),
     )
-    if config.encoder.segment.fn == "docjax.encoders.transformer.Transformer":
+    if config.encoder.segment.fn == TRANSFORMER:
         config.tasks.word_attention = dict(
             fn="docjax.tasks.word_attention.WordAttention",
             most=1000,

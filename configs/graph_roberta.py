@@ -167,6 +167,7 @@ def frozen(config: ConfigDict) -> None:
     config.optimizer.learning_rate = 1e-3
     config.limits.update(
         segment_tokens=512,  # or what `init` can read
+        query_tokens=512,
         training_units=None,
         inference_segments=None,
     )

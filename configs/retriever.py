@@ -235,6 +235,7 @@ def frozen(config: ConfigDict) -> None:
     base = load("graph_roberta", variant="frozen")
     for name in ("init", "encoder", "graph", "limits", "batch", "microbatch"):
         config[name] = base[name]
+    config.limits.query_tokens = 64
     config.units = dict(fn="docjax.data.units.Whole")
     config.objective.update(similarity="cosine", temperature=0.05)
     config.optimizer.learning_rate = 3e-4

@@ -25,7 +25,7 @@ from ml_collections import ConfigDict
 
 from docjax.config import load, vary
 
-VARIANTS = ("", "long", "five", "small", "demo", "smoke")
+VARIANTS = ("", "long", "five", "small", "demo", "smoke", "five,small")
 
 
 def get_config(variant: str = "") -> ConfigDict:
@@ -37,7 +37,7 @@ def get_config(variant: str = "") -> ConfigDict:
     config.encoder.segment.masked_lm = False
     config.optimizer.learning_rate = 3e-5
     config.batch = 64
-    return vary(config, variant, long, five, small, demo, smoke)
+    return vary(config, variant, long, small, demo, smoke, five)
 
 
 def long(config: ConfigDict) -> None:

@@ -15,6 +15,7 @@ import docjax
 from docjax import cli
 from docjax import config as configs
 from docjax.data.tokenizer import Tokenizer
+from docjax.encoders.from_mean import with_words
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.model import inference
@@ -173,6 +174,23 @@ def test_after_a_collapse_the_words_are_kept_alone(trained):
     assert said.keeps == "words" and "keeps only the words" in said.reason
     share = said.params["document"]["share"]
     np.testing.assert_allclose(share, prepared.encoder.document.share)
+
+
+def test_steps_that_make_the_words_worse_are_not_kept(trained):
+    """Most numbers are lost: what the words add is more, and hides it from the start."""
+    mesh = local_mesh()
+    prepared = frozen.with_vectors(prepare(config_of(trained), trained))
+    prepared = judging.with_share(prepared, mesh)
+    start = start_params(prepared.config, prepared.encoder, trained)
+    document = with_words(prepared.encoder.document, start)["document"]
+    kernel = np.array(document["turn"]["kernel"])
+    kernel[:, 48:] = 0
+    worse = start | {"document": document | {"turn": {"kernel": kernel}}}
+    said = judging.judge(prepared, mesh, start, worse)
+    metrics = said.metrics
+    assert metrics["judgement/trained_gain_low"] > 0
+    assert metrics["judgement/trained_over_words_high"] < 0
+    assert said.keeps == "words" and "with the words alone" in said.reason
 
 
 def test_the_facts_of_init_are_in_the_config(trained, tiny):

@@ -320,6 +320,16 @@ BAD = {
         },
         "differ by dropout alone, but encoder.segment.dropout is 0: give 0.1",
     ),
+    "fewer documents in a batch than pairs of each": (
+        {
+            "objective": {
+                "fn": "docjax.objectives.contrastive_tension.contrastive_tension",
+                "negatives": 8,
+            },
+            "batch": 8,
+        },
+        "objective.negatives 8 needs a batch of more documents than 8: give --config.",
+    ),
     "a missing file": ({"source.path": "none.jsonl"}, "none.jsonl: no such file"),
     "an unknown fn": (
         {"objective.fn": "docjax.objectives.infonce.info"},

@@ -17,8 +17,9 @@ from docjax.storage import json_file
 
 SAVE = (
     "save the model once with safetensors: sentence_transformers."
-    "SentenceTransformer(FOLDER).save(NEW_FOLDER), or transformers.AutoModel"
-    ".from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
+    "SentenceTransformer(FOLDER).save(NEW_FOLDER), transformers.AutoModel"
+    ".from_pretrained(FOLDER).save_pretrained(NEW_FOLDER), or the same with "
+    "AutoModelForMaskedLM for configs that predict masked tokens"
 )
 REST = "document.safetensors"  # of an exported folder: parameters of no other library
 DOWNLOADED = ["*.json", "*/config.json", "*.safetensors", "*.txt", "*.model"]

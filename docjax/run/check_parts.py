@@ -18,6 +18,8 @@ from docjax.views.twice import Twice
 SIMSIAM = "docjax.objectives.simsiam.simsiam"  # the loss that takes predictions
 # The loss that takes pairs of documents that are not similar, too.
 LABELLED = "docjax.objectives.pair_similarity.pair_similarity"
+# The loss of pairs of documents drawn inside of the batch.
+TENSION = "docjax.objectives.contrastive_tension.contrastive_tension"
 # Examples that, without a path, come from the documents' own links or queries.
 OWN_RELATIONS = (
     "docjax.data.examples.Pairs",
@@ -56,6 +58,7 @@ def check_parts(config: RunConfig) -> None:
     loss = (config.objective.keywords.get("contrastive") or {}).get("fn")
     loss = loss or config.objective.fn
     _check_labelled(config, loss)
+    _check_tension(config, loss)
     ours = loss.startswith("docjax.objectives.")
     if isinstance(config.encoder.build().head, Predictor) and ours and loss != SIMSIAM:
         raise UserError(
@@ -138,6 +141,16 @@ def _check_labelled(config: RunConfig, loss: str) -> None:
             f"{LABELLED} needs pairs of both kinds, but {config.examples.fn} gives "
             "similar pairs or no pairs: set examples to docjax.data.examples.Pairs with "
             "dissimilar=True"
+        )
+
+
+def _check_tension(config: RunConfig, loss: str) -> None:
+    """Raises UserError for batches that have too few documents for their pairs."""
+    negatives, batch = config.objective.keywords.get("negatives", 0), config.batch
+    if loss == TENSION and batch is not None and negatives >= batch:
+        raise UserError(
+            f"objective.negatives {negatives} needs a batch of more documents than "
+            f"{batch}: give --config.batch={negatives + 1} or more"
         )
 
 

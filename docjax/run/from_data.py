@@ -1,6 +1,7 @@
 """Fills in what the data decide: vocabulary, classes, batch and micro-batch."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def fill_microbatch(
 ) -> RunConfig:
     """The config with micro-batches of at most TOKENS tokens on each device.
 
-    A single segment may have more.
+    A single segment may have more. Where `limits.training_segments` says how many
+    segments a batch has at most, they are spread evenly over the micro-batches.
 
     Args:
       special: the tokens that frame a segment of a document.
@@ -97,11 +99,24 @@ def fill_microbatch(
             "--config.microbatch to the words of a block, such as 2048"
         )
     longest = _longest_trained(config, special, reads_queries)
-    microbatch = max(1, TOKENS // longest) * jax.device_count()
+    devices = jax.device_count()
+    microbatch = max(1, TOKENS // longest) * devices
+    if most := _most_segments(config):
+        even = math.ceil(most / math.ceil(most / microbatch))
+        microbatch = math.ceil(even / devices) * devices
     logging.info(
         "microbatch %d, for segments of at most %d tokens", microbatch, longest
     )
     return dataclasses.replace(config, microbatch=microbatch)
+
+
+def _most_segments(config: RunConfig) -> int | None:
+    """The most segments of a batch; None without a limit on those of a view."""
+    limit, batch = config.limits.training_segments, config.batch
+    if limit is None or batch is None:
+        return None
+    kinds = config.examples.build().kinds, config.views.build().kinds
+    return limit * batch * max(map(len, kinds))
 
 
 def _longest_trained(config: RunConfig, special: int, reads_queries: bool) -> int:

@@ -45,7 +45,11 @@ from docjax.types import DOCUMENT, Segments, Units
 
 MOST = 5_000  # documents of the corpus among which an excerpt searches
 DEVIATIONS = 1.96  # of a 95 % interval
-WHEN = {"trained": "after training", "words": "with the words alone"}
+WHEN = {
+    "start": "at the start",
+    "words": "with the words alone",
+    "trained": "after training",
+}
 SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
 SHARE = 0.2  # of the words, with too few documents to choose
 
@@ -145,8 +149,9 @@ def judge(
     the other excerpt must not be worse than before training by more than a standard
     error. Labels of the training documents, if there are any, must be readable off the
     vectors (10 nearest neighbours), and not worse than before training by more than a
-    standard error. If training fails, the start with the words in their share is judged
-    likewise.
+    standard error. If training fails, or if the steps find worse confirmed documents than
+    the words alone (the 95 % interval of that difference lies below 0), the start with
+    the words in their share is judged likewise.
     """
     document = prepared.encoder.document
     if not len(prepared.judges):
@@ -155,13 +160,16 @@ def judge(
         return _of_start(document, start, reason, {})
     judges = _Judges(prepared, mesh, start)
     trial = judges.compare(trained, "trained")
-    if of_first(trial.helped):  # float sums can differ between machines
+    has_words = isinstance(document, FromMean) and document.words and document.share
+    words = with_words(document, start) if has_words else None
+    if of_first(trial.helped) and has_words:  # float sums can differ between machines
+        trial = judges.than_words(trained, words, trial)
+    if of_first(trial.helped):
         alone = isinstance(document, FromMean) and document.words_alone
         helped = "the words of the corpus help" if alone else "training helped"
         reason = f"{helped}: {trial.reason}"
         return Judgement("trained", trained, reason, trial.metrics)
-    if isinstance(document, FromMean) and document.words and document.share:
-        words = with_words(document, start)
+    if has_words:
         trial_of_words = judges.compare(words, "words")
         metrics = trial.metrics | trial_of_words.metrics
         if of_first(trial_of_words.helped):
@@ -200,29 +208,18 @@ class _Judges:
     def compare(self, params: Any, name: str) -> _Trial:
         """The trial of `params`, whose metrics are called judgement/NAME."""
         vectors = {"start": self.at_start, name: self.vectors(params)}
-        scores = {
-            key: confirmed(both @ documents.T, self.scores)
-            for key, (documents, both) in vectors.items()
-        }
+        scores = {key: self.confirmed(*each) for key, each in vectors.items()}
         ranks = {
             key: reciprocal_ranks(both, documents)
             for key, (documents, both) in vectors.items()
         }
-        mean, error = mean_and_error(scores[name] - scores["start"])
-        low, high = mean - DEVIATIONS * error, mean + DEVIATIONS * error
+        text, low, high = _compared(scores["start"], scores[name], "start", name)
         metrics = {f"judgement/{key}": float(x.mean()) for key, x in scores.items()}
         metrics |= {
             f"judgement/{key}_rank": float(x.mean()) for key, x in ranks.items()
         }
         gain = f"judgement/{name}_gain"
         metrics |= {f"{gain}_low": low, f"{gain}_high": high}
-        before, after = scores["start"].mean(), scores[name].mean()
-        text = (
-            f"documents found from one excerpt are confirmed by another excerpt by "
-            f"{before:.2f} standard deviations at the start, {after:.2f} {WHEN[name]} (95 % "
-            f"interval of the difference {low:.3f} to {high:.3f}, {len(scores[name])} "
-            "documents)"
-        )
         if not low > 0:
             return _Trial(False, text, metrics)
         if is_worse(ranks[name] - ranks["start"]):
@@ -236,6 +233,22 @@ class _Judges:
         labels = self.prepared.labels[self.rows]
         refused, more = by_labels(labels, known, name, WHEN[name])
         return _Trial(not refused, refused or text, metrics | more)
+
+    def than_words(self, trained: Any, words: Any, trial: _Trial) -> _Trial:
+        """`trial` of `trained`; one that failed if the steps make the words worse."""
+        before, after = (self.confirmed(*self.vectors(p)) for p in (words, trained))
+        text, low, high = _compared(before, after, "words", "trained")
+        lost = "judgement/trained_over_words"
+        metrics = trial.metrics | {f"{lost}_low": low, f"{lost}_high": high}
+        if high < 0:
+            return _Trial(False, text, metrics)
+        return dataclasses.replace(trial, metrics=metrics)
+
+    def confirmed(
+        self, documents: Float[np.ndarray, "m d"], both: Float[np.ndarray, "b2 d"]
+    ) -> Float[np.ndarray, " b"]:
+        """How well the other excerpt confirms what the excerpts of a document find."""
+        return confirmed(both @ documents.T, self.scores)
 
     def vectors(
         self, params: Any
@@ -299,6 +312,24 @@ class _Judges:
             for part in self._cut
         )
         return documents, both
+
+
+def _compared(
+    before: Float[np.ndarray, " b"],
+    after: Float[np.ndarray, " b"],
+    earlier: str,
+    later: str,
+) -> tuple[str, float, float]:
+    """Two models' confirmed scores in words, and the interval of the mean difference."""
+    mean, error = mean_and_error(after - before)
+    low, high = mean - DEVIATIONS * error, mean + DEVIATIONS * error
+    text = (
+        f"documents found from one excerpt are confirmed by another excerpt by "
+        f"{before.mean():.2f} standard deviations {WHEN[earlier]}, {after.mean():.2f} "
+        f"{WHEN[later]} (95 % interval of the difference {low:.3f} to {high:.3f}, "
+        f"{len(after)} documents)"
+    )
+    return text, low, high
 
 
 def _ranks_of_shares(

@@ -142,6 +142,9 @@ def test_micro_batches_are_sized_by_tokens_unless_the_config_says(
     begun.limits.training_tokens = 62  # and two special tokens
     capped = prepare(begun, tmp_path / "run").config.microbatch
     assert capped == 128 * jax.device_count()
+    begun.limits.training_segments = 1  # 2 views of 8 documents are 16 segments
+    few = prepare(begun, tmp_path / "run").config.microbatch
+    assert few == max(16, jax.device_count())
     assert prepare(config(corpus), tmp_path / "other").config.microbatch == 8
     assert prepare(config(corpus, microbatch=None), run).config.microbatch == 8
 
