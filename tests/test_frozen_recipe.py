@@ -23,6 +23,7 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.run import duration, frozen, retrieval_report
 from docjax.run import judgement as judging
+from docjax.run import prepare as prepare_lib
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.places import Part
 from docjax.run.prepare import prepare
@@ -150,6 +151,27 @@ def test_a_resumed_run_reads_its_share(trained, monkeypatch, tmp_path):
     assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
     monkeypatch.setattr(judging, "_ranks_of_shares", None)
     assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
+
+
+def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
+    tiny, tmp_path, monkeypatch, caplog, no_report
+):
+    """Halves and teacher are of the sample alone; words and judges of all documents."""
+    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 120)
+    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 16)
+    path = corpus(tmp_path / "corpus.jsonl", 240, "no labels")
+    found = recipe(path, tiny, steps=4)
+    with caplog.at_level("INFO", "absl"):
+        docjax.train(found, tmp_path / "run")
+    prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
+    known = set(prepared.learnt_from.tolist())
+    assert len(prepared.in_reach) == 120 and len(prepared.judges) == 60
+    assert not known & set(prepared.judges) and known < set(prepared.searched)
+    assert f"learn from {len(known)} of 240 training documents" in caplog.text
+    assert set(prepared.examples.rows.ravel().tolist()) == known
+    assert set(prepared.halved.rows) <= set(prepared.in_reach)
+    teacher = np.load(tmp_path / "run/teacher.npy")
+    assert set(np.flatnonzero(teacher.any(1))) == known
 
 
 def test_the_share_can_be_set_by_a_flag():

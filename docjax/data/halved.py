@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from docjax.data.corpus import Corpus
+from docjax.data.splits import spread
 from docjax.types import Units
 
 MOST = 5_000  # documents whose halves an encoder reads beside the whole texts
@@ -44,8 +45,7 @@ class Halved:
         """
         single = np.sort(documents[corpus.counts[documents] == 1])
         long = single[corpus.sizes(single) >= tokens]
-        count = min(most or len(long), len(long))
-        return cls(corpus, long[np.arange(count) * len(long) // max(count, 1)])
+        return cls(corpus, spread(long, most or len(long)))
 
     @property
     def folder(self) -> Path:

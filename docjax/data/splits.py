@@ -117,6 +117,12 @@ def evenly(array: np.ndarray, most: int) -> np.ndarray:
     return array[:: max(-(-len(array) // most), 1)]
 
 
+def spread(array: np.ndarray, most: int) -> np.ndarray:
+    """The array, or `most` of its rows, evenly spread."""
+    count = min(most, len(array))
+    return array[np.arange(count) * len(array) // max(count, 1)]
+
+
 def rows(
     splits: Sequence[str | None], name: str | None, with_none: bool = False
 ) -> Int[np.ndarray, " b"]:

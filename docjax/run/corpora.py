@@ -42,13 +42,11 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
     Documents without a label keep their splits.
     """
     parts = splits.parts_of_labels(documents())
-    if not parts:
-        return documents()
-    logging.info(splits.NO_SPLIT)
-    return (
-        dataclasses.replace(each, split=parts[each.id]) if each.id in parts else each
-        for each in documents()
-    )
+    if parts:
+        logging.info(splits.NO_SPLIT)
+    for each in documents():
+        is_known = each.id in parts
+        yield dataclasses.replace(each, split=parts[each.id]) if is_known else each
 
 
 def trained_on(config: RunConfig) -> Iterator[Document]:

@@ -62,10 +62,15 @@ def log_duration(
 
 
 def sampled(count: int, cut: Callable[[int], Segments]) -> list[Segments]:
-    """Documents of about SAMPLE tokens, drawn from `count`; `cut` reads one by number."""
+    """Documents of about SAMPLE tokens, drawn from `count`; `cut` reads one by number.
+
+    Of the last one only the first segments are taken.
+    """
     sample, tokens = [], 0
     for row in np.random.default_rng(0).permutation(count).tolist():
-        sample.append(cut(row))
+        document = cut(row)
+        before_each = tokens + np.cumsum(document.lengths) - document.lengths
+        sample.append(document.first(int((before_each < SAMPLE).sum())))
         tokens += int(sample[-1].lengths.sum())
         if tokens >= SAMPLE:
             break

@@ -13,6 +13,8 @@ from docjax.model.inference import TOKENS
 from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.run.fields import RunConfig, begun_with, is_run, read
 
+LARGEST_BATCH = 256  # examples, where the batch follows the corpus
+
 
 def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
     """The config with the size of the word table: that of the run `init`, or `trained`.
@@ -62,7 +64,7 @@ def fill_batch(config: RunConfig, run: Path, count: Callable[[], int]) -> RunCon
     if saved := begun_with(run):
         return dataclasses.replace(config, batch=saved.batch)
     devices, examples = jax.device_count(), count()
-    most = min(256, examples // 2)
+    most = min(LARGEST_BATCH, examples // 2)
     batch = 1 << max(most.bit_length() - 1, 0)
     batch = max(batch // devices * devices, devices)
     if batch > examples:

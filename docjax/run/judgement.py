@@ -151,7 +151,8 @@ def judge(
     vectors (10 nearest neighbours), and not worse than before training by more than a
     standard error. If training fails, or if the steps find worse confirmed documents than
     the words alone (the 95 % interval of that difference lies below 0), the start with
-    the words in their share is judged likewise.
+    the words in their share is judged likewise. Where words are all of a vector, their
+    own TF-IDF would confirm them, so that the steps are not compared with them.
     """
     document = prepared.encoder.document
     if not len(prepared.judges):
@@ -159,13 +160,11 @@ def judge(
         reason = f"{count} training documents are too few to tell what helps"
         return _of_start(document, start, reason, {})
     judges = _Judges(prepared, mesh, start)
-    trial = judges.compare(trained, "trained")
     has_words = isinstance(document, FromMean) and document.words and document.share
     words = with_words(document, start) if has_words else None
-    if of_first(trial.helped) and has_words:  # float sums can differ between machines
-        trial = judges.than_words(trained, words, trial)
-    if of_first(trial.helped):
-        alone = isinstance(document, FromMean) and document.words_alone
+    alone = isinstance(document, FromMean) and document.words_alone
+    trial = judges.of_steps(trained, None if alone else words)
+    if of_first(trial.helped):  # float sums can differ between machines
         helped = "the words of the corpus help" if alone else "training helped"
         reason = f"{helped}: {trial.reason}"
         return Judgement("trained", trained, reason, trial.metrics)
@@ -234,8 +233,11 @@ class _Judges:
         refused, more = by_labels(labels, known, name, WHEN[name])
         return _Trial(not refused, refused or text, metrics | more)
 
-    def than_words(self, trained: Any, words: Any, trial: _Trial) -> _Trial:
-        """`trial` of `trained`; one that failed if the steps make the words worse."""
+    def of_steps(self, trained: Any, words: Any | None) -> _Trial:
+        """The trial of `trained`, which also fails if it is worse than `words`."""
+        trial = self.compare(trained, "trained")
+        if words is None or not of_first(trial.helped):
+            return trial
         before, after = (self.confirmed(*self.vectors(p)) for p in (words, trained))
         text, low, high = _compared(before, after, "words", "trained")
         lost = "judgement/trained_over_words"

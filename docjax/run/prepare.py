@@ -54,6 +54,8 @@ from docjax.types import (
 
 LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
 MOST_JUDGES = 500  # documents that judge
+LEAST_IN_REACH = 20_000  # documents that the steps of a judged run learn from
+MOST_SCORED = 50_000  # labelled documents of a part that the tasks of a run read
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -181,13 +183,36 @@ class Prepared:
         """The documents that the excerpts search; words are fitted to them."""
         return np.setdiff1d(self.trained_on, self.judges)
 
+    @functools.cached_property
+    def in_reach(self) -> np.ndarray:
+        """The training documents that the steps can read.
+
+        Of a judged run with a number of steps they are an even sample, as large as the
+        largest batches that the steps can have. Its parts do not depend on the seed.
+        """
+        if not self.is_judged or self.config.steps is None:
+            return self.trained_on
+        most = self.config.steps * from_data.LARGEST_BATCH
+        return splits.spread(self.trained_on, max(most, LEAST_IN_REACH))
+
     @property
     def learnt_from(self) -> np.ndarray:
         """The numbers of the documents that the steps learn from.
 
         Documents that judge the result are not among them.
         """
-        return self.searched if self.is_judged else self.trained_on
+        rows = self.in_reach
+        return np.setdiff1d(rows, self.judges) if self.is_judged else rows
+
+    def scored(self, part: str) -> np.ndarray:
+        """The numbers of the labelled documents of a part that tasks read.
+
+        Of more than MOST_SCORED they are drawn at random, the same for every seed.
+        """
+        labels = self.corpus.labels
+        rows = [row for row in self.rows(part) if labels[row] is not None]
+        drawn = np.random.default_rng(0).permutation(np.array(rows, int))
+        return np.sort(drawn[:MOST_SCORED])
 
     def segments(self, units: Units, order: Order | None = None) -> Segments:
         """The segments of a document that the run's model reads.
@@ -311,16 +336,19 @@ def _halved(prepared: Prepared) -> Halved | None:
 
     They do not depend on the seed, so that runs on one corpus can share their vectors.
     """
+    _log_reach(prepared)
     tokens = prepared.config.reads_views and prepared.config.views.build().halve_from
     if not tokens:
         return None
     most = MOST_HALVED if prepared.is_read_once else None
-    halved = Halved.of(prepared.corpus, prepared.trained_on, tokens, most)
-    single = int((prepared.corpus.counts[prepared.trained_on] == 1).sum())
+    halved = Halved.of(prepared.corpus, prepared.in_reach, tokens, most)
+    rows = prepared.learnt_from
+    single = rows[prepared.corpus.counts[rows] == 1]
+    in_two = int(np.isin(single, halved.rows).sum())
     logging.info(
         "training reads %d documents as two halves; both views of %d others of one unit "
         "are the whole text",
-        *(len(halved), single - len(halved)),
+        *(in_two, len(single) - in_two),
     )
     return halved
 
@@ -342,6 +370,16 @@ def _fit_words(prepared: Prepared) -> None:
     # Words of a prompt would count in every text, so their vectors are zero.
     table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
     atomic.write_array(path, table)
+
+
+def _log_reach(prepared: Prepared) -> None:
+    rows, count = prepared.learnt_from, len(prepared.trained_on)
+    if len(prepared.in_reach) < count:
+        logging.info(
+            "the steps learn from %d of %d training documents, evenly spread, which are "
+            "more than they can read",
+            *(len(rows), count),
+        )
 
 
 def _check_splits(prepared: Prepared) -> None:

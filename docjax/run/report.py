@@ -94,9 +94,7 @@ def _or_none(draw, *arguments) -> Any:
 
 def _sample(prepared: Prepared) -> np.ndarray:
     """The labelled documents on the map: test documents, else training documents."""
-    rows = prepared.rows("test")
-    rows = rows if len(rows) else prepared.rows("train")
-    rows = np.array([r for r in rows if prepared.corpus.labels[r] is not None], int)
+    rows = prepared.scored("test" if len(prepared.rows("test")) else "train")
     generator = np.random.default_rng(prepared.config.seed)
     chosen = generator.choice(len(rows), min(MAP, len(rows)), replace=False)
     return rows[np.sort(chosen)]
@@ -105,15 +103,18 @@ def _sample(prepared: Prepared) -> np.ndarray:
 def _texts(
     prepared: Prepared, sample: np.ndarray
 ) -> tuple[dict[int, str], Document | None]:
-    """The texts of all labelled documents by number, and a document to explain.
+    """The texts of the scored documents by number, and a document to explain.
 
     The document to explain is the one in `sample` with the most sections and at most
     NODES segments, or the shortest if all have more segments.
     """
     chosen, best, texts = set(map(int, sample)), (-math.inf, 0), {}
     shown = None
+    scored = {
+        row for part in ("train", "test") for row in prepared.scored(part).tolist()
+    }
     for row, document in enumerate(prepared.documents()):
-        if document.label is not None:
+        if row in scored:
             texts[row] = full_text(document)
         segments = int(prepared.corpus.counts[row])
         rank = (len(document.sections), segments)

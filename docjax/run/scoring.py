@@ -31,7 +31,7 @@ from docjax.model.reading import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepare import MOST_SCORED, Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
 from docjax.tasks.sampled import sampled
@@ -129,10 +129,24 @@ class Scoring:
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         tasks = self.prepared.tasks
         ready = {n: tasks[n] for n in tasks if self._is_ready(n, data, part)}
-        unlabelled = len(self.prepared.rows(part)) - len(data.labels(part))
-        if ready and unlabelled:
-            logging.info("%d %s documents have no label", unlabelled, part)
+        if ready:
+            self._log_labels(part)
         return ready
+
+    def _log_labels(self, part: str) -> None:
+        """Logs how many documents of a part have no label, or one that no task reads."""
+        rows, labels = self.prepared.rows(part), self.prepared.corpus.labels
+        labelled = sum(labels[row] is not None for row in rows)
+        if labelled < len(rows):
+            logging.info("%d %s documents have no label", len(rows) - labelled, part)
+        for name in ("train", part):
+            scored = len(self.prepared.scored(name))
+            if scored == MOST_SCORED:
+                logging.info(
+                    "tasks that need labels read %d of the labelled %s documents, drawn "
+                    "at random; docjax evaluate reads all",
+                    *(scored, name),
+                )
 
     def _is_ready(self, name: str, data: "RunData", part: str) -> bool:
         """Whether the data are enough for a task; warns if it lacks labels."""
@@ -146,7 +160,10 @@ class Scoring:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunTexts(FileData):
-    """The documents of a run, in the parts that `config.splits` names."""
+    """The documents of a run, in the parts that `config.splits` names.
+
+    Of the labelled documents of a part at most MOST_SCORED are read.
+    """
 
     prepared: Prepared = dataclasses.field(kw_only=True)
 
@@ -160,8 +177,7 @@ class RunTexts(FileData):
         return {
             part: {
                 corpus.ids[row]: corpus.labels[row]
-                for row in self.prepared.rows(part)
-                if corpus.labels[row] is not None
+                for row in self.prepared.scored(part).tolist()
             }
             for part in ("train", "validation", "test")
         }

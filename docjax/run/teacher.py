@@ -34,12 +34,24 @@ def teacher_vectors(
     if not made:
         logging.info("the start encodes %d documents as the teacher", len(rows))
         found = smoothed(encode(), objective.neighbours, objective.smoothing)
-        whole = np.zeros((documents, found.shape[1]), np.float32)
-        whole[rows] = found
         if jax.process_index() == 0:
-            atomic.write_array(path, whole)
+            _write(path, documents, rows, found)
     wait("teacher")
     return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _write(
+    path: Path,
+    documents: int,
+    rows: Int[np.ndarray, " b"],
+    vectors: Float[np.ndarray, "b d"],
+) -> None:
+    """Writes an array of `documents` rows; those without a vector take no room."""
+    shape = documents, vectors.shape[1]
+    with atomic.partial(path) as partial:
+        whole = np.lib.format.open_memmap(partial, "w+", np.float32, shape)
+        whole[rows] = vectors
+        whole.flush()
 
 
 def smoothed(

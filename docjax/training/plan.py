@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from absl import logging
 
+from docjax.data import splits
 from docjax.errors import UserError
 from docjax.run import duration
 from docjax.run.fields import RunConfig
@@ -25,6 +26,7 @@ from docjax.types import Trainer
 
 BATCHES = 8  # the first batches, which are read and counted
 STEPS = 3  # of them, that are timed
+MEASURED = 1_000  # documents whose mean length counts
 CALLS = 8  # micro-batches of a timed step: a larger batch is timed in part
 Plan = dict[str, Any]
 
@@ -145,8 +147,9 @@ def _seconds_a_document(
     cut = lambda row: dataclasses.replace(prepared.segments(corpus[row]), vectors=None)
     sample = duration.sampled(len(corpus), cut)
     read = functools.partial(prepared.model(params, mesh).inference().segments, params)
-    tokens = sum(int(document.lengths.sum()) for document in sample)
-    return tokens / len(sample) * duration.seconds_a_token(read, sample)
+    rows = splits.evenly(np.arange(len(corpus)), MEASURED).tolist()
+    tokens = np.mean([cut(row).lengths.sum() for row in rows])
+    return float(tokens) * duration.seconds_a_token(read, sample)
 
 
 def _timed(

@@ -311,6 +311,7 @@ def test_a_config_that_chooses_the_pooling_is_not_warned_of(
 
 def test_the_encoder_of_two_towers_is_named(judged, tiny, tmp_path, caplog):
     found = recipe("contrastive_tension", judged, tiny)
+    found.batch = 8
     found.encoder.segment.encoder.pooling = None
     checked(found, tmp_path / "run")
     assert "set --config.encoder.segment.encoder.pooling=first" in caplog.text

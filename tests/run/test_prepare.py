@@ -149,6 +149,12 @@ def test_micro_batches_are_sized_by_tokens_unless_the_config_says(
     assert prepare(config(corpus, microbatch=None), run).config.microbatch == 8
 
 
+def test_a_corpus_that_is_there_is_not_read_again(corpus, tmp_path, monkeypatch):
+    prepare(config(corpus), tmp_path / "run")
+    monkeypatch.setattr(corpora.splits, "parts_of_labels", None)
+    assert len(prepare(config(corpus), tmp_path / "run").corpus) == 16
+
+
 def test_blocks_of_words_have_no_size_by_tokens(tmp_path):
     begun = deca.get_config("smoke")
     begun.microbatch = None

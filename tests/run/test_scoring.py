@@ -13,7 +13,9 @@ from docjax import main
 from docjax.errors import UserError
 from docjax.model import inference
 from docjax.model.task_data import FileData
+from docjax.run import prepare as prepare_lib
 from docjax.run import report
+from docjax.run import scoring as scoring_lib
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
@@ -245,6 +247,20 @@ def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
     run(params)
     assert caplog.text.count(said) == 1
     assert "validation/clustering/nmi" in run(params, "validation")
+
+
+def test_of_many_labelled_documents_a_sample_is_scored(scoring, caplog, monkeypatch):
+    for module in (prepare_lib, scoring_lib):
+        monkeypatch.setattr(module, "MOST_SCORED", 6)
+    found, params = scoring("clustering")
+    with caplog.at_level("INFO", "absl"):
+        found.check("train")
+    data, corpus = found.data(params), found.prepared.corpus
+    trained = {corpus.ids[row] for row in found.prepared.rows("train")}
+    names = list(data.label_of["train"])
+    assert len(trained) == 16 and len(names) == 6 and set(names) < trained
+    assert data.labelled("train").vectors.shape[0] == 6
+    assert "read 6 of the labelled train documents, drawn" in caplog.text
 
 
 def test_a_run_goes_on_without_a_task_whose_classes_are_too_small(scoring, caplog):
