@@ -168,6 +168,7 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     assert len(prepared.in_reach) == 120 and len(prepared.judges) == 60
     assert not known & set(prepared.judges) and known < set(prepared.searched)
     assert f"learn from {len(known)} of 240 training documents" in caplog.text
+    assert ", from 180 documents" in caplog.text  # the words: no judges
     assert set(prepared.examples.rows.ravel().tolist()) == known
     assert set(prepared.halved.rows) <= set(prepared.in_reach)
     teacher = np.load(tmp_path / "run/teacher.npy")
