@@ -160,7 +160,10 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 120)
     monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 16)
     path = corpus(tmp_path / "corpus.jsonl", 240, "no labels")
-    found = recipe(path, tiny, steps=4)
+    lines = map(json.loads, path.read_text().splitlines())
+    texts = [" ".join(line["text"].split()[:30]) for line in lines]
+    found = recipe(written(path, texts), tiny, steps=4)
+    found.views.tokens = 20
     with caplog.at_level("INFO", "absl"):
         docjax.train(found, tmp_path / "run")
     prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
@@ -170,7 +173,7 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     assert f"learn from {len(known)} of 240 training documents" in caplog.text
     assert ", from 180 documents" in caplog.text  # the words: no judges
     assert set(prepared.examples.rows.ravel().tolist()) == known
-    assert set(prepared.halved.rows) <= set(prepared.in_reach)
+    assert len(prepared.halved) and set(prepared.halved.rows) <= set(prepared.in_reach)
     teacher = np.load(tmp_path / "run/teacher.npy")
     assert set(np.flatnonzero(teacher.any(1))) == known
 
@@ -199,7 +202,7 @@ def test_after_a_collapse_the_words_are_kept_alone(trained):
     np.testing.assert_allclose(share, prepared.encoder.document.share)
 
 
-def test_steps_that_make_the_words_worse_are_not_kept(trained):
+def test_steps_that_make_the_words_worse_are_not_kept(trained, monkeypatch):
     """Most numbers are lost: what the words add is more, and hides it from the start."""
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(config_of(trained), trained))
@@ -214,6 +217,15 @@ def test_steps_that_make_the_words_worse_are_not_kept(trained):
     assert metrics["judgement/trained_gain_low"] > 0
     assert metrics["judgement/trained_over_words_high"] < 0
     assert said.keeps == "words" and "with the words alone" in said.reason
+    compare = judging._Judges.compare
+
+    def refuses_words(judges, params, name):
+        return dataclasses.replace(
+            compare(judges, params, name), helped=name != "words"
+        )
+
+    monkeypatch.setattr(judging._Judges, "compare", refuses_words)
+    assert judging.judge(prepared, mesh, start, worse).keeps == "trained"
 
 
 def test_the_facts_of_init_are_in_the_config(trained, tiny):

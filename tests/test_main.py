@@ -328,7 +328,7 @@ BAD = {
             },
             "batch": 8,
         },
-        "objective.negatives 8 needs a batch of more documents than 8: give --config.",
+        "objective.negatives is 8 in batches of 8: give at least 1, and a larger --config",
     ),
     "a missing file": ({"source.path": "none.jsonl"}, "none.jsonl: no such file"),
     "an unknown fn": (

@@ -113,12 +113,12 @@ def _hash(group: str, seed: int) -> bytes:
 
 
 def evenly(array: np.ndarray, most: int) -> np.ndarray:
-    """The array, or an even sample of at most `most` of its rows."""
+    """The array, or each n-th of its rows, with the least n that gives at most `most`."""
     return array[:: max(-(-len(array) // most), 1)]
 
 
 def spread(array: np.ndarray, most: int) -> np.ndarray:
-    """The array, or `most` of its rows, evenly spread."""
+    """The array, or exactly `most` of its rows, evenly spread."""
     count = min(most, len(array))
     return array[np.arange(count) * len(array) // max(count, 1)]
 

@@ -12,10 +12,11 @@ from docjax.kernels import EXACT
 from docjax.types import Targets
 
 Metrics = dict[str, Float[Array, ""]]
+NEGATIVES = 7  # pairs of two texts for one of the same text
 
 
 def contrastive_tension(
-    vectors: Float[Array, "v b d"], targets: Targets, *, negatives: int = 7
+    vectors: Float[Array, "v b d"], targets: Targets, *, negatives: int = NEGATIVES
 ) -> tuple[Float[Array, ""], Metrics]:
     """The mean binary cross-entropy of pairs of texts, with dot products as logits.
 

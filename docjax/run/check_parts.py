@@ -9,6 +9,7 @@ from docjax.encoders.pooling import Predictor
 from docjax.encoders.shapes import segment_is_frozen, segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
+from docjax.objectives.contrastive_tension import NEGATIVES
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import RunConfig
@@ -146,11 +147,13 @@ def _check_labelled(config: RunConfig, loss: str) -> None:
 
 def _check_tension(config: RunConfig, loss: str) -> None:
     """Raises UserError for batches that have too few documents for their pairs."""
-    negatives, batch = config.objective.keywords.get("negatives", 0), config.batch
-    if loss == TENSION and batch is not None and negatives >= batch:
+    keywords, batch = config.objective.keywords, config.batch
+    keywords = keywords.get("contrastive") or keywords
+    negatives = keywords.get("negatives", NEGATIVES)
+    if loss == TENSION and batch is not None and not 1 <= negatives < batch:
         raise UserError(
-            f"objective.negatives {negatives} needs a batch of more documents than "
-            f"{batch}: give --config.batch={negatives + 1} or more"
+            f"objective.negatives is {negatives} in batches of {batch}: give at least 1, "
+            "and a larger --config.batch than that"
         )
 
 

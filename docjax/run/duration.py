@@ -28,6 +28,7 @@ def log_duration(
     again: int,
     processes: int,
     documents: int,
+    compared: int,
     judges: int,
     classes: int,
 ) -> None:
@@ -36,8 +37,9 @@ def log_duration(
     Args:
       read: the frozen encoder.
       sample: documents of about SAMPLE tokens, drawn from all documents.
-      tokens: those that the `processes` read together before the first step.
+      tokens: those of `documents` that the `processes` read before the first step.
       again: those that the report reads.
+      compared: documents whose vectors steps, tasks and baselines read.
       judges: the documents that excerpts are taken from.
     """
     a_token = seconds_a_token(read, sample)
@@ -47,8 +49,7 @@ def log_duration(
         judged
         + again * a_token
         + COMPILING
-        + A_DOCUMENT * documents
-        + A_CELL * documents * classes
+        + compared * (A_DOCUMENT + A_CELL * classes)
     )
     logging.info(
         "the run takes about %s: the frozen encoder reads %s tokens of %s documents in "
@@ -64,7 +65,7 @@ def log_duration(
 def sampled(count: int, cut: Callable[[int], Segments]) -> list[Segments]:
     """Documents of about SAMPLE tokens, drawn from `count`; `cut` reads one by number.
 
-    Of the last one only the first segments are taken.
+    The last one is cut after the segment that fills the sample.
     """
     sample, tokens = [], 0
     for row in np.random.default_rng(0).permutation(count).tolist():

@@ -81,8 +81,8 @@ def fill_microbatch(
 ) -> RunConfig:
     """The config with micro-batches of at most TOKENS tokens on each device.
 
-    A single segment may have more. Where `limits.training_segments` says how many
-    segments a batch has at most, they are spread evenly over the micro-batches.
+    A single segment may have more. `limits.training_segments` says how many segments a
+    batch has at most: if it has so many, they fill the micro-batches evenly.
 
     Args:
       special: the tokens that frame a segment of a document.

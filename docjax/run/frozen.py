@@ -139,6 +139,7 @@ def vector_width(encoder: DocumentEncoder) -> int:
 def _log_duration(prepared: Prepared, reader: _Reader) -> None:
     """Logs how long the run takes, if the encoder has something to read."""
     corpus, parts = prepared.corpus, (prepared.corpus, prepared.halved)
+    compared = np.union1d(prepared.in_reach, _scored(prepared))
     unread = [part for part in parts if part and not _has_vectors(part, reader)]
     if not unread:
         return
@@ -149,6 +150,7 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
         again=_read_again(prepared),
         processes=jax.process_count(),
         documents=len(corpus),
+        compared=len(compared),
         judges=len(prepared.judges),
         classes=len(prepared.classes),
     )
@@ -156,8 +158,7 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
 
 def _read_again(prepared: Prepared) -> int:
     """The tokens that the report has `init` read: see `scoring.plain_data`."""
-    config, labels = prepared.config, prepared.corpus.labels
-    labelled = np.flatnonzero([label is not None for label in labels])
+    config, labelled = prepared.config, _scored(prepared)
     if not config.init or is_run(config.init):
         return 0
     try:
@@ -170,6 +171,11 @@ def _read_again(prepared: Prepared) -> int:
     if not passages and longest != config.limits.segment_tokens:
         return int(sizes.sum()) + cut  # `init` reads longer pieces than the run
     return cut if passages or prepared.corpus.has_sections else 0
+
+
+def _scored(prepared: Prepared) -> np.ndarray:
+    """The documents whose labels the report reads."""
+    return np.union1d(prepared.scored("train"), prepared.scored("test"))
 
 
 def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:

@@ -149,35 +149,36 @@ def judge(
     the other excerpt must not be worse than before training by more than a standard
     error. Labels of the training documents, if there are any, must be readable off the
     vectors (10 nearest neighbours), and not worse than before training by more than a
-    standard error. If training fails, or if the steps find worse confirmed documents than
-    the words alone (the 95 % interval of that difference lies below 0), the start with
-    the words in their share is judged likewise. Where words are all of a vector, their
-    own TF-IDF would confirm them, so that the steps are not compared with them.
+    standard error. If training fails, or if the steps lose to the words in their share
+    (not where words are all of a vector: TF-IDF would confirm), these are judged.
     """
     document = prepared.encoder.document
     if not len(prepared.judges):
-        count = len(prepared.trained_on)
-        reason = f"{count} training documents are too few to tell what helps"
-        return _of_start(document, start, reason, {})
+        few = f"{len(prepared.trained_on)} training documents are too few to tell what helps"
+        return _of_start(document, start, few, {})
     judges = _Judges(prepared, mesh, start)
+    alone = isinstance(document, FromMean) and document.words_alone
     has_words = isinstance(document, FromMean) and document.words and document.share
     words = with_words(document, start) if has_words else None
-    alone = isinstance(document, FromMean) and document.words_alone
-    trial = judges.of_steps(trained, None if alone else words)
-    if of_first(trial.helped):  # float sums can differ between machines
-        helped = "the words of the corpus help" if alone else "training helped"
-        reason = f"{helped}: {trial.reason}"
-        return Judgement("trained", trained, reason, trial.metrics)
-    if has_words:
+    trial = judges.compare(trained, "trained")
+    helped = of_first(trial.helped)  # float sums can differ between machines
+    against, more = "" if helped else trial.reason, {}
+    if helped and has_words and not alone:
+        against, more = judges.lost(words, trial)
+    metrics = trial.metrics | more
+    if has_words and of_first(bool(against)):
         trial_of_words = judges.compare(words, "words")
-        metrics = trial.metrics | trial_of_words.metrics
+        metrics = metrics | trial_of_words.metrics
         if of_first(trial_of_words.helped):
             reason = (
                 f"the run keeps only the words of the corpus, without the steps: "
-                f"{trial_of_words.reason}; with the steps, {trial.reason}"
+                f"{trial_of_words.reason}; with the steps, {against}"
             )
             return Judgement("words", words, reason, metrics)
-    return _of_start(document, start, trial.reason, trial.metrics)
+    if helped:
+        helps = "the words of the corpus help" if alone else "training helped"
+        return Judgement("trained", trained, f"{helps}: {trial.reason}", metrics)
+    return _of_start(document, start, trial.reason, metrics)
 
 
 def _of_start(
@@ -189,11 +190,15 @@ def _of_start(
 
 @dataclasses.dataclass(frozen=True)
 class _Trial:
-    """Whether parameters are better than the start, why, and the metrics."""
+    """Whether parameters are better than the start, why, and the metrics.
+
+    `confirmed` has how well the excerpts of each document confirm what they find.
+    """
 
     helped: bool
     reason: str
     metrics: dict[str, float]
+    confirmed: Float[np.ndarray, " b"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -220,31 +225,28 @@ class _Judges:
         gain = f"judgement/{name}_gain"
         metrics |= {f"{gain}_low": low, f"{gain}_high": high}
         if not low > 0:
-            return _Trial(False, text, metrics)
+            return _Trial(False, text, metrics, scores[name])
         if is_worse(ranks[name] - ranks["start"]):
             before, after = ranks["start"].mean(), ranks[name].mean()
             text = (
                 f"one excerpt finds the other worse than at the start (mean reciprocal "
                 f"rank {before:.3f} at the start, {after:.3f} {WHEN[name]})"
             )
-            return _Trial(False, text, metrics)
+            return _Trial(False, text, metrics, scores[name])
         known = {key: documents for key, (documents, _) in vectors.items()}
         labels = self.prepared.labels[self.rows]
         refused, more = by_labels(labels, known, name, WHEN[name])
-        return _Trial(not refused, refused or text, metrics | more)
+        return _Trial(not refused, refused or text, metrics | more, scores[name])
 
-    def of_steps(self, trained: Any, words: Any | None) -> _Trial:
-        """The trial of `trained`, which also fails if it is worse than `words`."""
-        trial = self.compare(trained, "trained")
-        if words is None or not of_first(trial.helped):
-            return trial
-        before, after = (self.confirmed(*self.vectors(p)) for p in (words, trained))
+    def lost(self, words: Any, trial: _Trial) -> tuple[str, dict[str, float]]:
+        """How the steps of `trial` lose to `words`, or "", and the metrics.
+
+        The 95 % interval of the difference in confirmed scores lies below 0.
+        """
+        before, after = self.confirmed(*self.vectors(words)), trial.confirmed
         text, low, high = _compared(before, after, "words", "trained")
-        lost = "judgement/trained_over_words"
-        metrics = trial.metrics | {f"{lost}_low": low, f"{lost}_high": high}
-        if high < 0:
-            return _Trial(False, text, metrics)
-        return dataclasses.replace(trial, metrics=metrics)
+        gain = "judgement/trained_over_words"
+        return text if high < 0 else "", {f"{gain}_low": low, f"{gain}_high": high}
 
     def confirmed(
         self, documents: Float[np.ndarray, "m d"], both: Float[np.ndarray, "b2 d"]

@@ -54,7 +54,7 @@ from docjax.types import (
 
 LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
 MOST_JUDGES = 500  # documents that judge
-LEAST_IN_REACH = 20_000  # documents that the steps of a judged run learn from
+LEAST_IN_REACH = 20_000  # documents that a sample for the steps has at least
 MOST_SCORED = 50_000  # labelled documents of a part that the tasks of a run read
 
 
@@ -161,8 +161,12 @@ class Prepared:
     @property
     def is_judged(self) -> bool:
         """Whether a judgement without labels ends the run."""
-        learns = isinstance(self.config.objective.build(), ObjectiveWithTeacher)
-        return learns and not self.config.select
+        return self.has_teacher and not self.config.select
+
+    @property
+    def has_teacher(self) -> bool:
+        """Whether the objective reads the vectors of the start."""
+        return isinstance(self.config.objective.build(), ObjectiveWithTeacher)
 
     @functools.cached_property
     def judges(self) -> np.ndarray:
@@ -187,12 +191,15 @@ class Prepared:
     def in_reach(self) -> np.ndarray:
         """The training documents that the steps can read.
 
-        Of a judged run with a number of steps they are an even sample, as large as the
-        largest batches that the steps can have. Its parts do not depend on the seed.
+        With a teacher and a number of steps they are an even sample, large enough for
+        the batches of all steps. It does not depend on the seed. Documents that are
+        related stay together, so that they are not sampled.
         """
-        if not self.is_judged or self.config.steps is None:
+        config, examples = self.config, self.config.examples.build()
+        alone = len(examples.kinds) == 1 and not getattr(examples, "related", None)
+        if not self.has_teacher or config.steps is None or not alone:
             return self.trained_on
-        most = self.config.steps * from_data.LARGEST_BATCH
+        most = config.steps * max(config.batch or 0, from_data.LARGEST_BATCH)
         return splits.spread(self.trained_on, max(most, LEAST_IN_REACH))
 
     @property
@@ -376,8 +383,8 @@ def _log_reach(prepared: Prepared) -> None:
     rows, count = prepared.learnt_from, len(prepared.trained_on)
     if len(prepared.in_reach) < count:
         logging.info(
-            "the steps learn from %d of %d training documents, evenly spread, which are "
-            "more than they can read",
+            "the steps learn from %d of %d training documents, evenly spread, because "
+            "they cannot read all",
             *(len(rows), count),
         )
 

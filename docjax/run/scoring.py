@@ -31,7 +31,7 @@ from docjax.model.reading import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
-from docjax.run.prepare import MOST_SCORED, Prepared
+from docjax.run.prepare import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
 from docjax.tasks.sampled import sampled
@@ -134,18 +134,20 @@ class Scoring:
         return ready
 
     def _log_labels(self, part: str) -> None:
-        """Logs how many documents of a part have no label, or one that no task reads."""
-        rows, labels = self.prepared.rows(part), self.prepared.corpus.labels
-        labelled = sum(labels[row] is not None for row in rows)
-        if labelled < len(rows):
-            logging.info("%d %s documents have no label", len(rows) - labelled, part)
-        for name in ("train", part):
-            scored = len(self.prepared.scored(name))
-            if scored == MOST_SCORED:
+        """Logs how many documents of a part have no label, and how many are scored."""
+        labels = self.prepared.corpus.labels
+        for name in ("train", part) if part == "test" else (part,):
+            rows, scored = self.prepared.rows(name), len(self.prepared.scored(name))
+            labelled = sum(labels[row] is not None for row in rows)
+            if name == part and labelled < len(rows):
                 logging.info(
-                    "tasks that need labels read %d of the labelled %s documents, drawn "
-                    "at random; docjax evaluate reads all",
-                    *(scored, name),
+                    "%d %s documents have no label", len(rows) - labelled, part
+                )
+            if scored < labelled:
+                logging.info(
+                    "tasks that need labels read %d of the %d labelled %s documents, "
+                    "drawn at random; docjax evaluate --data FILE reads all",
+                    *(scored, labelled, name),
                 )
 
     def _is_ready(self, name: str, data: "RunData", part: str) -> bool:
@@ -162,7 +164,7 @@ class Scoring:
 class RunTexts(FileData):
     """The documents of a run, in the parts that `config.splits` names.
 
-    Of the labelled documents of a part at most MOST_SCORED are read.
+    `Prepared.scored` says which labelled documents are read.
     """
 
     prepared: Prepared = dataclasses.field(kw_only=True)

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
 from docjax.storage import atomic
+from docjax.storage.arrays import write_rows
 from docjax.storage.processes import wait
 from docjax.types import ObjectiveWithTeacher
 
@@ -35,23 +36,10 @@ def teacher_vectors(
         logging.info("the start encodes %d documents as the teacher", len(rows))
         found = smoothed(encode(), objective.neighbours, objective.smoothing)
         if jax.process_index() == 0:
-            _write(path, documents, rows, found)
+            with atomic.partial(path) as partial:
+                write_rows(partial, documents, rows, found)
     wait("teacher")
     return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _write(
-    path: Path,
-    documents: int,
-    rows: Int[np.ndarray, " b"],
-    vectors: Float[np.ndarray, "b d"],
-) -> None:
-    """Writes an array of `documents` rows; those without a vector take no room."""
-    shape = documents, vectors.shape[1]
-    with atomic.partial(path) as partial:
-        whole = np.lib.format.open_memmap(partial, "w+", np.float32, shape)
-        whole[rows] = vectors
-        whole.flush()
 
 
 def smoothed(

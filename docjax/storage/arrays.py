@@ -1,4 +1,4 @@
-"""A NumPy file that grows row by row, and the hash of a tree of arrays."""
+"""NumPy files that are written row by row, and the hash of a tree of arrays."""
 
 import contextlib
 import hashlib
@@ -30,6 +30,22 @@ def growing_array(
         yield append
         stream.seek(0)
         _write_header(stream, dtype, (rows, *row))  # NumPy leaves room for any number
+
+
+def write_rows(file: Path, count: int, rows: np.ndarray, values: np.ndarray) -> None:
+    """Writes a .npy file of `count` float32 rows: `values` at `rows`, zeros elsewhere.
+
+    Rows of zeros take no room on the disk.
+    """
+    values = np.ascontiguousarray(values, np.float32)
+    size = values.nbytes // max(len(values), 1)
+    with open(file, "wb") as stream:
+        _write_header(stream, np.float32, (count, *values.shape[1:]))
+        first = stream.tell()
+        for row, value in zip(rows.tolist(), values, strict=True):
+            stream.seek(first + row * size)
+            stream.write(value.tobytes())
+        stream.truncate(first + count * size)
 
 
 def digest(facts: str, params: Any) -> str:
