@@ -50,6 +50,7 @@ WHEN = {
     "words": "with the words alone",
     "trained": "after training",
 }
+LOSS = 0.1  # of what the words gain, which the steps may lose
 SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
 SHARE = 0.2  # of the words, with too few documents to choose
 
@@ -241,12 +242,15 @@ class _Judges:
     def lost(self, words: Any, trial: _Trial) -> tuple[str, dict[str, float]]:
         """How the steps of `trial` lose to `words`, or "", and the metrics.
 
-        The 95 % interval of the difference in confirmed scores lies below 0.
+        The 95 % interval of the difference in confirmed scores lies below a loss of
+        LOSS of what the words gain over the start.
         """
         before, after = self.confirmed(*self.vectors(words)), trial.confirmed
         text, low, high = _compared(before, after, "words", "trained")
-        gain = "judgement/trained_over_words"
-        return text if high < 0 else "", {f"{gain}_low": low, f"{gain}_high": high}
+        gained = before.mean() - self.confirmed(*self.at_start).mean()
+        name = "judgement/trained_over_words"
+        metrics = {f"{name}_low": low, f"{name}_high": high}
+        return text if high < -LOSS * max(gained, 0) else "", metrics
 
     def confirmed(
         self, documents: Float[np.ndarray, "m d"], both: Float[np.ndarray, "b2 d"]
