@@ -339,7 +339,7 @@ def _pinned(init: str | None, run: Path) -> str | None:
 
 
 def _halved(prepared: Prepared) -> Halved | None:
-    """The documents that training reads as two units, or None.
+    """The documents that training reads as two units, or None; logs what training reads.
 
     They do not depend on the seed, so that runs on one corpus can share their vectors.
     """
@@ -380,6 +380,7 @@ def _fit_words(prepared: Prepared) -> None:
 
 
 def _log_reach(prepared: Prepared) -> None:
+    """Says how many documents the steps learn from, if they cannot read all."""
     rows, count = prepared.learnt_from, len(prepared.trained_on)
     if len(prepared.in_reach) < count:
         logging.info(
