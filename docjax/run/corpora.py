@@ -43,7 +43,7 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
     """
     parts = splits.parts_of_labels(documents())
     if parts:
-        logging.info(splits.NO_SPLIT)
+        logging.log_first_n(logging.INFO, splits.NO_SPLIT, 1)
     for each in documents():
         is_known = each.id in parts
         yield dataclasses.replace(each, split=parts[each.id]) if is_known else each
