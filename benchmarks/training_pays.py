@@ -140,6 +140,7 @@ CORPORA = (
     *("20news", "r8", "r52", "mr", "imdb", "openstax", "hyperpartisan", "reviews"),
     *("gutenberg", "cranfield", "cisi", "med", "lisa", "npl", "nfcorpus", "acl"),
 )
+KNOWN = (*CORPORA, *DEBIAN, HEADLINES, FIVE_GROUPS)
 
 
 def config(corpus: str, flags: argparse.Namespace, seed: int) -> Any:
@@ -262,8 +263,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
-    known = (*CORPORA, *DEBIAN, HEADLINES, FIVE_GROUPS)
-    parser.add_argument("--corpora", nargs="+", choices=known, default=CORPORA)
+    parser.add_argument("--corpora", nargs="+", choices=KNOWN, default=CORPORA)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     variants = ("frozen", "tune")
     parser.add_argument("--variant", default="frozen", choices=variants)
