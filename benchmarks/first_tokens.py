@@ -42,9 +42,7 @@ def measured(corpus: str, flags: argparse.Namespace) -> dict[str, float]:
         ready = {name: task for name, task in tasks.items() if _is_ready(task, data)}
         scores.append(runner.scores(ready, data, "test"))
     return {
-        metric: float(
-            np.mean([seed_scores[f"eval/{metric}"] for seed_scores in scores])
-        )
+        metric: np.mean([of_seed[f"eval/{metric}"] for of_seed in scores])
         for metric in training_pays.METRICS
         if f"eval/{metric}" in scores[0]
     }

@@ -43,6 +43,7 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
     """
     parts = splits.parts_of_labels(documents())
     if parts:
+        # A run reads its source several times.
         logging.log_first_n(logging.INFO, splits.NO_SPLIT, 1)
     for each in documents():
         is_known = each.id in parts
