@@ -12,7 +12,7 @@ import pytest
 from ml_collections import ConfigDict
 
 import docjax
-from docjax import cli
+from docjax import cli, main
 from docjax import config as configs
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.from_mean import with_words
@@ -156,7 +156,7 @@ def test_a_resumed_run_reads_its_share(trained, monkeypatch, tmp_path):
 def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     tiny, tmp_path, monkeypatch, caplog, no_report
 ):
-    """Halves and teacher are of the sample alone; words and judges of all documents."""
+    """Vectors, halves and teacher are of the sample alone; words and judges of all."""
     monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 120)
     monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 16)
     path = corpus(tmp_path / "corpus.jsonl", 240, "no labels")
@@ -176,6 +176,43 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     assert len(prepared.halved) and set(prepared.halved.rows) <= set(prepared.in_reach)
     teacher = np.load(tmp_path / "run/teacher.npy")
     assert set(np.flatnonzero(teacher.any(1))) == known
+    monkeypatch.setattr(frozen, "_write", None)  # nothing is read again
+    again = frozen.with_vectors(prepared, lambda part: set())
+    assert again.corpus.read.tolist() == prepared.in_reach.tolist()
+    assert " tokens of 120 documents in " in caplog.text
+
+
+def test_tasks_and_labels_add_to_the_documents_that_are_read(
+    tiny, tmp_path, monkeypatch, no_report
+):
+    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 60)
+    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 15)
+    path = corpus(tmp_path / "corpus.jsonl", 240)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines):  # every fourth has a label
+        line["split"] = "test" if number % 8 == 7 else "train"
+        if number % 4 != 3:
+            del line["label"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    table = tmp_path / "pairs.tsv"
+    pairs = "dev 1 2 1", "dev 1 5 0", "test 2 6 1", "test 5 6 0"
+    rows = "split source target label", *pairs
+    table.write_text("".join("\t".join(row.split()) + "\n" for row in rows))
+    found = recipe(path, tiny, steps=4)
+    found.tasks.pairs = dict(fn="docjax.tasks.matching.Matching", path=str(table))
+    metrics = main.run(found, tmp_path / "run", "train")
+    assert "eval/classification/accuracy" in metrics
+    prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
+    asked = Scoring(prepared, local_mesh()).asked
+    monkeypatch.setattr(frozen, "_write", None)  # nothing is read again
+    rows = set(frozen.with_vectors(prepared, asked).corpus.read.tolist())
+    labelled = set(range(3, 240, 4))
+    assert rows == labelled | {1, 2, 5, 6} | set(prepared.in_reach.tolist())
+    assert len(rows) < 130
+    again = main.run(config_of(tmp_path / "run"), tmp_path / "run", "evaluate")
+    for name in metrics:
+        if name.startswith("eval/"):
+            assert again[name] == pytest.approx(metrics[name], abs=1e-6), name
 
 
 def test_the_share_can_be_set_by_a_flag():

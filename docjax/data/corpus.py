@@ -40,11 +40,14 @@ class Corpus:
       words: the number of words of each document, int64.
       lengths: the number of tokens of each unit, int64.
       counts: the number of units of each document, int64.
-      vectors: the parts of each unit's vector, float32 [units, d]; none unless
+      vectors: the parts of the vectors of units, float32 [n, d]; none unless
         precomputed.
+      read: the documents whose units have vectors, ascending.
     """
 
     vectors: tuple[np.ndarray, ...] = ()
+    read: Int[np.ndarray, " r"] = np.zeros(0, int)
+    _ends: Int[np.ndarray, " r1"] = np.zeros(1, int)  # of their vectors, from 0
 
     def __init__(self, folder: Path):
         facts = corpus_files.read_facts(folder)
@@ -123,15 +126,23 @@ class Corpus:
         offsets = np.array(self._arrays["units"][start : end + 1])
         tokens = self._arrays["tokens"][offsets[0] : offsets[-1]]
         edges = slice(*self._arrays["edge_offsets"][index : index + 2])
-        vectors = [np.asarray(part[start:end]) for part in self.vectors]
         return Units(
             tokens.astype(np.int32),
             offsets - offsets[0],
             np.array(self._arrays["sections"][start:end]),
             np.array(self._arrays["edges"][edges]),
             np.full(end - start, index),
-            np.concatenate(vectors, axis=-1) if vectors else None,
+            self._vectors_of(index),
         )
+
+    def _vectors_of(self, index: int) -> Float[np.ndarray, "n d"] | None:
+        """The vectors of a document's units, or None."""
+        place = int(np.searchsorted(self.read, index))
+        if place == len(self.read) or self.read[place] != index:
+            return None
+        units = slice(*self._ends[place : place + 2])
+        parts = [np.asarray(part[units]) for part in self.vectors]
+        return np.concatenate(parts, axis=-1)
 
     def concatenated(
         self, documents: Int[np.ndarray, " b"], limit: int | None = None
@@ -209,10 +220,19 @@ class Corpus:
         """The headings of the sections of each document."""
         return (detail.headings for detail in corpus_files.read_details(self.folder))
 
-    def with_vectors(self, *vectors: Float[np.ndarray, "n _"]) -> "Corpus":
-        """A copy of this corpus whose units have `vectors`, parts laid side by side."""
+    def with_vectors(
+        self,
+        *vectors: Float[np.ndarray, "n _"],
+        rows: Int[np.ndarray, " r"] | None = None,
+    ) -> "Corpus":
+        """A copy of this corpus whose units have `vectors`, parts laid side by side.
+
+        rows: the documents whose units these are, ascending; None: all.
+        """
         corpus = copy.copy(self)
         corpus.vectors = vectors
+        corpus.read = np.arange(len(self)) if rows is None else rows
+        corpus._ends = np.concatenate([[0], np.cumsum(self.counts[corpus.read])])
         return corpus
 
     def summary(self) -> dict[str, Any]:

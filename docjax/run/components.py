@@ -34,7 +34,7 @@ def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
         path.unlink(missing_ok=True)  # it may be of another config
     wait("no components")
     params = start_params(prepared.config, prepared.encoder, prepared.run)
-    rows = evenly(prepared.trained_on, MOST).tolist()
+    rows = evenly(prepared.in_reach, MOST).tolist()
     model = prepared.model(with_words(document, params), mesh)
     documents = (prepared.segments(prepared.corpus[row]) for row in rows)
     vectors = np.stack(list(model.inference().encode(model.params, documents)))

@@ -1,15 +1,17 @@
 """The vectors of a segment encoder that is not trained, computed once for a corpus.
 
 A file in the corpus's folder holds the vectors. Its name is a hash of the encoder, its
-parameters and the limit on units, so no run reads the vectors of another encoder. The
-halves of documents that training reads as two units have files of their own.
+parameters, the limit on units and the documents, unless it has all. So no run reads the
+vectors of another encoder. The halves of documents that training reads as two units have
+files of their own.
 """
 
 import dataclasses
 import functools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +21,7 @@ from tqdm import tqdm
 
 from docjax.data.corpus import Corpus
 from docjax.data.halved import Halved
+from docjax.data.sample import Sample
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
 from docjax.data.units import Passages
@@ -39,7 +42,8 @@ from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Frame, Units
 
-Read = TypeVar("Read", Corpus, Halved)
+Read = Corpus | Sample | Halved
+Ids = Callable[[str], set[str]]  # of a part
 
 
 class _Reader(NamedTuple):
@@ -52,33 +56,24 @@ class _Reader(NamedTuple):
     most: int | None  # units that training or inference reads of a document; None: all
 
 
-def with_vectors(prepared: Prepared) -> Prepared:
+def with_vectors(prepared: Prepared, asked: Ids | None = None) -> Prepared:
     """The run with the units' vectors in its corpora, if training never changes them.
 
     Vectors never change if the segment encoder is not trained and every unit is one
     segment. Each process encodes its part of the documents, on its own devices.
     Documents that training reads as two units have the vectors of both.
+
+    Where the steps learn from a sample, only the documents are read that they, the
+    judgement and the tasks need; others are read when their vectors are asked for.
+
+    asked: the ids of the documents that the tasks of a part read; None: all.
     """
     if not reads_once(prepared):
         return prepared
-    has_checkpoint = newest_good(prepared.run / "checkpoints") is not None
-    params = (
-        trained_params(prepared.run, prepared.encoder)
-        if has_checkpoint
-        else start_params(prepared.config, prepared.encoder, prepared.run)
-    )
-    limits = prepared.config.limits
-    caps = [limits.training_units, limits.inference_segments]
-    encoder, graph = prepared.encoder, prepared.graph
-    inference = Inference(encoder, graph, local_mesh(), limits.segment_tokens)
-    most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
-    corpora = {DOCUMENT: prepared.corpus, QUERY: prepared.queries}
-    readers = {
-        kind: _Reader(inference, params, prepared.frames[kind], kind, most[kind])
-        for kind in (DOCUMENT, QUERY)
-    }
+    corpora = {DOCUMENT: _needed(prepared, asked), QUERY: prepared.queries}
+    readers = _readers(prepared)
     if prepared.is_judged:
-        _log_duration(prepared, readers[DOCUMENT])
+        _log_duration(prepared, corpora[DOCUMENT], readers[DOCUMENT])
     corpus, queries = (
         corpora[kind] and _read_corpus(corpora[kind], reader)
         for kind, reader in readers.items()
@@ -106,19 +101,54 @@ def reads_once(prepared: Prepared) -> bool:
     return reads
 
 
-def with_stand_ins(prepared: Prepared) -> Prepared:
-    """The run with an arbitrary vector for every unit, where `with_vectors` reads them.
+def _readers(prepared: Prepared) -> dict[str, _Reader]:
+    """The readers of documents and of queries, with the parameters of the run."""
+    has_checkpoint = newest_good(prepared.run / "checkpoints") is not None
+    params = (
+        trained_params(prepared.run, prepared.encoder)
+        if has_checkpoint
+        else start_params(prepared.config, prepared.encoder, prepared.run)
+    )
+    limits = prepared.config.limits
+    caps = [limits.training_units, limits.inference_segments]
+    encoder, graph = prepared.encoder, prepared.graph
+    inference = Inference(encoder, graph, local_mesh(), limits.segment_tokens)
+    most = {DOCUMENT: None if None in caps else max(caps), QUERY: 1}
+    return {
+        kind: _Reader(inference, params, prepared.frames[kind], kind, most[kind])
+        for kind in (DOCUMENT, QUERY)
+    }
+
+
+def _needed(prepared: Prepared, asked: Ids | None) -> Corpus | Sample:
+    """The documents that `with_vectors` reads."""
+    corpus, in_reach = prepared.corpus, prepared.in_reach
+    if asked is None or len(in_reach) == len(prepared.trained_on):
+        return corpus
+    ids = asked("validation") | asked("test")
+    of_tasks = np.flatnonzero([name in ids for name in corpus.ids])
+    rows = np.unique(np.concatenate([in_reach, _scored(prepared), of_tasks]))
+    return corpus if len(rows) == len(corpus) else Sample(corpus, rows)
+
+
+def with_stand_ins(prepared: Prepared, asked: Ids | None = None) -> Prepared:
+    """The run with an arbitrary vector for every unit that `with_vectors` reads.
 
     Steps on them take as long as steps on the true vectors.
     """
     if not reads_once(prepared):
         return prepared
+    known = {
+        "corpus": _needed(prepared, asked),
+        "queries": prepared.queries,
+        "halved": prepared.halved,
+    }
     width = vector_width(prepared.encoder)
     row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
     corpora = {
-        name: known.with_vectors(np.broadcast_to(row, (len(known.lengths), width)))
-        for name in ("corpus", "queries", "halved")
-        if (known := getattr(prepared, name))
+        name: part.with_vectors(np.broadcast_to(row, (len(part.lengths), width)))
+        for name, part in known.items()
+        if part
     }
     return prepared.changed(**corpora)
 
@@ -136,10 +166,11 @@ def vector_width(encoder: DocumentEncoder) -> int:
     return jax.eval_shape(vector).shape[-1]
 
 
-def _log_duration(prepared: Prepared, reader: _Reader) -> None:
-    """Logs how long the run takes, if the encoder has something to read."""
-    corpus, parts = prepared.corpus, (prepared.corpus, prepared.halved)
+def _log_duration(prepared: Prepared, corpus: Read, reader: _Reader) -> None:
+    """Logs how long the run takes, if the encoder has something to read of `corpus` or
+    of the halves."""
     compared = np.union1d(prepared.in_reach, _scored(prepared))
+    parts = corpus, prepared.halved
     unread = [part for part in parts if part and not _has_vectors(part, reader)]
     if not unread:
         return
@@ -178,17 +209,18 @@ def _scored(prepared: Prepared) -> np.ndarray:
     return np.union1d(prepared.scored("train"), prepared.scored("test"))
 
 
-def _path(corpus: Corpus | Halved, reader: _Reader) -> Path:
+def _path(corpus: Read, reader: _Reader) -> Path:
     """The file of a corpus's vectors, named by a hash of what makes them."""
-    rows = f" {corpus.rows.tolist()}" if isinstance(corpus, Halved) else ""
-    return corpus.folder / f"vectors-{_name(reader, rows)}.npy"
+    rows = "" if isinstance(corpus, Corpus) else f" {corpus.rows.tolist()}"
+    whole = " whole" if isinstance(corpus, Sample) else ""
+    return corpus.folder / f"vectors-{_name(reader, whole + rows)}.npy"
 
 
-def _has_vectors(corpus: Corpus | Halved, reader: _Reader) -> bool:
+def _has_vectors(corpus: Read, reader: _Reader) -> bool:
     return all(_path(corpus, part).exists() for part in _parts(reader))
 
 
-def _read_corpus(corpus: Read, reader: _Reader) -> Read:
+def _read_corpus(corpus: Read, reader: _Reader) -> Any:
     """The corpus with its units' vectors; computes them if they are missing.
 
     Word vectors have a file of their own: they change with the corpus that they are
@@ -226,14 +258,14 @@ def _parts(reader: _Reader) -> list[_Reader]:
 def _name(reader: _Reader, rows: str) -> str:
     """A hash of the segment encoder, its parameters and the units it reads.
 
-    rows: names the documents that are halved; empty for a whole corpus.
+    rows: names the documents, and whether they are halved; empty for a whole corpus.
     """
     encoder = reader.inference.encoder
     facts = f"{encoder.segment!r} {reader.most} {reader.frame.limit} {reader.kind}"
     return digest(facts + rows, reader.params["segment"])[:16]
 
 
-def _write(path: Path, corpus: Corpus | Halved, reader: _Reader) -> None:
+def _write(path: Path, corpus: Read, reader: _Reader) -> None:
     """Writes the vectors of each window to a file of its own, then joins the files.
 
     A stopped run computes only the missing windows when it starts again with the same

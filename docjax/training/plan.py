@@ -35,15 +35,14 @@ def plan(
     prepared: Prepared,
     mesh: jax.sharding.Mesh,
     trainer_of: Callable[[Prepared], Trainer],
-    asked: Callable[[Any, str], set[str]],
+    asked: Callable[[str], set[str]],
 ) -> Plan:
     """Counts, bytes and seconds of a run. Writes files into `prepared.run` only.
 
     Args:
       prepared: the run, with vectors of any value where training reads them.
       trainer_of: makes the trainer of a run.
-      asked: of parameters and a part: the ids of the documents that tasks read; raises
-        if a task lacks data.
+      asked: the ids of the documents that the tasks of a part read.
 
     Raises:
       UserError: for what training would refuse before its first step.
@@ -52,7 +51,7 @@ def plan(
     trainer = trainer_of(prepared)
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     parts = "validation" if prepared.config.splits.validation else "test", "test"
-    scored = [len(asked(params, part)) for part in parts]
+    scored = [len(asked(part)) for part in parts]
     logging.info("counting what %d steps read", min(BATCHES, trainer.steps))
     counts = _counts(trainer)
     logging.info("compiling and timing %d steps", min(STEPS, trainer.steps))
@@ -121,7 +120,8 @@ def _seconds(
     """
     once = bool(prepared.corpus.vectors)
     halves = prepared.halved.lengths.sum() if prepared.halved else 0
-    read = len(prepared.corpus) * (1 + halves / prepared.corpus.lengths.sum())
+    corpus = prepared.corpus
+    read = len(corpus.read) + len(corpus) * halves / corpus.lengths.sum()
     step = max(host, device)  # the host makes the next batches meanwhile
     parts = {
         "compile": compiling,

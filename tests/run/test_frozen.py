@@ -1,6 +1,7 @@
 """A run whose segment encoder stays as it is."""
 
 import json
+import shutil
 from pathlib import Path
 
 import jax
@@ -115,6 +116,33 @@ def test_a_text_has_the_vector_that_the_tasks_saw(corpus, trained):
         model.encode(list(prepared.documents())),
         atol=1e-5,
     )
+
+
+def test_only_some_documents_are_read_and_the_others_when_they_are_asked_for(
+    corpus, trained, tmp_path
+):
+    prepared = prepare(config(corpus), shutil.copytree(trained, tmp_path / "run"))
+    params, mesh = docjax.load(trained).params, inference.local_mesh()
+    every, none = frozen.with_vectors(prepared), lambda part: set()
+    assert frozen.with_vectors(prepared, none).corpus.read.tolist() == list(range(24))
+    vars(prepared)["in_reach"] = np.array([2, 3, 11])  # the steps learn from a sample
+    prepared.corpus.labels = [None] * 24
+    some = frozen.with_vectors(prepared, none)
+    (vectors,) = some.corpus.vectors
+    assert len(vectors) == sum(len(some.corpus[row]) for row in (2, 3, 11))
+    for row in (2, 3, 11):
+        np.testing.assert_allclose(
+            some.corpus[row].vectors, every.corpus[row].vectors, atol=1e-6
+        )
+    assert some.corpus[4].vectors is None
+    ids = [str(number) for number in range(24)]
+    found, expected = (
+        Scoring(each, mesh).data(params).vectors(ids) for each in (some, every)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    with_task = frozen.with_vectors(prepared, lambda part: {"4", part}).corpus
+    assert with_task.read.tolist() == [2, 3, 4, 11]
+    np.testing.assert_allclose(with_task[4].vectors, every.corpus[4].vectors, atol=1e-6)
 
 
 def test_a_run_that_has_ended_computes_nothing_again(corpus, trained, monkeypatch):
