@@ -24,8 +24,9 @@ with its prompts; and both halves of up to 5,000 texts that are one piece of at 
 tokens. The vector begins as the mean of the pieces' vectors; training adds word vectors
 of the corpus, brings two sections or halves of a document together and keeps similar
 documents together. The steps learn from 20,000 documents, or from as many as fill them,
-evenly spread. A judgement without labels decides whether the run keeps what it
-trained, the words without the steps, or the start (docs/does-it-pay.md).
+evenly spread, and of a larger corpus the encoder reads only these and those that the
+tasks score. A judgement without labels decides whether the run keeps what it trained,
+the words without the steps, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
 section or half. It was better than `frozen` on one corpus of three, with one seed
 (docs/results.md).
