@@ -207,9 +207,8 @@ def _run(
     # scikit-learn loads slowly: a mistake in a flag is reported before.
     from docjax.run.scoring import Scoring, plain_data
 
-    scoring = Scoring(prepared, local_mesh())
-    ready = scoring.check(mode)
-    prepared = frozen.with_vectors(prepared, scoring.asked)
+    ready = Scoring(prepared, local_mesh()).check(mode)
+    prepared = frozen.with_vectors(prepared)
     if mode == "train":
         mesh = sharding.mesh()
         prepared = judgement.with_share(prepared, mesh)
@@ -278,10 +277,8 @@ def _planned(config: ConfigDict) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
         _check_sizes(prepared)
-        prepared = judgement.with_this_share(prepared)
+        prepared = frozen.with_stand_ins(judgement.with_this_share(prepared))
         scoring = Scoring(prepared, mesh)
-        scoring.check("train")
-        prepared = frozen.with_stand_ins(prepared, scoring.asked)
         trainer = lambda run: _trainer(run, mesh)
         found = plan.plan(prepared, mesh, trainer, scoring.asked)
     print(plan_table.table(found), file=sys.stderr, flush=True)

@@ -169,7 +169,7 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
     known = set(prepared.learnt_from.tolist())
     assert len(prepared.in_reach) == 120 and len(prepared.judges) == 60
-    assert not known & set(prepared.judges) and known < set(prepared.searched)
+    assert not known & set(prepared.judges) and known == set(prepared.searched)
     assert f"learn from {len(known)} of 240 training documents" in caplog.text
     assert ", from 180 documents" in caplog.text  # the words: no judges
     assert set(prepared.examples.rows.ravel().tolist()) == known
@@ -177,42 +177,60 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     teacher = np.load(tmp_path / "run/teacher.npy")
     assert set(np.flatnonzero(teacher.any(1))) == known
     monkeypatch.setattr(frozen, "_write", None)  # nothing is read again
-    again = frozen.with_vectors(prepared, lambda part: set())
-    assert again.corpus.read.tolist() == prepared.in_reach.tolist()
+    again, in_reach = frozen.with_vectors(prepared), prepared.in_reach.tolist()
+    assert again.corpus.rows_with_vectors.tolist() == in_reach
     assert " tokens of 120 documents in " in caplog.text
+    judges = judging._Judges(again, local_mesh(), None)
+    assert 80 < len(judges.rows) and set(judges.rows) <= set(in_reach)
 
 
-def test_tasks_and_labels_add_to_the_documents_that_are_read(
-    tiny, tmp_path, monkeypatch, no_report
-):
-    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 15)
-    path = corpus(tmp_path / "corpus.jsonl", 240)
+def few_labels(path: Path) -> Path:
+    """The corpus with a label of every fourth document, half of them for tests."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for number, line in enumerate(lines):  # every fourth has a label
+    for number, line in enumerate(lines):
         line["split"] = "test" if number % 8 == 7 else "train"
         if number % 4 != 3:
             del line["label"]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    table = tmp_path / "pairs.tsv"
-    pairs = "dev 1 2 1", "dev 1 5 0", "test 2 6 1", "test 5 6 0"
-    rows = "split source target label", *pairs
-    table.write_text("".join("\t".join(row.split()) + "\n" for row in rows))
-    found = recipe(path, tiny, steps=4)
-    found.tasks.pairs = dict(fn="docjax.tasks.matching.Matching", path=str(table))
-    metrics = main.run(found, tmp_path / "run", "train")
-    assert "eval/classification/accuracy" in metrics
-    prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
-    asked = Scoring(prepared, local_mesh()).asked
+    return path
+
+
+def test_labelled_documents_are_read_with_the_sample(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 60)
+    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 15)
+    path = few_labels(corpus(tmp_path / "corpus.jsonl", 240))
+    metrics = main.run(recipe(path, tiny, steps=4), tmp_path / "run", "train")
+    page = (tmp_path / "run/report/index.html").read_text("utf-8")
+    assert "eval/classification/accuracy" in metrics and "init, cut at" in page
     monkeypatch.setattr(frozen, "_write", None)  # nothing is read again
-    rows = set(frozen.with_vectors(prepared, asked).corpus.read.tolist())
-    labelled = set(range(3, 240, 4))
-    assert rows == labelled | {1, 2, 5, 6} | set(prepared.in_reach.tolist())
-    assert len(rows) < 130
     again = main.run(config_of(tmp_path / "run"), tmp_path / "run", "evaluate")
     for name in metrics:
         if name.startswith("eval/"):
             assert again[name] == pytest.approx(metrics[name], abs=1e-6), name
+    prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
+    prepared = frozen.with_vectors(prepared)
+    rows = prepared.corpus.rows_with_vectors
+    assert set(rows) == set(range(3, 240, 4)) | set(prepared.in_reach)
+    assert len(rows) < 130
+    plain, mesh = load(tiny), local_mesh()
+    documents = list(prepared.documents())[rows[-2] : rows[-2] + 2]
+    data = plain_data(prepared, mesh)["all words"]()
+    found = data.vectors([document.id for document in documents])
+    np.testing.assert_allclose(found, plain.encode(documents), atol=1e-5)
+
+
+def test_a_task_that_reads_other_documents_has_the_whole_corpus_read(
+    tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 60)
+    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 15)
+    path = few_labels(corpus(tmp_path / "corpus.jsonl", 120))
+    found = recipe(path, tiny, steps=4)
+    few = frozen.with_stand_ins(prepare(found, tmp_path / "few")).corpus
+    assert 60 < len(few.rows_with_vectors) < 100
+    found.tasks.pairs = dict(fn="docjax.tasks.matching.Matching", path="pairs.tsv")
+    every = frozen.with_stand_ins(prepare(found, tmp_path / "every")).corpus
+    assert len(every.rows_with_vectors) == 120
 
 
 def test_the_share_can_be_set_by_a_flag():

@@ -42,12 +42,12 @@ class Corpus:
       counts: the number of units of each document, int64.
       vectors: the parts of the vectors of units, float32 [n, d]; none unless
         precomputed.
-      read: the documents whose units have vectors, ascending.
+      rows_with_vectors: the documents whose units have vectors, ascending.
     """
 
     vectors: tuple[np.ndarray, ...] = ()
-    read: Int[np.ndarray, " r"] = np.zeros(0, int)
-    _ends: Int[np.ndarray, " r1"] = np.zeros(1, int)  # of their vectors, from 0
+    rows_with_vectors: Int[np.ndarray, " b"] = np.zeros(0, int)
+    _ends: Int[np.ndarray, " b1"] = np.zeros(1, int)  # of their vectors, from 0
 
     def __init__(self, folder: Path):
         facts = corpus_files.read_facts(folder)
@@ -137,8 +137,9 @@ class Corpus:
 
     def _vectors_of(self, index: int) -> Float[np.ndarray, "n d"] | None:
         """The vectors of a document's units, or None."""
-        place = int(np.searchsorted(self.read, index))
-        if place == len(self.read) or self.read[place] != index:
+        rows = self.rows_with_vectors
+        place = int(np.searchsorted(rows, index))
+        if place == len(rows) or rows[place] != index:
             return None
         units = slice(*self._ends[place : place + 2])
         parts = [np.asarray(part[units]) for part in self.vectors]
@@ -223,16 +224,16 @@ class Corpus:
     def with_vectors(
         self,
         *vectors: Float[np.ndarray, "n _"],
-        rows: Int[np.ndarray, " r"] | None = None,
+        rows: Int[np.ndarray, " b"] | None = None,
     ) -> "Corpus":
         """A copy of this corpus whose units have `vectors`, parts laid side by side.
 
         rows: the documents whose units these are, ascending; None: all.
         """
         corpus = copy.copy(self)
-        corpus.vectors = vectors
-        corpus.read = np.arange(len(self)) if rows is None else rows
-        corpus._ends = np.concatenate([[0], np.cumsum(self.counts[corpus.read])])
+        rows = np.arange(len(self)) if rows is None else rows
+        corpus.vectors, corpus.rows_with_vectors = vectors, rows
+        corpus._ends = np.concatenate([[0], np.cumsum(self.counts[rows])])
         return corpus
 
     def summary(self) -> dict[str, Any]:

@@ -65,7 +65,9 @@ def pack(
     shape = len(views[0]), len(views)
     flat = [views[b][v] for v in range(shape[0]) for b in range(shape[1])]
     packed, vectors = _Read([], [], (), np.arange(sum(map(len, flat)))), None
-    if all(view.vectors is not None for view in flat):
+    have_vectors = {view.vectors is not None for view in flat}
+    assert len(have_vectors) == 1, "some documents of a batch have no vectors"
+    if have_vectors == {True}:
         vectors = _stacked([view.vectors for view in flat], layout.rows)
     else:
         tower = np.repeat(layout.towers or (0,) * shape[0], shape[1])

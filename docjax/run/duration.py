@@ -36,7 +36,7 @@ def log_duration(
 
     Args:
       read: the frozen encoder.
-      sample: documents of about SAMPLE tokens, drawn from all documents.
+      sample: documents of about SAMPLE tokens, drawn from those that are read.
       tokens: those of `documents` that the `processes` read before the first step.
       again: those that the report reads.
       compared: documents whose vectors steps, tasks and baselines read.

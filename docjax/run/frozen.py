@@ -1,15 +1,14 @@
 """The vectors of a segment encoder that is not trained, computed once for a corpus.
 
 A file in the corpus's folder holds the vectors. Its name is a hash of the encoder, its
-parameters, the limit on units and the documents, unless it has all. So no run reads the
-vectors of another encoder. The halves of documents that training reads as two units have
-files of their own.
+parameters and the limit on units, so no run reads the vectors of another encoder. The
+name of a file of some documents is also a hash of their numbers. The halves of documents
+that training reads as two units have files of their own.
 """
 
 import dataclasses
 import functools
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ from tqdm import tqdm
 
 from docjax.data.corpus import Corpus
 from docjax.data.halved import Halved
-from docjax.data.sample import Sample
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
+from docjax.data.subset import Subset
 from docjax.data.units import Passages
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
@@ -40,10 +39,10 @@ from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
+from docjax.tasks.embeddings import OfLabels
 from docjax.types import DOCUMENT, QUERY, Frame, Units
 
-Read = Corpus | Sample | Halved
-Ids = Callable[[str], set[str]]  # of a part
+Part = Corpus | Subset | Halved
 
 
 class _Reader(NamedTuple):
@@ -56,21 +55,19 @@ class _Reader(NamedTuple):
     most: int | None  # units that training or inference reads of a document; None: all
 
 
-def with_vectors(prepared: Prepared, asked: Ids | None = None) -> Prepared:
+def with_vectors(prepared: Prepared) -> Prepared:
     """The run with the units' vectors in its corpora, if training never changes them.
 
     Vectors never change if the segment encoder is not trained and every unit is one
     segment. Each process encodes its part of the documents, on its own devices.
     Documents that training reads as two units have the vectors of both.
 
-    Where the steps learn from a sample, only the documents are read that they, the
-    judgement and the tasks need; others are read when their vectors are asked for.
-
-    asked: the ids of the documents that the tasks of a part read; None: all.
+    Documents that neither steps nor tasks read have none (`_read_first`); they are read
+    when their vectors are asked for.
     """
     if not reads_once(prepared):
         return prepared
-    corpora = {DOCUMENT: _needed(prepared, asked), QUERY: prepared.queries}
+    corpora = {DOCUMENT: _read_first(prepared), QUERY: prepared.queries}
     readers = _readers(prepared)
     if prepared.is_judged:
         _log_duration(prepared, corpora[DOCUMENT], readers[DOCUMENT])
@@ -120,18 +117,21 @@ def _readers(prepared: Prepared) -> dict[str, _Reader]:
     }
 
 
-def _needed(prepared: Prepared, asked: Ids | None) -> Corpus | Sample:
-    """The documents that `with_vectors` reads."""
-    corpus, in_reach = prepared.corpus, prepared.in_reach
-    if asked is None or len(in_reach) == len(prepared.trained_on):
+def _read_first(prepared: Prepared) -> Corpus | Subset:
+    """The documents that are read before the first step.
+
+    If the steps read single documents and the tasks labelled ones: these. Else all.
+    """
+    corpus, tasks = prepared.corpus, prepared.tasks.values()
+    of_labels = all(isinstance(task, OfLabels) for task in tasks)
+    if not (prepared.learns_alone and of_labels):
         return corpus
-    ids = asked("validation") | asked("test")
-    of_tasks = np.flatnonzero([name in ids for name in corpus.ids])
-    rows = np.unique(np.concatenate([in_reach, _scored(prepared), of_tasks]))
-    return corpus if len(rows) == len(corpus) else Sample(corpus, rows)
+    scored = map(prepared.scored, ("train", "validation", "test"))
+    rows = functools.reduce(np.union1d, scored, prepared.in_reach)
+    return corpus if len(rows) == len(corpus) else Subset(corpus, rows)
 
 
-def with_stand_ins(prepared: Prepared, asked: Ids | None = None) -> Prepared:
+def with_stand_ins(prepared: Prepared) -> Prepared:
     """The run with an arbitrary vector for every unit that `with_vectors` reads.
 
     Steps on them take as long as steps on the true vectors.
@@ -139,7 +139,7 @@ def with_stand_ins(prepared: Prepared, asked: Ids | None = None) -> Prepared:
     if not reads_once(prepared):
         return prepared
     known = {
-        "corpus": _needed(prepared, asked),
+        "corpus": _read_first(prepared),
         "queries": prepared.queries,
         "halved": prepared.halved,
     }
@@ -166,7 +166,7 @@ def vector_width(encoder: DocumentEncoder) -> int:
     return jax.eval_shape(vector).shape[-1]
 
 
-def _log_duration(prepared: Prepared, corpus: Read, reader: _Reader) -> None:
+def _log_duration(prepared: Prepared, corpus: Part, reader: _Reader) -> None:
     """Logs how long the run takes, if the encoder has something to read of `corpus` or
     of the halves."""
     compared = np.union1d(prepared.in_reach, _scored(prepared))
@@ -209,18 +209,18 @@ def _scored(prepared: Prepared) -> np.ndarray:
     return np.union1d(prepared.scored("train"), prepared.scored("test"))
 
 
-def _path(corpus: Read, reader: _Reader) -> Path:
+def _path(corpus: Part, reader: _Reader) -> Path:
     """The file of a corpus's vectors, named by a hash of what makes them."""
     rows = "" if isinstance(corpus, Corpus) else f" {corpus.rows.tolist()}"
-    whole = " whole" if isinstance(corpus, Sample) else ""
+    whole = " whole" if isinstance(corpus, Subset) else ""
     return corpus.folder / f"vectors-{_name(reader, whole + rows)}.npy"
 
 
-def _has_vectors(corpus: Read, reader: _Reader) -> bool:
+def _has_vectors(corpus: Part, reader: _Reader) -> bool:
     return all(_path(corpus, part).exists() for part in _parts(reader))
 
 
-def _read_corpus(corpus: Read, reader: _Reader) -> Any:
+def _read_corpus(corpus: Part, reader: _Reader) -> Corpus | Halved:
     """The corpus with its units' vectors; computes them if they are missing.
 
     Word vectors have a file of their own: they change with the corpus that they are
@@ -265,7 +265,7 @@ def _name(reader: _Reader, rows: str) -> str:
     return digest(facts + rows, reader.params["segment"])[:16]
 
 
-def _write(path: Path, corpus: Read, reader: _Reader) -> None:
+def _write(path: Path, corpus: Part, reader: _Reader) -> None:
     """Writes the vectors of each window to a file of its own, then joins the files.
 
     A stopped run computes only the missing windows when it starts again with the same

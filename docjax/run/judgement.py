@@ -277,8 +277,7 @@ class _Judges:
     @functools.cached_property
     def rows(self) -> Int[np.ndarray, " m"]:
         """The documents that an excerpt searches."""
-        prepared = self.prepared
-        return evenly(np.intersect1d(prepared.searched, prepared.in_reach), MOST)
+        return evenly(self.prepared.searched, MOST)
 
     @functools.cached_property
     def units(self) -> tuple[list[Units], list[Units]]:

@@ -149,7 +149,7 @@ class Prepared:
 
     @property
     def is_read_once(self) -> bool:
-        """Whether the segment encoder reads all units before the first step, if at all:
+        """Whether the segment encoder reads units before the first step and not again:
         it is not trained, and every unit is one segment."""
         return self.cutter.one_each and segment_is_frozen(self.encoder)
 
@@ -184,8 +184,15 @@ class Prepared:
 
     @property
     def searched(self) -> np.ndarray:
-        """The documents that the excerpts search; words are fitted to them."""
-        return np.setdiff1d(self.trained_on, self.judges)
+        """The documents in reach that do not judge; the excerpts search them."""
+        return np.setdiff1d(self.in_reach, self.judges)
+
+    @property
+    def learns_alone(self) -> bool:
+        """Whether a step reads single documents and the teacher's vectors of them."""
+        examples = self.config.examples.build()
+        alone = len(examples.kinds) == 1 and not getattr(examples, "related", None)
+        return self.has_teacher and alone
 
     @functools.cached_property
     def in_reach(self) -> np.ndarray:
@@ -195,9 +202,8 @@ class Prepared:
         the batches of all steps. It does not depend on the seed. Documents that are
         related stay together, so that they are not sampled.
         """
-        config, examples = self.config, self.config.examples.build()
-        alone = len(examples.kinds) == 1 and not getattr(examples, "related", None)
-        if not self.has_teacher or config.steps is None or not alone:
+        config = self.config
+        if not self.learns_alone or config.steps is None:
             return self.trained_on
         most = config.steps * max(config.batch or 0, from_data.LARGEST_BATCH)
         return splits.spread(self.trained_on, max(most, LEAST_IN_REACH))
@@ -370,7 +376,8 @@ def _fit_words(prepared: Prepared) -> None:
         return
     if begun(prepared.run) and path.exists():  # else it may be of another config
         return
-    rows, document = prepared.searched, prepared.encoder.document
+    rows = np.setdiff1d(prepared.trained_on, prepared.judges)
+    document = prepared.encoder.document
     alone = isinstance(document, FromMean) and document.words_alone
     sizes = segment.vocabulary, rows, segment.words
     table = words.fitted(prepared.corpus, *sizes, alone)

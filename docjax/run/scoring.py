@@ -4,7 +4,6 @@
 """
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -110,18 +109,20 @@ class Scoring:
             compared=self.compared,
         )
 
-    def asked(self, part: str) -> set[str]:
+    def asked(self, params: Any, part: str) -> set[str]:
         """The ids of the run's documents that the tasks of a part read.
 
-        Tasks name them when they are checked; one whose data are missing has none. A
-        collection of a task's own is not among them.
+        Tasks name them when they are checked. A collection of a task's own is not among
+        them.
+
+        Raises:
+          UserError: as `checked`.
         """
         ids: set[str] = set()
-        model = self.prepared.model(param_shapes(self.prepared.encoder))
-        for task in self.prepared.tasks.values():
-            data = Asked(model, self.prepared.documents, prepared=self.prepared)
-            with contextlib.suppress(UserError):
-                task.check(data, part)
+        for name in self.prepared.tasks:
+            model, documents = self.prepared.model(params), self.prepared.documents
+            data = Asked(model, documents, prepared=self.prepared)
+            if self._is_ready(name, data, part):
                 ids |= data.ids
         return ids
 
@@ -385,7 +386,7 @@ def _of_run(
         config=dataclasses.replace(
             config, limits=limits, prompts=_own_prompts(prepared, facts)
         ),
-        corpus=corpus.with_vectors(corpus.vectors[0], rows=corpus.read),
+        corpus=corpus.with_vectors(corpus.vectors[0], rows=corpus.rows_with_vectors),
         encoder=DocumentEncoder(segment, Mean(facts.normalize)),
         graph=None,
     )

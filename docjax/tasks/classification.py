@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from docjax.errors import UserError
 from docjax.tasks.embeddings import (
+    OfLabels,
     check,
     check_classes,
     check_labels,
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Linear:
+class Linear(OfLabels):
     """Logistic regression on the frozen vectors of the labelled training documents.
 
     Attributes:
@@ -76,7 +77,7 @@ LINEAR = Linear()
 
 
 @dataclasses.dataclass(frozen=True)
-class EndToEnd:
+class EndToEnd(OfLabels):
     """The labels that a trained classification head gives."""
 
     def check(self, data: TaskData, part: str) -> None:

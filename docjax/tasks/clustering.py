@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from docjax.errors import UserError
 from docjax.tasks.embeddings import (
+    OfLabels,
     check,
     check_classes,
     check_labels,
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Clustering:
+class Clustering(OfLabels):
     """k-means, fitted on the labelled training documents.
 
     A test document joins the nearest centroid. With `all_documents` both parts are

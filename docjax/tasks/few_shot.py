@@ -7,7 +7,13 @@ import numpy as np
 from docjax.data import once
 from docjax.errors import UserError
 from docjax.tasks.classification import LINEAR, Linear
-from docjax.tasks.embeddings import NoLabels, check, check_classes, check_train
+from docjax.tasks.embeddings import (
+    NoLabels,
+    OfLabels,
+    check,
+    check_classes,
+    check_train,
+)
 from docjax.tasks.probe import FEW, PROBE, Probe
 from docjax.types import Embeddings, TaskData
 
@@ -15,7 +21,7 @@ ALL = "all"  # in the names of `ShotsCurve`: all training documents
 
 
 @dataclasses.dataclass(frozen=True)
-class FewShot:
+class FewShot(OfLabels):
     """A classifier of a few labelled training documents, several times.
 
     A draw takes `shots` documents of each class (SimLTE, section 4).
@@ -59,7 +65,7 @@ class FewShot:
 
 
 @dataclasses.dataclass(frozen=True)
-class ShotsCurve:
+class ShotsCurve(OfLabels):
     """`FewShot` for each number of `shots`, and a classifier of all training documents
     (SimLTE and DocSplit, Fig. 2).
 

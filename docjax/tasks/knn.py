@@ -8,12 +8,18 @@ from jaxtyping import Float
 from docjax.errors import UserError
 from docjax.retrieval.nearest import Nearest
 from docjax.tasks import classification
-from docjax.tasks.embeddings import check, check_classes, check_dense, check_train
+from docjax.tasks.embeddings import (
+    OfLabels,
+    check,
+    check_classes,
+    check_dense,
+    check_train,
+)
 from docjax.types import Embeddings, TaskData
 
 
 @dataclasses.dataclass(frozen=True)
-class KNearest:
+class KNearest(OfLabels):
     """The most frequent label of the nearest labelled training documents.
 
     Of equally frequent labels the one of the nearest document is taken. Fewer training

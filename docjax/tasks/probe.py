@@ -15,12 +15,18 @@ from docjax.encoders import perceptron
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.tasks import classification
-from docjax.tasks.embeddings import check, check_classes, check_dense, check_train
+from docjax.tasks.embeddings import (
+    OfLabels,
+    check,
+    check_classes,
+    check_dense,
+    check_train,
+)
 from docjax.types import Embeddings, TaskData
 
 
 @dataclasses.dataclass(frozen=True)
-class Probe:
+class Probe(OfLabels):
     """A perceptron, trained on the labelled training documents.
 
     The epoch with the most right predictions of held-out training documents is kept,

@@ -35,14 +35,15 @@ def plan(
     prepared: Prepared,
     mesh: jax.sharding.Mesh,
     trainer_of: Callable[[Prepared], Trainer],
-    asked: Callable[[str], set[str]],
+    asked: Callable[[Any, str], set[str]],
 ) -> Plan:
     """Counts, bytes and seconds of a run. Writes files into `prepared.run` only.
 
     Args:
       prepared: the run, with vectors of any value where training reads them.
       trainer_of: makes the trainer of a run.
-      asked: the ids of the documents that the tasks of a part read.
+      asked: of parameters and a part: the ids of the documents that tasks read; raises
+        if a task lacks data.
 
     Raises:
       UserError: for what training would refuse before its first step.
@@ -51,7 +52,7 @@ def plan(
     trainer = trainer_of(prepared)
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     parts = "validation" if prepared.config.splits.validation else "test", "test"
-    scored = [len(asked(part)) for part in parts]
+    scored = [len(asked(params, part)) for part in parts]
     logging.info("counting what %d steps read", min(BATCHES, trainer.steps))
     counts = _counts(trainer)
     logging.info("compiling and timing %d steps", min(STEPS, trainer.steps))
@@ -121,7 +122,7 @@ def _seconds(
     once = bool(prepared.corpus.vectors)
     halves = prepared.halved.lengths.sum() if prepared.halved else 0
     corpus = prepared.corpus
-    read = len(corpus.read) + len(corpus) * halves / corpus.lengths.sum()
+    read = len(corpus.rows_with_vectors) + len(corpus) * halves / corpus.lengths.sum()
     step = max(host, device)  # the host makes the next batches meanwhile
     parts = {
         "compile": compiling,

@@ -15,7 +15,7 @@ from docjax.errors import UserError
 from docjax.model import inference
 from docjax.run import frozen
 from docjax.run.parameters import initial_params
-from docjax.run.prepare import prepare
+from docjax.run.prepare import Prepared, prepare
 from docjax.run.scoring import Scoring
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -118,31 +118,31 @@ def test_a_text_has_the_vector_that_the_tasks_saw(corpus, trained):
     )
 
 
-def test_only_some_documents_are_read_and_the_others_when_they_are_asked_for(
-    corpus, trained, tmp_path
+def test_documents_that_nothing_needs_are_read_when_they_are_asked_for(
+    corpus, trained, tmp_path, monkeypatch
 ):
-    prepared = prepare(config(corpus), shutil.copytree(trained, tmp_path / "run"))
-    params, mesh = docjax.load(trained).params, inference.local_mesh()
-    every, none = frozen.with_vectors(prepared), lambda part: set()
-    assert frozen.with_vectors(prepared, none).corpus.read.tolist() == list(range(24))
-    vars(prepared)["in_reach"] = np.array([2, 3, 11])  # the steps learn from a sample
+    run = shutil.copytree(trained, tmp_path / "run")
+    every = frozen.with_vectors(prepare(config(corpus), run))
+    assert every.corpus.rows_with_vectors.tolist() == list(range(24))
+    prepared = prepare(config(corpus), run)
+    vars(prepared)["in_reach"] = np.array([2, 3, 11])
     prepared.corpus.labels = [None] * 24
-    some = frozen.with_vectors(prepared, none)
+    assert len(frozen.with_vectors(prepared).corpus.rows_with_vectors) == 24
+    monkeypatch.setattr(Prepared, "learns_alone", True)
+    some = frozen.with_vectors(prepared)
+    assert some.corpus.rows_with_vectors.tolist() == [2, 3, 11]
     (vectors,) = some.corpus.vectors
     assert len(vectors) == sum(len(some.corpus[row]) for row in (2, 3, 11))
     for row in (2, 3, 11):
-        np.testing.assert_allclose(
-            some.corpus[row].vectors, every.corpus[row].vectors, atol=1e-6
-        )
+        expected = every.corpus[row].vectors
+        np.testing.assert_allclose(some.corpus[row].vectors, expected, atol=1e-6)
     assert some.corpus[4].vectors is None
+    params, mesh = docjax.load(trained).params, inference.local_mesh()
     ids = [str(number) for number in range(24)]
     found, expected = (
         Scoring(each, mesh).data(params).vectors(ids) for each in (some, every)
     )
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    with_task = frozen.with_vectors(prepared, lambda part: {"4", part}).corpus
-    assert with_task.read.tolist() == [2, 3, 4, 11]
-    np.testing.assert_allclose(with_task[4].vectors, every.corpus[4].vectors, atol=1e-6)
 
 
 def test_a_run_that_has_ended_computes_nothing_again(corpus, trained, monkeypatch):

@@ -12,7 +12,7 @@ from docjax.types import Units
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Sample:
+class Subset:
     """Some documents of a corpus.
 
     Attributes:
@@ -21,7 +21,7 @@ class Sample:
     """
 
     corpus: Corpus
-    rows: Int[np.ndarray, " s"]
+    rows: Int[np.ndarray, " b"]
 
     @property
     def folder(self) -> Path:
@@ -35,7 +35,7 @@ class Sample:
         return self.corpus[int(self.rows[index])]
 
     @property
-    def counts(self) -> Int[np.ndarray, " s"]:
+    def counts(self) -> Int[np.ndarray, " b"]:
         """The number of units of each document."""
         return self.corpus.counts[self.rows]
 

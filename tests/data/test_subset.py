@@ -5,7 +5,7 @@ import pytest
 
 from docjax.data.corpus import Corpus
 from docjax.data.records import full_text
-from docjax.data.sample import Sample
+from docjax.data.subset import Subset
 from docjax.data.tokenizer import train_tokenizer
 from docjax.data.units import WholeSections
 from docjax.types import Document, Section
@@ -24,17 +24,17 @@ def corpus(tmp_path_factory) -> Corpus:
     return found
 
 
-def test_a_sample_has_its_documents_alone(corpus):
-    sample = Sample(corpus, np.array([1, 3]))
-    assert len(sample) == 2 and sample.counts.tolist() == [3, 4]
-    np.testing.assert_array_equal(sample[1].tokens, corpus[3].tokens)
+def test_a_subset_has_its_documents_alone(corpus):
+    subset = Subset(corpus, np.array([1, 3]))
+    assert len(subset) == 2 and subset.counts.tolist() == [3, 4]
+    np.testing.assert_array_equal(subset[1].tokens, corpus[3].tokens)
     expected = np.concatenate([corpus[row].lengths for row in (1, 3)])
-    np.testing.assert_array_equal(sample.lengths, expected)
+    np.testing.assert_array_equal(subset.lengths, expected)
 
 
-def test_documents_outside_of_a_sample_have_no_vectors(corpus):
+def test_documents_outside_of_a_subset_have_no_vectors(corpus):
     parts = (np.arange(7.0, dtype=np.float32) + number for number in (0, 100))
-    with_some = Sample(corpus, np.array([1, 3])).with_vectors(
+    with_some = Subset(corpus, np.array([1, 3])).with_vectors(
         *(p[:, None] for p in parts)
     )
     assert with_some[0].vectors is None and with_some[2].vectors is None
