@@ -138,7 +138,7 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
     """
     if not reads_once(prepared):
         return prepared
-    known = {
+    parts = {
         "corpus": _read_first(prepared),
         "queries": prepared.queries,
         "halved": prepared.halved,
@@ -147,7 +147,7 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
     row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
     corpora = {
         name: part.with_vectors(np.broadcast_to(row, (len(part.lengths), width)))
-        for name, part in known.items()
+        for name, part in parts.items()
         if part
     }
     return prepared.changed(**corpora)
