@@ -23,7 +23,7 @@ from docjax.data.segments import OneEach
 from docjax.data.units import Sentences
 from docjax.data.vocabulary import vocabulary
 from docjax.encoders.each_view import EachViewAlone
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.tasks.clustering import assign
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.tasks.runner import scores

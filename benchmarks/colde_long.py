@@ -27,7 +27,8 @@ from docjax import main as trainer
 from docjax.data.documents import to_line
 from docjax.data.packing import padding
 from docjax.run.fields import read
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.training.vector_trainer import training_batches
 from docjax.types import Document, Section
 

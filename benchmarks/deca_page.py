@@ -17,7 +17,7 @@ from benchmarks.deca_tables import Found, Runs
 from docjax.data.vocabulary import vocabulary
 from docjax.explain import figures, page, run_page, style, tsne
 from docjax.model.document_model import DocumentModel
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.run.report import nearest_words
 from docjax.types import Document
 

@@ -28,7 +28,8 @@ from docjax.data.units import Whole
 from docjax.data.vocabulary import vocabulary
 from docjax.huggingface import weights as huggingface
 from docjax.parts import named
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.run.side_by_side import all_words
 from docjax.storage import atomic
 from docjax.types import Document, Section

@@ -31,7 +31,8 @@ from benchmarks import baselines
 from docjax import config as config_lib
 from docjax.data.vocabulary import vocabulary
 from docjax.run.parameters import initial_params
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.tasks.classification import Linear
 from docjax.training import loop, sharding
 from docjax.training.word_trainer import WordTrainer

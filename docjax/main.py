@@ -44,7 +44,8 @@ from docjax.run import (
 from docjax.run.components import fit_components
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.storage import disk_errors
 from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait

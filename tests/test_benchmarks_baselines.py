@@ -15,7 +15,8 @@ from benchmarks import baselines
 from docjax import config as config_lib
 from docjax.data.units import Sentences
 from docjax.data.word_tokenizer import split
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.types import Embeddings
 
 TEXTS = [

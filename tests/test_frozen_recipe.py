@@ -23,7 +23,7 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.run import duration, frozen, retrieval_report
 from docjax.run import judgement as judging
-from docjax.run import prepare as prepare_lib
+from docjax.run import prepared as prepared_lib
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.places import Part
 from docjax.run.prepare import prepare
@@ -157,8 +157,8 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     tiny, tmp_path, monkeypatch, caplog, no_report
 ):
     """Vectors, halves and teacher are of the sample alone; words and judges of all."""
-    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 120)
-    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 16)
+    monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 120)
+    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 16)
     path = corpus(tmp_path / "corpus.jsonl", 240, "no labels")
     lines = map(json.loads, path.read_text().splitlines())
     texts = [" ".join(line["text"].split()[:30]) for line in lines]
@@ -196,8 +196,8 @@ def few_labels(path: Path) -> Path:
 
 
 def test_labelled_documents_are_read_with_the_sample(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 60)
+    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 15)
     path = few_labels(corpus(tmp_path / "corpus.jsonl", 240))
     metrics = main.run(recipe(path, tiny, steps=4), tmp_path / "run", "train")
     page = (tmp_path / "run/report/index.html").read_text("utf-8")
@@ -222,8 +222,8 @@ def test_labelled_documents_are_read_with_the_sample(tiny, tmp_path, monkeypatch
 def test_a_task_that_reads_other_documents_has_the_whole_corpus_read(
     tiny, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(prepare_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepare_lib.from_data, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 60)
+    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 15)
     path = few_labels(corpus(tmp_path / "corpus.jsonl", 120))
     found = recipe(path, tiny, steps=4)
     few = frozen.with_stand_ins(prepare(found, tmp_path / "few")).corpus

@@ -13,7 +13,7 @@ from docjax.encoders.from_mean import FromMean, with_words
 from docjax.model.compare import unit
 from docjax.run.fields import begun, is_run
 from docjax.run.parameters import COMPONENTS, start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
 

@@ -34,7 +34,7 @@ from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.run import duration
 from docjax.run.fields import is_run
 from docjax.run.parameters import start_params, trained_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good

@@ -37,7 +37,7 @@ from docjax.run.half_scores import (
 )
 from docjax.run.label_trial import by_labels
 from docjax.run.parameters import WORDS, start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.run.words import tfidf
 from docjax.storage import json_file
 from docjax.storage.processes import of_first, wait

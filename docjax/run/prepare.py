@@ -5,9 +5,7 @@ makes the parameters, and `docs/design.md` lists the fields of a config.
 """
 
 import dataclasses
-import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,252 +13,22 @@ import jax
 import numpy as np
 from absl import logging
 
-from docjax.data import splits
-from docjax.data.corpus import Corpus
-from docjax.data.examples import Examples, Known
 from docjax.data.halved import MOST as MOST_HALVED
-from docjax.data.halved import Halved, TrainingCorpus
+from docjax.data.halved import Halved
 from docjax.data.prompts import prompted
-from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
-from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.from_mean import FromMean
-from docjax.encoders.shapes import segment_is_frozen, segment_of
+from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
-from docjax.model.document_model import DocumentModel
-from docjax.objectives.similarity import similarity_of
 from docjax.run import continued, corpora, fields, from_data, from_init, words
 from docjax.run.check_parts import check_parts
 from docjax.run.fields import RunConfig, begun, is_run
+from docjax.run.prepared import Prepared
 from docjax.storage import atomic, json_file
 from docjax.storage.processes import wait
-from docjax.types import (
-    DOCUMENT,
-    QUERY,
-    Document,
-    Frame,
-    GraphBuilder,
-    ObjectiveWithTeacher,
-    Order,
-    ReadLimits,
-    SegmentCutter,
-    Segments,
-    Task,
-    Units,
-    Views,
-)
-
-LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
-MOST_JUDGES = 500  # documents that judge
-LEAST_IN_REACH = 20_000  # documents that a sample for the steps has at least
-MOST_SCORED = 50_000  # labelled documents of a part that the tasks of a run read
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Prepared:
-    """The parts of a run; `config` is complete."""
-
-    config: RunConfig
-    run: Path
-    tokenizer: Tokenizer
-    corpus: Corpus
-    queries: Corpus | None  # None if the examples have no queries
-    classes: list[str]
-    encoder: DocumentEncoder
-    graph: GraphBuilder | None
-    cutter: SegmentCutter
-    halved: Halved | None = None  # what training reads as two units, if the views ask
-
-    @functools.cached_property
-    def views(self) -> Views:
-        """The views that training reads, fitted to the training documents."""
-        views = self.config.views.build()
-        return views.fitted(self.tokenizer, self.corpus, self.trained_on)
-
-    @functools.cached_property
-    def examples(self) -> Examples:
-        """What training compares."""
-        known = Known(
-            run=self.run,
-            source=self.documents,
-            corpus=self.corpus,
-            queries=self.queries,
-            documents=self.learnt_from,
-            labels=self.labels,
-            seed=self.config.seed,
-        )
-        return self.config.examples.build().among(known)
-
-    @functools.cached_property
-    def tasks(self) -> Mapping[str, Task]:
-        """The tasks by name."""
-        return {name: part.build() for name, part in self.config.tasks.items()}
-
-    def changed(self, **fields: Any) -> "Prepared":
-        """A copy with other fields that keeps the views and examples if they are known.
-
-        They must not depend on these fields, as they do not on the vectors of a corpus.
-        """
-        copy = dataclasses.replace(self, **fields)
-        known = {k: v for k, v in vars(self).items() if k in ("views", "examples")}
-        vars(copy).update(known)
-        return copy
-
-    def model(
-        self, params: Any, mesh: jax.sharding.Mesh | None = None
-    ) -> DocumentModel:
-        """The run's model with the parameters `params`."""
-        return DocumentModel(
-            encoder=self.encoder,
-            params=params,
-            tokenizer=self.tokenizer,
-            units=self.config.units.build(),
-            segments=self.cutter,
-            graph=self.graph,
-            limits=ReadLimits.of(dataclasses.asdict(self.config.limits)),
-            labels=self.config.labels or (),
-            similarity_fn_name=similarity_of(self.config.objective.to_json()),
-            mesh=mesh,
-            prompts=self.config.prompts.by_name(),
-        )
-
-    def rows(self, part: str) -> np.ndarray:
-        """The numbers of the documents in the part "train", "validation" or "test"."""
-        name = getattr(self.config.splits, part)
-        return splits.rows(self.corpus.splits, name, with_none=part == "train")
-
-    @property
-    def trained_on(self) -> np.ndarray:
-        """The numbers of the documents that training reads; all if transductive."""
-        return corpora.rows_trained_on(self.config, self.corpus)
-
-    @functools.cached_property
-    def frames(self) -> Mapping[str, Frame]:
-        """The special tokens and the prompt around a segment of each kind."""
-        limits, prompts = self.config.limits, self.config.prompts
-        of_documents = prompted(self.tokenizer, prompts.document)
-        of_queries = prompted(self.tokenizer, prompts.query)
-        return {
-            DOCUMENT: of_documents.frame(limits.segment_tokens),
-            QUERY: of_queries.frame(limits.query_segment),
-        }
-
-    @property
-    def is_read_once(self) -> bool:
-        """Whether the segment encoder reads units before the first step and not again:
-        it is not trained, and every unit is one segment."""
-        return self.cutter.one_each and segment_is_frozen(self.encoder)
-
-    @functools.cached_property
-    def training_corpus(self) -> Corpus | TrainingCorpus:
-        """The documents as the training views read them."""
-        return TrainingCorpus(self.corpus, self.halved) if self.halved else self.corpus
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether a judgement without labels ends the run."""
-        return self.has_teacher and not self.config.select
-
-    @property
-    def has_teacher(self) -> bool:
-        """Whether the objective reads the vectors of the start."""
-        return isinstance(self.config.objective.build(), ObjectiveWithTeacher)
-
-    @functools.cached_property
-    def judges(self) -> np.ndarray:
-        """The documents whose excerpts judge a run or choose the share of the words.
-
-        Empty if neither is asked for, or with too few documents.
-        """
-        rows, document = self.trained_on, self.encoder.document
-        chooses = isinstance(document, FromMean) and document.chooses_share
-        if not (self.is_judged or chooses) or len(rows) < LEAST_JUDGED:
-            return rows[:0]
-        count = min(MOST_JUDGES, max(len(rows) // 10, min(100, len(rows) // 4)))
-        generator = np.random.default_rng((self.config.seed, 3))
-        return np.sort(generator.permutation(rows)[:count])
-
-    @property
-    def searched(self) -> np.ndarray:
-        """The documents in reach that do not judge; the excerpts search them."""
-        return np.setdiff1d(self.in_reach, self.judges)
-
-    @property
-    def learns_alone(self) -> bool:
-        """Whether a step reads single documents and the teacher's vectors of them."""
-        examples = self.config.examples.build()
-        alone = len(examples.kinds) == 1 and not getattr(examples, "related", None)
-        return self.has_teacher and alone
-
-    @functools.cached_property
-    def in_reach(self) -> np.ndarray:
-        """The training documents that the steps can read.
-
-        With a teacher and a number of steps they are an even sample, large enough for
-        the batches of all steps. It does not depend on the seed. Documents that are
-        related stay together, so that they are not sampled.
-        """
-        config = self.config
-        if not self.learns_alone or config.steps is None:
-            return self.trained_on
-        most = config.steps * max(config.batch or 0, from_data.LARGEST_BATCH)
-        return splits.spread(self.trained_on, max(most, LEAST_IN_REACH))
-
-    @property
-    def learnt_from(self) -> np.ndarray:
-        """The numbers of the documents that the steps learn from.
-
-        Documents that judge the result are not among them.
-        """
-        rows = self.in_reach
-        return np.setdiff1d(rows, self.judges) if self.is_judged else rows
-
-    def scored(self, part: str) -> np.ndarray:
-        """The numbers of the labelled documents of a part that tasks read.
-
-        Of more than MOST_SCORED they are drawn at random, the same for every seed.
-        """
-        labels = self.corpus.labels
-        rows = [row for row in self.rows(part) if labels[row] is not None]
-        drawn = np.random.default_rng(0).permutation(np.array(rows, int))
-        return np.sort(drawn[:MOST_SCORED])
-
-    def segments(self, units: Units, order: Order | None = None) -> Segments:
-        """The segments of a document that the run's model reads.
-
-        Args:
-          order: puts them in another order first. With limits, a frozen encoder has not
-            read all of them, so that they come without vectors.
-        """
-        limits = self.config.limits
-        whole = self.all_segments(units)
-        if order:
-            limited = None not in (limits.training_units, limits.inference_segments)
-            vectors = None if limited else whole.vectors
-            whole = order(dataclasses.replace(whole, vectors=vectors))
-        return whole.first(limits.inference_segments)
-
-    def all_segments(self, units: Units) -> Segments:
-        """The segments of a document, those that the model does not read too."""
-        return segments(units, self.cutter, self.frames[DOCUMENT])
-
-    def documents(self) -> Iterator[Document]:
-        """Reads the source's documents again, with their texts."""
-        return corpora.source(self.config)()
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The class number of each training document; -1 without a known label.
-
-        Also -1 for documents of other splits, whose texts a transductive run reads.
-        """
-        numbers = {label: i for i, label in enumerate(self.classes)}
-        labels = np.full(len(self.corpus), -1, np.int32)
-        for row in self.rows("train").tolist():
-            labels[row] = numbers.get(self.corpus.labels[row], -1)
-        return labels
+from docjax.types import DOCUMENT
 
 
 def prepare(config: Any, run: Path) -> Prepared:

@@ -24,7 +24,7 @@ from docjax.model import compare as comparison
 from docjax.model.load import load
 from docjax.run import analysis_report, baselines, metrics, similarity_report
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.types import DOCUMENT, Document, Section, TaskData
 

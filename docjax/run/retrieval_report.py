@@ -15,7 +15,7 @@ from docjax.explain.run_page import Hit, Query, Retrieval
 from docjax.model.task_data import FileData
 from docjax.retrieval import collection, trec
 from docjax.retrieval.measures import TUNED
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.tasks.retrieval import Retrieval as RetrievalTask
 from docjax.types import Document, Run
 

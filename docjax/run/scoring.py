@@ -31,7 +31,7 @@ from docjax.model.reading import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE
 from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
 from docjax.tasks.sampled import sampled

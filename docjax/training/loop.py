@@ -21,7 +21,7 @@ from docjax.encoders.document import param_shapes
 from docjax.errors import UserError
 from docjax.run import metrics as metrics_lib
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding

@@ -19,7 +19,7 @@ from docjax.errors import UserError
 from docjax.run import duration
 from docjax.run.fields import RunConfig
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.training import sharding
 from docjax.training.plan_memory import memory_of, reads_words
 from docjax.types import Trainer

@@ -29,7 +29,7 @@ from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.fields import RunConfig, begun
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.run.teacher import teacher_vectors
 from docjax.storage.processes import least, wait
 from docjax.training import memory, programs, sharding

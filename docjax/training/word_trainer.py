@@ -27,7 +27,7 @@ from docjax.errors import UserError
 from docjax.kernels import row_sums
 from docjax.objectives.negative_sampling import NegativeSampling, Rows
 from docjax.run.fields import Limits, RunConfig
-from docjax.run.prepare import Prepared
+from docjax.run.prepared import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
 from docjax.types import State, Targets, Views

@@ -19,7 +19,8 @@ from docjax.objectives.masked_lm import MaskedLM
 from docjax.run import frozen as reading
 from docjax.run.fields import Prompts
 from docjax.run.parameters import start_params
-from docjax.run.prepare import Prepared, checked, prepare
+from docjax.run.prepare import checked, prepare
+from docjax.run.prepared import Prepared
 from docjax.run.scoring import RunData, plain_data
 from docjax.training.vector_trainer import training_batches
 from docjax.types import DOCUMENT, QUERY

@@ -15,7 +15,8 @@ from docjax.errors import UserError
 from docjax.model import inference
 from docjax.run import frozen
 from docjax.run.parameters import initial_params
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.run.scoring import Scoring
 
 pytestmark = pytest.mark.usefixtures("one_device")

@@ -13,7 +13,7 @@ from docjax import main
 from docjax.errors import UserError
 from docjax.model import inference
 from docjax.model.task_data import FileData
-from docjax.run import prepare as prepare_lib
+from docjax.run import prepared as prepared_lib
 from docjax.run import report
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -249,7 +249,7 @@ def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
 
 
 def test_of_many_labelled_documents_a_sample_is_scored(scoring, caplog, monkeypatch):
-    monkeypatch.setattr(prepare_lib, "MOST_SCORED", 6)
+    monkeypatch.setattr(prepared_lib, "MOST_SCORED", 6)
     found, params = scoring("clustering")
     with caplog.at_level("INFO", "absl"):
         found.check("train")

@@ -22,7 +22,8 @@ from docjax.errors import UserError
 from docjax.export import write
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.parameters import initial_params
-from docjax.run.prepare import Prepared, prepare
+from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.storage.checkpoint import restore_params
 from docjax.training import sharding, vector_trainer
 from docjax.training.vector_trainer import (
