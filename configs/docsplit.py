@@ -8,14 +8,17 @@ layer over the first token, in training only; AdamW 5e-5 without warm-up, one ep
 Expected accuracy of an MLP on the frozen encoder: 20 Newsgroups 76.89 %, with five
 examples of each class 55.79 % (BERT 62.34 and 19.94, SimCSE 74.02 and 42.63).
 
-Departures from the paper: `encoder.segment.attention_dropout` is 0, so that GPUs can use
-fast attention kernels (the paper's backbones drop 0.1 of the attention weights); a view
-ends with its last sentence that fits into 512 tokens, not inside of a sentence. All random
-blocks of BigBird are the first block, in training too, as transformers evaluates the
-published checkpoint. The papers do not say how they divided their datasets, of which 20
-Newsgroups has parts of its own: without splits, a fifth of each label is the test part,
-nothing is the validation part, and the probe chooses its epoch on a tenth of its training
-documents. Documents of one sentence have no two views: they are counted and left out.
+Departures from the paper: `encoder.segment.attention_dropout` is 0, so that GPUs can
+use fast attention kernels (the paper's backbones drop 0.1 of the attention weights); a
+view ends with its last sentence that fits into 512 tokens, and inside of a sentence
+only if this is longer than that. All random blocks of BigBird are the first block, in
+training too, as transformers evaluates the published checkpoint. The last documents of
+an epoch, which fill no batch, are left out: 172,745 steps, not 172,746. The papers name
+no weight decay (here .01, AdamW's usual value), and do not say how they divided their
+datasets, of which 20 Newsgroups has parts of its own: without splits, a fifth of each
+label is the test part, nothing is the validation part, and the probe chooses its epoch
+on a tenth of its training documents. Documents of one sentence have no two views: they
+are counted and left out.
 
   python -m docjax.main --config=configs/docsplit.py --workdir=runs/docsplit \
       --config.source.path='wikipedia/*.jsonl.zst'
@@ -95,6 +98,7 @@ def get_config(variant: str = "") -> ConfigDict:
         width=768,
         dropout=0.1,
         learning_rate=3e-4,
+        weight_decay=0.01,
         batch=8,
         epochs=10,
         held_out=0.1,
@@ -214,6 +218,7 @@ def analyses(config: ConfigDict) -> None:
         redundancy=dict(
             fn="docjax.tasks.redundancy.Redundancy",
             most=1000,
+            broad=False,
             lexicons=placeholder(str),
         ),
         sentence_similarity=dict(
@@ -226,6 +231,7 @@ def analyses(config: ConfigDict) -> None:
         config.tasks.word_attention = dict(
             fn="docjax.tasks.word_attention.WordAttention",
             most=1000,
+            of_word="sum",
             lexicons=placeholder(str),
         )
 

@@ -8,7 +8,7 @@ list: (first token, end, section). No span is longer than `room`, and no token i
 Units without any token give one empty span.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Span = tuple[int, int, int]
 
@@ -28,22 +28,22 @@ def joined(
 ) -> Iterator[Span]:
     """Each span takes further units while they fit into `room`.
 
-    A span over several sections has the section of its first unit.
+    A unit of `room` tokens or more, which no span holds with another, is cut where the
+    span before it is full: a text without an end of a sentence follows its title. A
+    span over several sections has the section of its first unit.
     """
 
-    def fits(group: Span, unit: Span) -> bool:
-        same = across_sections or group[2] == unit[2]
-        return same and unit[1] - group[0] <= room
+    def takes(left: int, size: int) -> bool:
+        return size <= left or size >= room
 
-    return _split(_grouped(_units(lengths, sections), fits), room)
+    return _filled(_units(lengths, sections), room, across_sections, takes)
 
 
 def chunks(
     lengths: Sequence[int], sections: Sequence[int], room: int
 ) -> Iterator[Span]:
     """Each section in consecutive spans of `room` tokens; the last may be shorter."""
-    same = lambda group, unit: group[2] == unit[2]
-    return _split(_grouped(_units(lengths, sections), same), room)
+    return _filled(_units(lengths, sections), room, False, lambda left, size: True)
 
 
 def _units(lengths: Sequence[int], sections: Sequence[int]) -> Iterator[Span]:
@@ -53,19 +53,33 @@ def _units(lengths: Sequence[int], sections: Sequence[int]) -> Iterator[Span]:
         start += length
 
 
-def _grouped(units: Iterable[Span], fits) -> Iterator[Span]:
-    """Joins neighbouring units: a span grows while the next unit `fits`."""
-    group, yielded = None, False
-    for unit in units:
-        if group is not None and fits(group, unit):
-            group = group[0], unit[1], group[2]
+def _filled(
+    units: Iterable[Span],
+    room: int,
+    across_sections: bool,
+    takes: Callable[[int, int], bool],
+) -> Iterator[Span]:
+    """Spans of neighbouring units, of at most `room` tokens.
+
+    Args:
+      takes: whether a span that has room for some tokens takes the next unit of a
+        size; what does not fit goes on in further spans.
+    """
+    last: Span | None = None
+    for start, end, section in units:
+        if last and (across_sections or section == last[2]):
+            left = room - (last[1] - last[0])
+            if takes(left, end - start):
+                start = min(end, start + left)
+                last = last[0], start, last[2]
+        if start == end and last:
             continue
-        if group is not None and group[1] > group[0]:
-            yielded = True
-            yield group
-        group = unit
-    if group is not None and (group[1] > group[0] or not yielded):
-        yield group
+        if last and last[1] > last[0]:
+            yield last
+        *whole, last = _split([(start, end, section)], room)
+        yield from whole
+    if last:
+        yield last
 
 
 def _split(spans: Iterable[Span], room: int) -> Iterator[Span]:

@@ -37,6 +37,11 @@ TAGS: dict[str, tuple[Kind, str]] = {
     "JJR": ("adjective", "a"),
     "JJS": ("adjective", "a"),
 } | {f"VB{ending}": ("verb", "v") for ending in ("", "D", "G", "N", "P", "Z")}
+BROAD: dict[str, tuple[Kind, str]] = TAGS | {
+    "NNP": ("noun", "n"),
+    "NNPS": ("noun", "n"),
+    "MD": ("verb", "v"),
+}
 ALWAYS_AUXILIARY = frozenset(("be",))
 AUXILIARY = frozenset(("have", "do"))  # before another verb
 BETWEEN = ("RB", "PRP", "NN", "DT")  # what may stand before that verb
@@ -49,9 +54,11 @@ class Nltk:
 
     Args:
       folder: of NLTK's data, as in `docjax.data.lexicons`; None: where NLTK looks.
+      broad: proper names are nouns, and auxiliary and modal verbs are verbs.
     """
 
-    def __init__(self, folder: str | None = None):
+    def __init__(self, folder: str | None = None, broad: bool = False):
+        self._broad = broad
         self._tagger = Tagger(folder)
         self._lemma = functools.lru_cache(LEMMAS)(WordNet(folder).lemma)
 
@@ -71,18 +78,20 @@ class Nltk:
             text = sentence[a:b].lower()
             if not any(map(str.isalnum, text)):
                 continue
-            kind, letter = TAGS.get(tag, ("other", ""))
+            tags_of = BROAD if self._broad else TAGS
+            kind, letter = tags_of.get(tag, ("other", ""))
             lemma = self._lemma(text, letter) if letter else text
-            if kind == "verb" and _is_auxiliary(lemma, tags[number + 1 :]):
+            after = tags[number + 1 :]
+            if kind == "verb" and not self._broad and _is_auxiliary(lemma, after):
                 kind = "other"
             words.append(Word(start + a, start + b, kind, lemma))
         return words
 
 
 @functools.cache
-def nltk(folder: str | None) -> Nltk:
+def nltk(folder: str | None, broad: bool = False) -> Nltk:
     """`Nltk`, read once for each folder: that takes seconds."""
-    return Nltk(folder)
+    return Nltk(folder, broad)
 
 
 def _is_auxiliary(lemma: str, following: Sequence[str]) -> bool:

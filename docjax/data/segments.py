@@ -31,6 +31,8 @@ class OneEach:
 class Joined:
     """Each segment takes units while they fit: sentences joined to 512 tokens.
 
+    A unit that fills a segment is cut where the segment before it is full.
+
     across_sections: False ends a segment where a section ends.
     """
 
@@ -68,7 +70,8 @@ def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
         tokens[offsets[1:] - len(frame.suffix) + place] = token
     inside = spread(offsets[:-1] + len(frame.prefix), sizes)
     tokens[inside] = units.tokens[spread(starts, sizes)]
-    vectors = units.vectors if len(spans) == len(units) else None
+    whole = cutter.one_each and len(spans) == len(units)
+    vectors = units.vectors if whole else None
     return Segments(tokens, offsets, _places(numbers), units.edges, vectors)
 
 

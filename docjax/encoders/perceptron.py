@@ -12,8 +12,6 @@ from jaxtyping import Array, Float, Int
 from docjax.encoders.weight_decay import decays
 from docjax.kernels import EXACT
 
-DECAY = 0.01  # AdamW's weight decay
-
 
 class Perceptron(nn.Module):
     """Vectors to scores of classes (SimLTE and DocSplit, section 4: "an MLP").
@@ -44,6 +42,7 @@ class Perceptron(nn.Module):
 def trained(
     model: Perceptron,
     learning_rate: Float[Array, ""],
+    weight_decay: Float[Array, ""],
     vectors: Float[Array, "c d"],
     labels: Int[Array, " c"],
     held: Int[Array, " _"],
@@ -56,7 +55,7 @@ def trained(
       held: the rows that choose the epoch.
       order: the rows that each step of each epoch reads; -1 is none.
     """
-    optimizer = optax.adamw(learning_rate, weight_decay=DECAY, mask=decays)
+    optimizer = optax.adamw(learning_rate, weight_decay=weight_decay, mask=decays)
 
     def step(state, rows):
         params, moments, key = state

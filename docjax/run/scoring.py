@@ -109,22 +109,24 @@ class Scoring:
             compared=self.compared,
         )
 
-    def asked(self, params: Any, part: str) -> set[str]:
-        """The ids of the run's documents that the tasks of a part read.
+    def asked(self, params: Any, part: str) -> int:
+        """How many of the run's documents the tasks of a part read.
 
-        Tasks name them when they are checked. A collection of a task's own is not among
-        them.
+        Tasks name them when they are checked. What several tasks score is read once; an
+        analysis reads its sample by itself. A collection of a task's own is left out.
 
         Raises:
           UserError: as `checked`.
         """
         ids: set[str] = set()
+        sampled = 0
         for name in self.prepared.tasks:
             model, documents = self.prepared.model(params), self.prepared.documents
             data = Asked(model, documents, prepared=self.prepared)
             if self._is_ready(name, data, part):
                 ids |= data.ids
-        return ids
+                sampled += len(data.sampled)
+        return len(ids) + sampled
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         tasks = self.prepared.tasks
@@ -291,9 +293,13 @@ def _digest(document: Document) -> bytes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Asked(RunData):
-    """Notes which documents of a run the check of a task asks for."""
+    """Notes which documents of a run the check of a task asks for.
+
+    `sampled` are those of an analysis, which reads texts and not the run's vectors.
+    """
 
     ids: set[str] = dataclasses.field(default_factory=set)
+    sampled: set[str] = dataclasses.field(default_factory=set)
 
     def labels(self, part: str) -> list[str]:
         self.ids.update(self.label_of[part])
@@ -306,7 +312,7 @@ class Asked(RunData):
 
     def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
         documents = sampled(lambda: RunData.documents(self, part), part, most, seed)
-        self.ids.update(document.id for document in documents)
+        self.sampled.update(document.id for document in documents)
         return documents
 
     def missing(self, ids: Iterable[str]) -> list[str]:

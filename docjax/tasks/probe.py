@@ -34,6 +34,7 @@ class Probe(OfLabels):
 
     Attributes:
       hidden_layers, width, dropout: of the `Perceptron`.
+      weight_decay: of AdamW (the papers do not name it).
       batch: documents of a step.
       held_out: the share of the training documents that choose the epoch.
     """
@@ -42,6 +43,7 @@ class Probe(OfLabels):
     width: int = 768
     dropout: float = 0.1
     learning_rate: float = 3e-4
+    weight_decay: float = 0.01
     batch: int = 8
     epochs: int = 10
     held_out: float = 0.1
@@ -58,6 +60,8 @@ class Probe(OfLabels):
                 raise UserError(f"{name}={getattr(self, name)} is not in [0, 1)")
         if not self.learning_rate > 0:
             raise UserError(f"learning_rate={self.learning_rate}: give more than 0")
+        if not self.weight_decay >= 0:
+            raise UserError(f"weight_decay={self.weight_decay}: give 0 or more")
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels, and for labels that name no classes."""
@@ -107,6 +111,7 @@ class Probe(OfLabels):
         return perceptron.trained(
             model,
             self.learning_rate,
+            self.weight_decay,
             vectors,
             labels,
             held,

@@ -26,22 +26,25 @@ class Redundancy:
     Attributes:
       most: documents to read; None: all.
       lexicons: the folder of NLTK's data; None: where NLTK looks.
+      broad: proper names count as nouns, auxiliary and modal verbs as verbs (open in
+        the papers).
       tag: another tagger, for use from Python; None: NLTK's.
     """
 
     most: int | None = 1000
     lexicons: str | None = None
+    broad: bool = False
     seed: int = 0
     tag: TagWords | None = None
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if a lexicon or all documents are missing."""
-        self.tag or nltk(self.lexicons)
+        self.tag or nltk(self.lexicons, self.broad)
         data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         documents = data.sample(part, self.most, self.seed)
-        tag = self.tag or nltk(self.lexicons)
+        tag = self.tag or nltk(self.lexicons, self.broad)
         return redundancy(map(full_text, documents), tag)
 
 

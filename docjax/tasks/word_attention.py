@@ -6,6 +6,7 @@ SimLTE, appendix C: the last layer's attention, averaged over the heads.
 import collections
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -19,12 +20,13 @@ from docjax.types import TaskData, TokenAttention
 class WordAttention:
     """The mean attention to a noun, a verb, an adjective and another word.
 
-    A document is read as far as it fits one segment. The attention to a word is the sum
-    of that to its tokens. Of the segment encoders only `Transformer` (BERT, RoBERTa) has
+    A document is read as far as it fits one segment. Of the segment encoders only `Transformer` (BERT, RoBERTa) has
     this attention; a run with Longformer, BigBird, ModernBERT, T5 or towers is refused.
 
     Attributes:
       most: documents to read; None: all.
+      of_word: "sum" or "mean" of the attention to the tokens of a word (open in the
+        paper).
       lexicons: the folder of NLTK's data; None: where NLTK looks.
       tag: another tagger, for use from Python; None: NLTK's.
     """
@@ -32,6 +34,7 @@ class WordAttention:
     most: int | None = 1000
     lexicons: str | None = None
     seed: int = 0
+    of_word: Literal["sum", "mean"] = "sum"
     tag: TagWords | None = None
 
     def check(self, data: TaskData, part: str) -> None:
@@ -48,15 +51,20 @@ class WordAttention:
             attention = attend(text)
             read = text[: attention.spans[:, 1].max(initial=0)]
             words = tag(read)
-            for word, weight in zip(words, of_words(words, attention), strict=True):
+            found = of_words(words, attention, self.of_word)
+            for word, weight in zip(words, found, strict=True):
                 weights[word.kind].append(weight)
         if not weights:
             raise UserError("no document has a word: is it text?")
         return {kind: float(np.mean(weights[kind])) for kind in KINDS if weights[kind]}
 
 
-def of_words(words: Sequence[Word], attention: TokenAttention) -> list[float]:
-    """The attention to each word: the sum over the tokens that end inside of it.
+def of_words(
+    words: Sequence[Word],
+    attention: TokenAttention,
+    of_word: Literal["sum", "mean"] = "sum",
+) -> list[float]:
+    """The attention to each word: the sum or mean over the tokens that end inside of it.
 
     (A token of byte-level BPE may begin with the space before the word.)
     """
@@ -64,4 +72,5 @@ def of_words(words: Sequence[Word], attention: TokenAttention) -> list[float]:
     total = np.concatenate([[0.0], np.cumsum(attention.weights, dtype=np.float64)])
     first = np.searchsorted(ends, [word.start for word in words], side="right")
     after = np.searchsorted(ends, [word.end for word in words], side="right")
-    return (total[after] - total[first]).tolist()
+    sums = total[after] - total[first]
+    return (sums if of_word == "sum" else sums / np.maximum(after - first, 1)).tolist()

@@ -35,15 +35,15 @@ def plan(
     prepared: Prepared,
     mesh: jax.sharding.Mesh,
     trainer_of: Callable[[Prepared], Trainer],
-    asked: Callable[[Any, str], set[str]],
+    asked: Callable[[Any, str], int],
 ) -> Plan:
     """Counts, bytes and seconds of a run. Writes files into `prepared.run` only.
 
     Args:
       prepared: the run, with vectors of any value where training reads them.
       trainer_of: makes the trainer of a run.
-      asked: of parameters and a part: the ids of the documents that tasks read; raises
-        if a task lacks data.
+      asked: of parameters and a part: how many documents tasks read; raises if a task
+        lacks data.
 
     Raises:
       UserError: for what training would refuse before its first step.
@@ -52,7 +52,7 @@ def plan(
     trainer = trainer_of(prepared)
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     parts = "validation" if prepared.config.splits.validation else "test", "test"
-    scored = [len(asked(params, part)) for part in parts]
+    scored = [asked(params, part) for part in parts]
     logging.info("counting what %d steps read", min(BATCHES, trainer.steps))
     counts = _counts(trainer)
     logging.info("compiling and timing %d steps", min(STEPS, trainer.steps))
@@ -112,8 +112,8 @@ def _seconds(
 ) -> Plan:
     """How long the parts of the run take.
 
-    `total` leaves out judgement and report, what tasks compute with vectors, and the
-    documents of a task's own collection.
+    `total` leaves out judgement and report, what tasks compute with vectors and words,
+    and the documents of a task's own collection.
 
     Args:
       documents: those that all evaluations read.

@@ -48,14 +48,18 @@ def test_joined_takes_the_next_unit_while_it_fits():
     assert list(apart) == [(0, 3, 0), (3, 10, 1), (10, 11, 2)]
 
 
-def test_a_joined_unit_that_is_too_long_goes_on_in_further_spans():
-    assert list(cuts.joined([1, 7, 1], [0, 0, 0], 3)) == [
-        (0, 1, 0),
-        (1, 4, 0),
-        (4, 7, 0),
-        (7, 8, 0),
-        (8, 9, 0),
+def test_a_joined_unit_that_is_too_long_is_cut_where_spans_are_full():
+    """A text without an end of a sentence follows its title."""
+    lengths, sections = [1, 7, 1], [0, 0, 1]
+    assert list(cuts.joined(lengths, sections, 3)) == [(0, 3, 0), (3, 6, 0), (6, 9, 0)]
+    in_pieces = [1, 3, 3, 1, 1]  # as a corpus has it
+    assert list(cuts.joined(in_pieces, [0, 0, 0, 0, 1], 3)) == [
+        (0, 3, 0),
+        (3, 6, 0),
+        (6, 9, 0),
     ]
+    apart = cuts.joined(lengths, [0, 1, 1], 3, across_sections=False)
+    assert list(apart) == [(0, 1, 0), (1, 4, 1), (4, 7, 1), (7, 9, 1)]
 
 
 def test_chunks_cut_each_section_without_regard_to_units():

@@ -44,6 +44,14 @@ def test_forms_of_have_and_do_are_verbs_only_by_themselves(tag):
     assert kinds == ["verb", "other", "verb", "other"]
 
 
+def test_names_and_auxiliary_verbs_count_on_demand(nltk_data, wordnet):
+    text = "Smith has written what she can sell."
+    kinds = {word.lemma: word.kind for word in Nltk(nltk_data, broad=True)(text)}
+    assert kinds["smith"] == "noun"
+    assert kinds["have"] == kinds["can"] == kinds["write"] == "verb"
+    assert kinds["she"] == "other"
+
+
 def test_places_count_from_the_start_of_the_whole_text(tag):
     text = "Cats sleep.\n\n  Cats sleep. Cats sleep."
     assert [text[word.start : word.end] for word in tag(text)] == ["Cats", "sleep"] * 3

@@ -33,16 +33,14 @@ def test_a_hidden_layer_learns_what_a_linear_probe_cannot():
     assert Linear().score(train, test)["accuracy"] < 0.8
 
 
-def test_an_epoch_is_the_steps_of_optax_one_by_one(monkeypatch):
+def test_an_epoch_is_the_steps_of_optax_one_by_one():
     """A weight decay that is large enough to see: kernels have it, biases do not."""
-    monkeypatch.setattr(perceptron, "DECAY", 100.0)
-    perceptron.trained.clear_cache()
     train = corners(10, 0)
-    task = Probe(width=3, dropout=0.0, batch=4, epochs=2, held_out=0.0)
+    sizes = dict(width=3, batch=4, epochs=2)
+    task = Probe(**sizes, dropout=0.0, weight_decay=100.0, held_out=0.0)
     model = Perceptron(2, 1, 3, 0.0)
     labels = np.array([name == "same" for name in train.labels], np.int32)
     found = task._fit(model, train.vectors, labels)
-    perceptron.trained.clear_cache()
     vectors = jnp.asarray(train.vectors)
     generator = np.random.default_rng(0)
     rows = generator.permutation(10)
@@ -82,7 +80,7 @@ def test_the_epoch_with_the_most_right_held_out_predictions_is_kept():
 
 def test_a_document_is_left_to_train_on(monkeypatch):
     orders = []
-    monkeypatch.setattr(perceptron, "trained", lambda *given: orders.append(given[5]))
+    monkeypatch.setattr(perceptron, "trained", lambda *given: orders.append(given[6]))
     Probe(held_out=0.99)._fit(
         Perceptron(2, 0, 1, 0.0), np.zeros((8, 2), "f"), np.zeros(8, np.int32)
     )

@@ -58,3 +58,5 @@ def test_english_is_tagged_by_nltk(given, document, nltk_data, wordnet):
     text = "The dogs took a dog. The dog has taken dogs."  # dog x 4, take x 2
     data = given([document("a", text)], np.ones((1, 1)))
     assert Redundancy(lexicons=nltk_data)(data, "test") == {"1-50": 3.0, "all": 3.0}
+    broad = Redundancy(lexicons=nltk_data, broad=True)  # "has" too: 7 by 3
+    assert broad(data, "test")["all"] == 7 / 3

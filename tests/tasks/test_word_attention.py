@@ -11,14 +11,16 @@ from docjax.tasks.word_attention import WordAttention, of_words
 from docjax.types import TokenAttention
 
 
-def test_the_weights_of_the_pieces_of_a_word_are_summed():
+def test_the_weights_of_the_pieces_of_a_word_are_summed_or_averaged():
     # "playing cats": play, ing and, as byte-level BPE has it, " cats".
     attention = TokenAttention(
         np.array([0.1, 0.2, 0.4], np.float32), np.array([[0, 4], [4, 7], [7, 12]])
     )
     words = [Word(0, 7, "verb", "play"), Word(8, 12, "noun", "cat")]
     assert of_words(words, attention) == pytest.approx([0.3, 0.4])
-    assert of_words([Word(20, 22, "noun", "x")], attention) == [0]
+    assert of_words(words, attention, "mean") == pytest.approx([0.15, 0.4])
+    for of_word in ("sum", "mean"):
+        assert of_words([Word(20, 22, "noun", "x")], attention, of_word) == [0]
 
 
 def test_kinds_are_means_over_the_words_of_all_documents(given, document):

@@ -98,7 +98,7 @@ TOKENS = {"fn": "docjax.tasks.masked_tokens.MaskedTokens"}
     "recipe, tasks, documents",
     [
         (contriever, {"texts": TEXTS, "few": FEW}, 3),
-        (contrastive_tension, {"linear": LINEAR, "texts": TEXTS}, 40),
+        (contrastive_tension, {"linear": LINEAR, "texts": TEXTS}, 43),
         (masked_lm, {"tokens": TOKENS}, 8),
     ],
     ids=["contriever", "contrastive_tension", "masked_lm"],
@@ -177,7 +177,7 @@ def planned_and_trainer(asked, run):
         made.append(main._trainer(prepared, mesh))
         return made[-1]
 
-    return plan.plan(prepared, mesh, trainer, lambda *_: set()), made
+    return plan.plan(prepared, mesh, trainer, lambda *_: 0), made
 
 
 def test_memory_is_that_of_the_state_and_of_the_check(corpus, tmp_path, monkeypatch):
