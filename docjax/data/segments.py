@@ -81,12 +81,14 @@ def texts(
     frame: Frame,
     words: Sequence[str],
     begins: Sequence[np.ndarray],
+    ends: Sequence[bool],
 ) -> list[str]:
     """The text of each segment of a document.
 
     Args:
       words: the text of each unit.
       begins: for each unit, the characters at which its tokens begin.
+      ends: whether each unit ends a text, which a space parts from the next.
     """
     if cutter.one_each:
         return list(words)
@@ -94,11 +96,13 @@ def texts(
     for start, end, _ in _spans(units, cutter, frame).tolist():
         first = int(np.searchsorted(units.offsets, start, side="right")) - 1
         last = max(int(np.searchsorted(units.offsets, end)), first + 1)
+        last = min(last, len(units))
         pieces = [
             _piece(words[unit], begins[unit], int(units.offsets[unit]), start, end)
-            for unit in range(first, min(last, len(units)))
+            + " " * (ends[unit] and unit + 1 < last)
+            for unit in range(first, last)
         ]
-        segment_texts.append(" ".join(pieces))
+        segment_texts.append("".join(pieces))
     return segment_texts
 
 

@@ -101,11 +101,11 @@ class Cut:
 
     def with_texts(self, document: Document) -> tuple[Segments, list[Passage]]:
         """The segments of one document, and the text of each."""
-        units, words, begins = _tokenize_with_texts(
+        units, words, begins, ends = _tokenize_with_texts(
             document, self.units, self.tokenizer, self.limit
         )
         cut = segments(units, self.segments, self.frame)
-        pieces = texts(units, self.segments, self.frame, words, begins)
+        pieces = texts(units, self.segments, self.frame, words, begins, ends)
         passages = map(Passage, pieces, cut.sections.tolist())
         return cut, list(passages)
 
@@ -132,15 +132,16 @@ def tokenize(
 
 def _tokenize_with_texts(
     document: Document, cutter: UnitCutter, tokenizer: Tokenizer, limit: int
-) -> tuple[Units, list[str], list[np.ndarray]]:
+) -> tuple[Units, list[str], list[np.ndarray], list[bool]]:
     """The units of one document, the text of each, and where its tokens begin.
 
-    The third list counts characters from the beginning of the unit's text.
+    The third item counts characters from the beginning of the unit's text; the fourth
+    says whether the unit ends a text: a long one is several units.
     """
     room = tokenizer.frame(limit).room
     pieces = cutter(document)
     encoded = [tokenizer.encode_with_spans(piece.text) for piece in pieces]
-    ids, words, begins = [tokens for tokens, _ in encoded], [], []
+    ids, words, begins, ends = [tokens for tokens, _ in encoded], [], [], []
     for row in _with_tokens(ids):
         piece, (tokens, spans) = pieces[row], encoded[row]
         begin = spans[:, 0]
@@ -151,7 +152,8 @@ def _tokenize_with_texts(
             end = int(begin[after]) if after < len(begin) else len(piece.text)
             words.append(piece.text[at:end])
             begins.append(np.maximum(begin[first:after] - at, 0))
-    return _units(document, pieces, ids, tokenizer, limit), words, begins
+            ends.append(after >= len(tokens))
+    return _units(document, pieces, ids, tokenizer, limit), words, begins, ends
 
 
 def _units(

@@ -2,6 +2,7 @@ import json
 import lzma
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docjax.data.documents import parse
@@ -89,19 +90,40 @@ def real(name, count):
             yield parse(json.loads(line), f"line {number}")
 
 
-@pytest.mark.parametrize("segments", [OneEach(), Joined()], ids=repr)
+@pytest.mark.parametrize(
+    "segments, lengths, texts",
+    [
+        (OneEach(), [5, 3, 5, 4], {0: ["A bee."], 2: ["C", "D e f ", "g."]}),
+        (Joined(), [5, 5, 5], {0: ["A bee."], 2: ["C D e ", "f g."]}),
+    ],
+    ids=["one_each", "joined"],
+)
 def test_a_text_without_tokens_is_no_unit_and_texts_stay_beside_their_segments(
-    minilm, segments
+    minilm, segments, lengths, texts
 ):
     cut = Cut(Sentences(), segments, load_tokenizer(minilm), 5)
     one = document(("\u200b", "A bee.\n\n\ufeff"), ("", "\u200b"), ("C", "D e f g."))
     [plain] = cut.documents([one])
     with_texts, pieces = cut.with_texts(one)
     assert plain.tokens.tolist() == with_texts.tokens.tolist()
-    assert plain.lengths.tolist() == [5, 3, 5, 4] and plain.lengths.min() > 2
-    assert plain.places.tolist() == [[0, 0], [2, 0], [2, 1], [2, 2]]
-    texts = ["A bee.", "C", "D e f ", "g."]
-    assert [(p.text, p.section) for p in pieces] == list(zip(texts, (0, 2, 2, 2)))
+    assert plain.lengths.tolist() == lengths
+    assert plain.places.tolist() == [[0, 0], *([2, n] for n in range(len(texts[2])))]
+    expected = [(text, section) for section in texts for text in texts[section]]
+    assert [(p.text, p.section) for p in pieces] == expected
+
+
+def test_a_text_without_sentence_ends_fills_the_segment_of_its_title(minilm):
+    """And the texts of segments are the words whose tokens they have."""
+    words = " ".join("cat dog kindheartedly" for _ in range(30))
+    long = document(("", words), title="The title")
+    cut = Cut(Sentences(), Joined(), load_tokenizer(minilm), 32)
+    found, passages = cut.with_texts(long)
+    *full, last = np.diff(found.offsets).tolist()
+    assert len(full) > 4 and set(full) == {32} and last <= 32
+    texts = [passage.text for passage in passages]
+    assert "".join(texts) == "The title " + words  # some end inside of a word
+    plain = cut.documents([long])[0]
+    np.testing.assert_array_equal(plain.tokens, found.tokens)
 
 
 @pytest.mark.parametrize("units", [Passages(), Sentences(), Whole(), WholeSections()])
