@@ -35,7 +35,7 @@ def table(rows: Mapping[str, Mapping[str, float]], digits: int) -> list[str]:
 
 def redundancy(files: Sequence[str], lexicons: str | None) -> list[str]:
     """The table of redundancy by length in words."""
-    rows, tag = {}, nltk(lexicons)
+    rows, tag = {}, nltk(lexicons, False)
     for file in files:
         texts = map(full_text, jsonl(file))
         rows[Path(file).name.partition(".")[0]] = of_texts(texts, tag)

@@ -11,6 +11,7 @@ Units without any token give one empty span.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Span = tuple[int, int, int]
+RULES = 2  # changes with the spans of any units: a model's fingerprint has it
 
 
 def one_each(
@@ -29,12 +30,13 @@ def joined(
     """Each span takes further units while they fit into `room`.
 
     A unit of `room` tokens or more, which no span holds with another, is cut where the
-    span before it is full: a text without an end of a sentence follows its title. A
-    span over several sections has the section of its first unit.
+    span before it is full: a text without an end of a sentence follows its title. So is
+    the unit after it, which is the rest of such a text. A span over several sections
+    has the section of its first unit.
     """
 
-    def takes(left: int, size: int) -> bool:
-        return size <= left or size >= room
+    def takes(left: int, size: int, before: int) -> bool:
+        return size <= left or max(size, before) >= room
 
     return _filled(_units(lengths, sections), room, across_sections, takes)
 
@@ -43,7 +45,7 @@ def chunks(
     lengths: Sequence[int], sections: Sequence[int], room: int
 ) -> Iterator[Span]:
     """Each section in consecutive spans of `room` tokens; the last may be shorter."""
-    return _filled(_units(lengths, sections), room, False, lambda left, size: True)
+    return _filled(_units(lengths, sections), room, False, lambda *_: True)
 
 
 def _units(lengths: Sequence[int], sections: Sequence[int]) -> Iterator[Span]:
@@ -57,21 +59,25 @@ def _filled(
     units: Iterable[Span],
     room: int,
     across_sections: bool,
-    takes: Callable[[int, int], bool],
+    takes: Callable[[int, int, int], bool],
 ) -> Iterator[Span]:
     """Spans of neighbouring units, of at most `room` tokens.
 
     Args:
-      takes: whether a span that has room for some tokens takes the next unit of a
-        size; what does not fit goes on in further spans.
+      takes: called with the tokens that a span has room for, the size of the next unit,
+        and that of the unit before it in the same section (0 without one): whether the
+        span takes that unit. What does not fit goes on in further spans.
     """
     last: Span | None = None
+    before = 0, 0  # section and size of the unit before
     for start, end, section in units:
+        size = end - start
         if last and (across_sections or section == last[2]):
             left = room - (last[1] - last[0])
-            if takes(left, end - start):
+            if takes(left, size, before[1] if section == before[0] else 0):
                 start = min(end, start + left)
                 last = last[0], start, last[2]
+        before = section, size
         if start == end and last:
             continue
         if last and last[1] > last[0]:

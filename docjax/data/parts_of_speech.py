@@ -29,7 +29,7 @@ TOKEN = re.compile(
     re.IGNORECASE,
 )
 # Tag -> kind, and WordNet's letter for it. Proper names (NNP) and modal verbs (MD) are
-# "other", as spaCy's PROPN and AUX are, with which the papers counted.
+# "other": spaCy, the papers' tagger, has kinds of their own for them.
 TAGS: dict[str, tuple[Kind, str]] = {
     "NN": ("noun", "n"),
     "NNS": ("noun", "n"),
@@ -89,7 +89,7 @@ class Nltk:
 
 
 @functools.cache
-def nltk(folder: str | None, broad: bool = False) -> Nltk:
+def nltk(folder: str | None, broad: bool) -> Nltk:
     """`Nltk`, read once for each folder: that takes seconds."""
     return Nltk(folder, broad)
 

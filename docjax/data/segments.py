@@ -31,7 +31,8 @@ class OneEach:
 class Joined:
     """Each segment takes units while they fit: sentences joined to 512 tokens.
 
-    A unit that fills a segment is cut where the segment before it is full.
+    A unit that fills a segment, and the one after it, the rest of the same text, are cut
+    where the segment before them is full.
 
     across_sections: False ends a segment where a section ends.
     """

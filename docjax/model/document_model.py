@@ -15,7 +15,7 @@ from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
 
-from docjax.data import corpus
+from docjax.data import corpus, cuts
 from docjax.data.prompts import OF_DOCUMENTS, Prompted
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
@@ -465,6 +465,7 @@ class DocumentModel(Reading):
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.cut.tokenizer, limit)
         facts = f"{self.inference().encoder!r} {cut} {sorted(self.limits._asdict().items())}"
+        facts += f" {cuts.RULES}"
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         return digest(facts, self.params)
 

@@ -26,8 +26,8 @@ class Redundancy:
     Attributes:
       most: documents to read; None: all.
       lexicons: the folder of NLTK's data; None: where NLTK looks.
-      broad: proper names count as nouns, auxiliary and modal verbs as verbs (open in
-        the papers).
+      broad: proper names count as nouns, auxiliary and modal verbs as verbs (the papers
+        do not say).
       tag: another tagger, for use from Python; None: NLTK's.
     """
 

@@ -20,13 +20,14 @@ from docjax.types import TaskData, TokenAttention
 class WordAttention:
     """The mean attention to a noun, a verb, an adjective and another word.
 
-    A document is read as far as it fits one segment. Of the segment encoders only `Transformer` (BERT, RoBERTa) has
-    this attention; a run with Longformer, BigBird, ModernBERT, T5 or towers is refused.
+    A document is read as far as it fits one segment. Of the segment encoders only
+    `Transformer` (BERT, RoBERTa) has this attention; a run with Longformer, BigBird,
+    ModernBERT, T5 or towers is refused.
 
     Attributes:
       most: documents to read; None: all.
-      of_word: "sum" or "mean" of the attention to the tokens of a word (open in the
-        paper).
+      of_word: the attention to a word is the "sum" or the "mean" of that to its tokens
+        (the paper does not say).
       lexicons: the folder of NLTK's data; None: where NLTK looks.
       tag: another tagger, for use from Python; None: NLTK's.
     """
@@ -40,11 +41,11 @@ class WordAttention:
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if attention, a lexicon or all documents are missing."""
         data.token_attention()
-        self.tag or nltk(self.lexicons)
+        self.tag or nltk(self.lexicons, False)
         data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        attend, tag = data.token_attention(), self.tag or nltk(self.lexicons)
+        attend, tag = data.token_attention(), self.tag or nltk(self.lexicons, False)
         weights = collections.defaultdict(list)
         for document in data.sample(part, self.most, self.seed):
             text = full_text(document)

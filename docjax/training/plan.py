@@ -112,8 +112,8 @@ def _seconds(
 ) -> Plan:
     """How long the parts of the run take.
 
-    `total` leaves out judgement and report, what tasks compute with vectors and words,
-    and the documents of a task's own collection.
+    `total` leaves out judgement and report, what tasks compute with vectors, and the
+    documents of a task's own collection.
 
     Args:
       documents: those that all evaluations read.

@@ -17,8 +17,8 @@ BYTES = {  # of the plan's memory -> words
 }
 
 LEFT_OUT = (
-    "judgement, report, what tasks compute with vectors and words, their documents in "
-    "another order, and collections of their own"
+    "judgement, report, what tasks compute with vectors, their documents in another "
+    "order, and collections of their own"
 )
 
 

@@ -52,12 +52,15 @@ def test_a_joined_unit_that_is_too_long_is_cut_where_spans_are_full():
     """A text without an end of a sentence follows its title."""
     lengths, sections = [1, 7, 1], [0, 0, 1]
     assert list(cuts.joined(lengths, sections, 3)) == [(0, 3, 0), (3, 6, 0), (6, 9, 0)]
-    in_pieces = [1, 3, 3, 1, 1]  # as a corpus has it
-    assert list(cuts.joined(in_pieces, [0, 0, 0, 0, 1], 3)) == [
+    in_pieces = [1, 3, 3, 1, 1], [0, 0, 0, 0, 1]  # as a corpus has it
+    assert list(cuts.joined(*in_pieces, 3)) == [(0, 3, 0), (3, 6, 0), (6, 9, 0)]
+    assert list(cuts.joined([2, 3, 2], [0, 0, 0], 3)) == [
         (0, 3, 0),
         (3, 6, 0),
-        (6, 9, 0),
+        (6, 7, 0),
     ]
+    other = cuts.joined([2, 3, 2], [0, 0, 1], 3)  # a section begins no rest
+    assert list(other) == [(0, 3, 0), (3, 5, 0), (5, 7, 1)]
     apart = cuts.joined(lengths, [0, 1, 1], 3, across_sections=False)
     assert list(apart) == [(0, 1, 0), (1, 4, 1), (4, 7, 1), (7, 9, 1)]
 

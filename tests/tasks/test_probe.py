@@ -100,6 +100,7 @@ def test_the_seed_decides():
         (dict(batch=0), "batch=0: give at least 1"),
         (dict(held_out=1.0), r"held_out=1.0 is not in \[0, 1\)"),
         (dict(learning_rate=0.0), "learning_rate=0.0: give more than 0"),
+        (dict(weight_decay=-1.0), "weight_decay=-1.0: give 0 or more"),
     ],
 )
 def test_impossible_keywords_are_refused(keywords, message):

@@ -90,6 +90,7 @@ def test_the_plan_says_what_the_steps_then_read(
 
 LINEAR = {"fn": "docjax.tasks.classification.Linear"}
 FEW = {"fn": "docjax.tasks.few_shot.FewShot", "shots": 50}  # of 16 documents a class
+KNN = {"fn": "docjax.tasks.knn.KNearest"}
 TEXTS = {"fn": "docjax.tasks.sentence_similarity.SentenceSimilarity", "most": 3}
 TOKENS = {"fn": "docjax.tasks.masked_tokens.MaskedTokens"}
 
@@ -98,7 +99,7 @@ TOKENS = {"fn": "docjax.tasks.masked_tokens.MaskedTokens"}
     "recipe, tasks, documents",
     [
         (contriever, {"texts": TEXTS, "few": FEW}, 3),
-        (contrastive_tension, {"linear": LINEAR, "texts": TEXTS}, 43),
+        (contrastive_tension, {"linear": LINEAR, "knn": KNN, "texts": TEXTS}, 43),
         (masked_lm, {"tokens": TOKENS}, 8),
     ],
     ids=["contriever", "contrastive_tension", "masked_lm"],
