@@ -11,9 +11,9 @@ def test_shipped_configs_are_accepted_from_files(tmp_path):
 
 
 def test_random_mistakes_are_one_line_or_none(tmp_path):
-    outcomes = config_mutations.run(config_mutations.shipped(), 100, 20, tmp_path)
+    outcomes = config_mutations.run(config_mutations.shipped(), 100, 21, tmp_path)
     assert set(outcomes) == {"refused", "accepted"}
-    assert len(outcomes["refused"]) > 50 and outcomes["accepted"]
+    assert len(outcomes["refused"]) > 50 and len(outcomes["accepted"]) > 2
 
 
 def test_a_wrong_type_that_slips_through_is_seen(tmp_path, monkeypatch):

@@ -73,16 +73,15 @@ class Nltk:
     def _sentence(self, sentence: str, start: int) -> list[Word]:
         spans = [match.span() for match in TOKEN.finditer(sentence)]
         tags = self._tagger.tags([sentence[a:b] for a, b in spans])
-        words = []
+        words, kinds = [], BROAD if self._broad else TAGS
         for number, ((a, b), tag) in enumerate(zip(spans, tags, strict=True)):
             text = sentence[a:b].lower()
             if not any(map(str.isalnum, text)):
                 continue
-            tags_of = BROAD if self._broad else TAGS
-            kind, letter = tags_of.get(tag, ("other", ""))
+            kind, letter = kinds.get(tag, ("other", ""))
             lemma = self._lemma(text, letter) if letter else text
-            after = tags[number + 1 :]
-            if kind == "verb" and not self._broad and _is_auxiliary(lemma, after):
+            auxiliary = kind == "verb" and _is_auxiliary(lemma, tags[number + 1 :])
+            if auxiliary and not self._broad:
                 kind = "other"
             words.append(Word(start + a, start + b, kind, lemma))
         return words

@@ -71,8 +71,8 @@ def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
         tokens[offsets[1:] - len(frame.suffix) + place] = token
     inside = spread(offsets[:-1] + len(frame.prefix), sizes)
     tokens[inside] = units.tokens[spread(starts, sizes)]
-    whole = cutter.one_each and len(spans) == len(units)
-    vectors = units.vectors if whole else None
+    unchanged = cutter.one_each and len(spans) == len(units)
+    vectors = units.vectors if unchanged else None
     return Segments(tokens, offsets, _places(numbers), units.edges, vectors)
 
 

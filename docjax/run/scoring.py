@@ -112,8 +112,9 @@ class Scoring:
     def asked(self, params: Any, part: str) -> int:
         """How many of the run's documents the tasks of a part read.
 
-        Tasks name them when they are checked. What several tasks score is read once;
-        the sample of an analysis counts by itself, as if it were encoded. A collection of a task's own is left out.
+        Tasks name them when they are checked. What several tasks score is read once; the
+        sample of an analysis counts by itself, as if it were encoded. A collection of a
+        task's own is left out.
 
         Raises:
           UserError: as `checked`.

@@ -52,8 +52,8 @@ class WordAttention:
             attention = attend(text)
             read = text[: attention.spans[:, 1].max(initial=0)]
             words = tag(read)
-            found = of_words(words, attention, self.of_word)
-            for word, weight in zip(words, found, strict=True):
+            attended = of_words(words, attention, self.of_word)
+            for word, weight in zip(words, attended, strict=True):
                 weights[word.kind].append(weight)
         if not weights:
             raise UserError("no document has a word: is it text?")
