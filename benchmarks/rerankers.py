@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from absl import logging
+from docjax.run.words import ALONE, tfidf
 from flax.training.train_state import TrainState
 from jaxtyping import Array, Float, Int
 from sklearn.decomposition import TruncatedSVD
@@ -35,7 +36,6 @@ from benchmarks.reranker_models import PADDING, ConvKNRM, MatchPyramid, Reranker
 from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.retrieval import bm25, collection, measures, negatives
-from docjax.run.words import ALONE, tfidf
 from docjax.types import Document, Qrels, Run, Units
 
 METRICS = ("p@5", "p@10", "p@20", "ndcg@10")

@@ -129,10 +129,11 @@ def get_config(variant: str = "") -> ConfigDict:
                 classification=dict(fn="docjax.tasks.classification.Linear"),
             ),
             init=placeholder(str),
-            select=placeholder(str),
+            keep=dict(fn="docjax.keep.Last"),
             report=dict(compare=(), published=placeholder(object)),
             tensorboard=False,
             prompts=dict(document=placeholder(str), query=placeholder(str)),
+            profile=placeholder(object),
         )
     )
     config.batch = 1536
@@ -181,6 +182,7 @@ def frozen(config: ConfigDict) -> None:
     config.evaluate_every = 0  # before training and at the end
     config.checkpoint_every = 60
     config.tasks.few_shot = dict(fn="docjax.tasks.few_shot.FewShot")
+    config.keep = dict(fn="docjax.keep.Judged")
 
 
 def tune(config: ConfigDict) -> None:

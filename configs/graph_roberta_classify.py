@@ -40,7 +40,7 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     config.tasks = dict(classification=dict(fn="docjax.tasks.classification.EndToEnd"))
     config.optimizer.weight_decay = 0.01
     config.splits.validation = "dev" if variant == "hyperpartisan" else "validation"
-    config.select = "classification/accuracy"
+    config.keep = dict(fn="docjax.keep.Best", metric="classification/accuracy")
     config.evaluate_every = config.checkpoint_every = None  # once an epoch
     holdout = ConfigDict(dict(fn="docjax.data.splits.holdout", of="train", test=0.0))
     if small:

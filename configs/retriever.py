@@ -242,7 +242,7 @@ def frozen(config: ConfigDict) -> None:
     config.epochs = None
     config.steps = 200
     config.splits.validation = "validation"  # these queries choose among the steps
-    config.select = "retrieval/dense/ndcg@10"
+    config.keep = dict(fn="docjax.keep.Best", metric="retrieval/dense/ndcg@10")
     config.evaluate_every = config.checkpoint_every = 40
     config.tasks.retrieval.passages = True
 

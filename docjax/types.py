@@ -275,6 +275,12 @@ class UnitCutter(Protocol):
 
     readable: bool  # a reader can understand a unit by itself
 
+    @property
+    def cut_in_words(self) -> str | None:
+        """How the units cut a text, in words for a report; "": at the limit of the
+        encoder, or at sections. None: a plain encoder would not read such units."""
+        ...
+
     def __call__(self, document: Document) -> list[Passage]: ...
 
 
@@ -303,6 +309,22 @@ class ExampleMaker(Protocol):
     `docjax.retrieval.judged_queries`."""
 
     kinds: tuple[str, ...]  # DOCUMENT or QUERY for each slot
+
+    @property
+    def labelled_pairs(self) -> bool:
+        """Whether the label of an example says if its two documents are similar."""
+        ...
+
+    @property
+    def own_relations(self) -> bool:
+        """Whether the links or queries of the documents themselves are compared."""
+        ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether an example is one document and relations play no part, so that the
+        steps may read a sample of the documents."""
+        ...
 
     def files(self) -> tuple[Path, ...]:
         """The files that the examples depend on; a resumed run needs the same bytes.
@@ -377,6 +399,7 @@ class DocumentEncoder(Protocol):
 
     sparse: bool  # the encoder reads graphs as edges
     attends: bool  # the encoder has attention to explain
+    parts: int  # vectors of a document, side by side; a query has one
 
     @property
     def joins_views(self) -> bool:
@@ -403,12 +426,88 @@ class DocumentEncoder(Protocol):
 
 
 @runtime_checkable
+class BeginsAsMean(Protocol):
+    """A document encoder that begins as the mean of the segment vectors.
+
+    Before training, a run fits and chooses what the encoder asks for (`docjax.recipe`).
+    """
+
+    words: int  # numbers of word vectors at the end of a segment vector
+    share: float | None  # of the words in a vector; None: the run chooses it
+    components: bool  # the vectors are rotated to principal components
+
+    @property
+    def words_alone(self) -> bool:
+        """Whether training leaves nothing of the transformer's vectors."""
+        ...
+
+    @property
+    def chooses_share(self) -> bool:
+        """Whether a run chooses the share of the words."""
+        ...
+
+    @property
+    def unit_length(self) -> bool:
+        """Whether the vectors begin with length 1."""
+        ...
+
+    def begin(self, params: Any) -> Any:
+        """The parameters with which training begins: the words have their share."""
+        ...
+
+    def plain(self, params: Any) -> Any:
+        """The parameters of the start, for vectors of the segment encoder alone."""
+        ...
+
+
+@runtime_checkable
+class ChecksRun(Protocol):
+    """A part that does not fit every run."""
+
+    def check_run(self, config: Any) -> None:
+        """Raises UserError if the part does not fit, before documents are read.
+
+        `config` is the `docjax.run.fields.RunConfig`; its parts are built, such as
+        `config.views.built`.
+        """
+        ...
+
+
+@runtime_checkable
 class Objective(Protocol):
-    """A loss of the views' vectors [v b d], with metrics: from `docjax.objectives`."""
+    """A loss of the views' vectors [v b d], with metrics: from `docjax.objectives`.
+
+    `docjax.objectives.facts` has what a loss says about itself.
+    """
 
     def __call__(
         self, vectors: Any, targets: Targets
     ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+@runtime_checkable
+class ObjectiveOfTokens(Protocol):
+    """A loss of masked tokens, which `SegmentEncoder.token_loss` computes, with or
+    without a loss of vectors."""
+
+    contrastive: Callable | None
+    weight: float
+    rate: float  # the share of tokens that are predicted
+
+
+@runtime_checkable
+class ObjectiveOfWords(Protocol):
+    """A loss of words in tables; `docjax.training.word_trainer` trains with it."""
+
+    contrastive: Callable | None
+    weight: float  # of the contrastive loss
+    replicas: int
+
+    def chances(self, counts: Any) -> Any: ...
+
+    def gradient(
+        self, rows: Any, words: Any, estimates: Any, noise: Any, windows: Any
+    ) -> Any: ...
 
 
 @runtime_checkable
@@ -431,7 +530,7 @@ class ObjectiveWithMemory(Protocol):
 
 @runtime_checkable
 class ObjectiveWithTeacher(Protocol):
-    """A loss that reads `Targets.teacher`, made as `docjax/run/teacher.py` says."""
+    """A loss that reads `Targets.teacher`, made as `docjax/recipe/teacher.py` says."""
 
     neighbours: int
     smoothing: float
@@ -439,6 +538,40 @@ class ObjectiveWithTeacher(Protocol):
     def __call__(
         self, vectors: Any, targets: Targets
     ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+class Kept(NamedTuple):
+    """What a run keeps at its end, and why, in one line."""
+
+    name: str  # "trained", "words" or "start"
+    params: Any
+    reason: str
+    metrics: dict[str, float]
+
+
+@runtime_checkable
+class Keep(Protocol):
+    """What a run keeps at its end: a class of `docjax.keep`."""
+
+    @property
+    def metric(self) -> str | None:
+        """The validation metric, TASK/METRIC, that chooses among the evaluated steps;
+        None: the last step is the trained model."""
+        ...
+
+    def held_out(self, rows: np.ndarray, seed: int) -> np.ndarray:
+        """The training documents that the steps must not learn from."""
+        ...
+
+    def choose(
+        self, run: Any, mesh: Any, start: Callable[[], Any], trained: Any
+    ) -> Kept | None:
+        """What to keep; None: the trained parameters, without a word.
+
+        `run` is the `docjax.run.prepared.Prepared`; `start` makes the parameters before
+        the first step, and `trained` are those after the last.
+        """
+        ...
 
 
 @runtime_checkable
@@ -545,6 +678,8 @@ class State(NamedTuple):
 class RowOptimizer(Protocol):
     """Updates the table rows that a gradient names: from `docjax.training.rows`."""
 
+    adds_up: bool  # changes that replicas of a table make can be added up
+
     def init(self, table: Any) -> Any: ...
 
     def update(self, *arguments: Any) -> Any: ...
@@ -575,6 +710,42 @@ class Trainer(Protocol):
 
     def documents(self, step: int) -> list[str]:
         """The ids of the documents and queries that a step reads."""
+        ...
+
+
+@runtime_checkable
+class OnBegin(Protocol):
+    """A callback of `docjax.train` before the first step."""
+
+    def begin(self, config: dict[str, Any], workdir: Path) -> None:
+        """Reads the config of the run, as config.json has it, and its folder."""
+        ...
+
+
+@runtime_checkable
+class OnStep(Protocol):
+    """A callback after each logged step (`log_every`)."""
+
+    def step(self, step: int, metrics: dict[str, float]) -> None:
+        """Reads the metrics of the step, by their names in metrics.jsonl."""
+        ...
+
+
+@runtime_checkable
+class OnEvaluation(Protocol):
+    """A callback after each evaluation."""
+
+    def evaluation(self, step: int, metrics: dict[str, float]) -> None:
+        """Reads the scores after `step`, 0 for those before training."""
+        ...
+
+
+@runtime_checkable
+class OnEnd(Protocol):
+    """A callback after the run has ended and its report is written."""
+
+    def end(self, metrics: dict[str, float]) -> None:
+        """Reads the final metrics."""
         ...
 
 

@@ -27,7 +27,6 @@ from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
@@ -85,7 +84,7 @@ def parameters(config: dict) -> dict:
 def _parameters(node: str) -> dict:
     """Of a transformer's layers two are traced: the others are like the second."""
     built = encoder({"encoder": json.loads(node)})
-    segment, inner = built.segment, segment_of(built)
+    segment, inner = built.segment, built.inner_segment
     layers = getattr(inner, "layers", 0)
     if layers > 2:
         inner = inner.with_layers(2)
@@ -143,7 +142,7 @@ def test_every_part_of_every_variant_is_built(name):
             assert optional is None or optional.build()
         for task in read.tasks.values():
             assert callable(task.build())
-        segment = segment_of(read.encoder.build())
+        segment = read.encoder.build().inner_segment
         if isinstance(segment, TokenEncoder):
             segment.check_training(read.limits.segment_tokens)
         assert read.tasks and bool(read.epochs) != bool(read.steps), variant

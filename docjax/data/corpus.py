@@ -298,6 +298,7 @@ def _part(value: Any, content: bool) -> Any:
     if not callable(value):
         return value
     fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})
+    fn = fn if hasattr(fn, "__qualname__") else type(fn)  # an instance with a call
     stamp = getattr(sys.modules[fn.__module__], "stamp", None)
     return [
         f"{fn.__module__}.{fn.__qualname__}",

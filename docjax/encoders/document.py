@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from docjax.types import DOCUMENT, QUERY, Graphs
+from docjax.encoders import freezing
+from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs
 
 
 class DocumentEncoder(nn.Module):
@@ -44,6 +45,18 @@ class DocumentEncoder(nn.Module):
     def attends(self) -> bool:
         """Whether the document encoder has attention to explain."""
         return self.document.attends
+
+    @property
+    def inner_segment(self) -> nn.Module:
+        """The segment encoder; with towers, the encoder inside of each tower."""
+        return self.segment.encoder if self.segment.has_towers else self.segment
+
+    @property
+    def segment_is_frozen(self) -> bool:
+        """Whether `frozen` matches all parameters of the segment encoder."""
+        if not self.frozen:
+            return False
+        return "segment" not in freezing.divided(param_shapes(self), self.frozen)[0]
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; () for a segment encoder without towers."""
@@ -164,6 +177,18 @@ class DocumentEncoder(nn.Module):
             graphs = Graphs(edges=jnp.zeros((1, 1, 1, 2), jnp.int32))
         light = lengths[None, None], places[None, None], graphs
         return self.outputs(self.views(vectors, *light, kinds=(DOCUMENT,)))
+
+
+def begin(encoder: DocumentEncoder, params: Any) -> Any:
+    """The parameters with which training begins."""
+    document = encoder.document
+    return document.begin(params) if isinstance(document, BeginsAsMean) else params
+
+
+def plain(encoder: DocumentEncoder, params: Any) -> Any:
+    """The parameters of a start that are scored before training."""
+    document = encoder.document
+    return document.plain(params) if isinstance(document, BeginsAsMean) else params
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:

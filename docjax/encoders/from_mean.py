@@ -27,15 +27,16 @@ class FromMean(nn.Module):
       the transformer's vectors and the mean of the word vectors are then scaled to
       length 1 each, and the words get a share of the squared length: a parameter that
       begins at 0, that training sets to `share`, and that has no gradient.
-    share: None: a run chooses it (`docjax/run/judgement.py`).
+    share: None: a run chooses it (`docjax/recipe/share.py`).
     normalize: scales the mean to length 1; None: as `init` asks, and not from scratch.
     turn: multiplies the mean by a square matrix, which training changes. It begins as a
       rotation, which leaves all cosines as they are and spreads the word vectors over
       all numbers of the vector.
     components: then rotates to the principal components of the run's documents
-      (`docjax/run/components.py`), so that vectors can be cut to their first numbers.
+      (`docjax/recipe/components.py`), so that vectors can be cut to their first numbers.
     """
 
+    parts = 1
     branch: nn.Module | None = None
     words: int = 0
     share: float | None = None
@@ -52,6 +53,11 @@ class FromMean(nn.Module):
     def chooses_share(self) -> bool:
         """Whether a run chooses the share of the words."""
         return self.words > 0 and self.share is None
+
+    @property
+    def unit_length(self) -> bool:
+        """Whether the vectors begin with length 1."""
+        return bool(self.words or self.normalize)
 
     @property
     def sparse(self) -> bool:
@@ -76,6 +82,46 @@ class FromMean(nn.Module):
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
         """The branch's attention from the chunks of one section to those of another."""
         return self.branch.cross_attention(queries, keys, real)
+
+    @nn.nowrap
+    def check_run(self, config: Any) -> None:
+        """Raises UserError for the mean of a random encoder that should be a pretrained
+        one: it is not trained, or its pooling is that of `init`."""
+        if config.init or self.words_alone:
+            return
+        encoder = config.encoder.built
+        follows_init = getattr(encoder.inner_segment, "pooling", "") is None
+        if follows_init or encoder.segment_is_frozen:
+            raise UserError(
+                "encoder.document begins as the mean of what a pretrained encoder says: "
+                "give one (BERT, RoBERTa, Longformer, BigBird, ModernBERT or T5) with "
+                "--config.init=FOLDER, train the encoder (encoder.frozen, pooling), or "
+                "take graph_roberta:words"
+            )
+
+    @nn.nowrap
+    def begin(self, params: Any) -> Any:
+        """The parameters with which training begins: the words have their share."""
+        if not self.words:
+            return params
+        if self.share is None:
+            raise ValueError("share is None: docjax.recipe.share chooses it")
+        share = {"share": jnp.full((1,), self.share)}
+        return params | {"document": params["document"] | share}
+
+    @nn.nowrap
+    def plain(self, params: Any) -> Any:
+        """The parameters of a start, not turned if its words have no share.
+
+        So its vectors are those of the plain encoder number by number, at length 1, and
+        zeros for the words. The start of a run that goes on with another stays as it is.
+        """
+        turns = self.turn and self.words
+        if not turns or params["document"]["share"].any():
+            return params
+        kernel = params["document"]["turn"]["kernel"]
+        turn = {"turn": {"kernel": jnp.eye(len(kernel), dtype=kernel.dtype)}}
+        return params | {"document": params["document"] | turn}
 
     def setup(self) -> None:
         if self.share is not None and not 0 <= self.share <= 1:
@@ -157,27 +203,3 @@ class FromMean(nn.Module):
     ) -> tuple[Float[Array, "*s i f"], list[jax.Array | None]]:
         """Nodes and attention of the branch, see `GraphAttention.nodes`."""
         return self.branch.nodes(vectors, lengths, graphs)
-
-
-def plain(document: nn.Module, params: Any) -> Any:
-    """The parameters of a start, not turned if its words have no share.
-
-    So its vectors are those of the plain encoder number by number, at length 1, and
-    zeros for the words. The start of a run that goes on with another stays as it is.
-    """
-    turns = isinstance(document, FromMean) and document.turn and document.words
-    if not turns or params["document"]["share"].any():
-        return params
-    kernel = params["document"]["turn"]["kernel"]
-    turn = {"turn": {"kernel": jnp.eye(len(kernel), dtype=kernel.dtype)}}
-    return params | {"document": params["document"] | turn}
-
-
-def with_words(document: nn.Module, params: Any) -> Any:
-    """The parameters with which training begins: the words have their share."""
-    if not isinstance(document, FromMean) or not document.words:
-        return params
-    if document.share is None:
-        raise ValueError("share is None: docjax.run.judgement.with_share chooses it")
-    share = {"share": jnp.full((1,), document.share)}
-    return params | {"document": params["document"] | share}

@@ -5,7 +5,6 @@ from typing import Any
 
 from flax.traverse_util import flatten_dict
 
-from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
@@ -42,20 +41,6 @@ def shapes(encoder: Any, source: Path) -> Any:
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{source}: the encoder cannot be built: {reason}") from None
-
-
-def segment_of(encoder: Any) -> Any:
-    """The segment encoder; with towers, the encoder inside each tower."""
-    segment = encoder.segment
-    return segment.encoder if segment.has_towers else segment
-
-
-def segment_is_frozen(encoder: DocumentEncoder) -> bool:
-    """Whether `frozen` matches all parameters of the segment encoder."""
-    if not encoder.frozen:
-        return False
-    params = param_shapes(encoder)
-    return "segment" not in freezing.divided(params, encoder.frozen)[0]
 
 
 def check_kind(encoder: Any, source: Path) -> None:

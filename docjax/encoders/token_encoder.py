@@ -39,6 +39,7 @@ class TokenEncoder(nn.Module):
     """
 
     has_towers = False
+    reads_prompts = True
     vocabulary: int = 30522
     layers: int = 12
     width: int = 768

@@ -20,9 +20,14 @@ class WordAverage(nn.Module):
     predicted words; only training reads them, so encoding works without them.
     """
 
-    has_towers = masked_lm = False
+    has_towers = masked_lm = reads_prompts = False
+    words = 0
     vocabulary: int
     width: int = 100
+
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        """Any segment can be read."""
 
     def setup(self) -> None:
         if self.width < 1:

@@ -1,7 +1,7 @@
 """A vector of the words of a segment, beside the vector of its transformer.
 
 The table begins at zero, so that it changes nothing before it is fitted to a corpus
-(`docjax/run/words.py`). It keeps what a checkpoint does not know: the names and terms
+(`docjax/recipe/words.py`). It keeps what a checkpoint does not know: the names and terms
 of the corpus.
 """
 
@@ -20,9 +20,14 @@ class WordVectors(nn.Module):
     by tokens are therefore sums of words over the segments of a document.
     """
 
-    has_towers = masked_lm = False
+    has_towers = masked_lm = reads_prompts = False
+    words = 0
     vocabulary: int
     width: int
+
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        """Any segment can be read."""
 
     @nn.compact
     def __call__(

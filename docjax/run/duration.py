@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from docjax.run.half_scores import EXCERPT
 from docjax.types import Segments
 
+EXCERPT = 128  # tokens of an excerpt that judges
 SAMPLE = 12_000  # tokens that are read twice: to compile, and to measure the speed
 # Rough seconds on 2 cores: docs/results.md has how far they were off.
 COMPILING = 20.0  # steps, judgement and report

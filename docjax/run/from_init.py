@@ -12,11 +12,10 @@ from typing import Any
 from absl import logging
 
 from docjax.data.prompts import document_prompt
-from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import configs
-from docjax.run.fields import Prompts, RunConfig, begun_with, is_run, read
+from docjax.run.fields import Prompts, RunConfig, is_run, read
 from docjax.run.places import Part
 
 # Keywords of a segment encoder that its weights decide.
@@ -29,12 +28,15 @@ DECIDED = (
 )
 
 
-def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunConfig:
+def filled(
+    config: RunConfig, saved: RunConfig | None, describe: Callable[[str], Any]
+) -> RunConfig:
     """The config with the sizes of `init`: a Hugging Face folder or name, or a run.
 
     `pooling` of the segment encoder and `normalize` of the document encoder come from
     `init` where the config says None, and so do `prompts`. `limits.segment_tokens` is
-    lowered to what `init` can read. A run that has begun keeps what it began with.
+    lowered to what `init` can read. A run that has begun keeps what it began with, which
+    is `saved`.
     `describe` gives the `docjax.huggingface.weights.Facts` of a folder or name.
 
     If `init` is another kind of transformer than the config's, the config's becomes that
@@ -47,13 +49,12 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     if not config.init:
         return config
     of_run = is_run(config.init)
-    saved = begun_with(run)
     if of_run or saved:
-        saved = saved or read(Path(config.init))
+        saved = saved or read(Path(config.init), config.allow)
         return _as_begun(config if of_run else _of_kind(config, saved), saved)
     facts = describe(config.init)
     segment = _segment(config.encoder)
-    module = segment_of(config.encoder.build())
+    module = config.encoder.built.inner_segment
     if not isinstance(module, facts.family.module):
         segment = _as_kind(segment, module, config.init, facts.family.module)
     sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}

@@ -23,10 +23,8 @@ from docjax.data.halved import Halved
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
 from docjax.data.subset import Subset
-from docjax.data.units import Passages
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
-from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.huggingface.weights import describe
@@ -69,7 +67,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
         return prepared
     corpora = {DOCUMENT: _read_first(prepared), QUERY: prepared.queries}
     readers = _readers(prepared)
-    if prepared.is_judged:
+    if prepared.samples:
         _log_duration(prepared, corpora[DOCUMENT], readers[DOCUMENT])
     corpus, queries = (
         corpora[kind] and _read_corpus(corpora[kind], reader)
@@ -124,7 +122,7 @@ def _read_first(prepared: Prepared) -> Corpus | Subset:
     """
     corpus, tasks = prepared.corpus, prepared.tasks.values()
     of_labels = all(isinstance(task, OfLabels) for task in tasks)
-    if not (prepared.learns_alone and of_labels):
+    if not (prepared.samples and of_labels):
         return corpus
     scored = map(prepared.scored, ("train", "validation", "test"))
     rows = functools.reduce(np.union1d, scored, prepared.in_reach)
@@ -182,7 +180,7 @@ def _log_duration(prepared: Prepared, corpus: Part, reader: _Reader) -> None:
         processes=jax.process_count(),
         documents=len(corpus),
         compared=len(compared),
-        judges=len(prepared.judges),
+        judges=len(prepared.held_out),
         classes=len(prepared.classes),
     )
 
@@ -196,7 +194,7 @@ def _read_again(prepared: Prepared) -> int:
         longest = describe(config.init).max_tokens
     except UserError:  # the folder has moved since training began
         return 0
-    passages = isinstance(config.units.build(), Passages)
+    passages = bool(config.units.built.cut_in_words)
     sizes = prepared.corpus.sizes(labelled)
     cut = int(np.minimum(sizes, longest).sum())
     if not passages and longest != config.limits.segment_tokens:
@@ -238,7 +236,7 @@ def _read_corpus(corpus: Part, reader: _Reader) -> Corpus | Halved:
 def _parts(reader: _Reader) -> list[_Reader]:
     """A reader of the transformer alone and a reader of its words; or one reader."""
     segment, params = reader.inference.encoder.segment, reader.params["segment"]
-    if not isinstance(segment, TokenEncoder) or not segment.words:
+    if not segment.words:
         return [reader]
     alone = segment.clone(words=0)
     words = WordVectors(segment.vocabulary, segment.words)

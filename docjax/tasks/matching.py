@@ -127,7 +127,7 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
     if part == "test" and used[1] != part:
         logger.warning(
             "there are no test pairs: those of %r are scored, which also choose the "
-            "checkpoint of a run with `select`",
+            "checkpoint of a run that keeps the best",
             used[1],
         )
     for name in used:

@@ -178,7 +178,7 @@ def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
         raise UserError(
             f"{judged.name} has no queries for a {part} metric: give another split "
             "(qrels/dev.tsv) or 20 training queries, of which two choose, or leave "
-            "select and splits.validation out"
+            "keep and splits.validation out"
         )
     return judged.tuning, {}
 

@@ -21,7 +21,7 @@ from docjax.run.fields import RunConfig
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.training import sharding
-from docjax.training.plan_memory import memory_of, reads_words
+from docjax.training.plan_memory import memory_of
 from docjax.types import Trainer
 
 BATCHES = 8  # the first batches, which are read and counted
@@ -96,7 +96,7 @@ def _counts(trainer: Trainer) -> Plan:
 
 def _reads_masked_copies(trainer: Any) -> bool:
     """Whether a step reads every segment once more, with some tokens masked."""
-    if reads_words(trainer.prepared.config.objective):
+    if trainer.prepared.config.reads_words:
         return False
     return bool(trainer.batches.masking) and trainer.cache.objective is not None
 
@@ -137,7 +137,7 @@ def _evaluations(config: RunConfig, steps: int, epoch_steps: int) -> int:
     """How often a run is evaluated, without the end, where the test documents are."""
     every = epoch_steps if config.evaluate_every is None else config.evaluate_every
     between = (steps - 1) // every if every else 0
-    return 1 + between + bool(config.select)
+    return 1 + between + bool(config.keep.built.metric)
 
 
 def _seconds_a_document(
@@ -175,7 +175,7 @@ def _smaller(
 
     The seconds of a step grow with its micro-batches.
     """
-    if reads_words(prepared.config.objective) or prepared.corpus.vectors:
+    if prepared.config.reads_words or prepared.corpus.vectors:
         return trainer
     config, devices = prepared.config, trainer.mesh.size
     segments = trainer.batches.segments() / config.batch  # of an example

@@ -9,6 +9,7 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from docjax.objectives.similarity import similarity_of
 from sentence_transformers import SentenceTransformer
 
 import docjax
@@ -20,7 +21,6 @@ from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_list
-from docjax.objectives.similarity import similarity_of
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.storage import checkpoint

@@ -5,9 +5,9 @@ import inspect
 import pkgutil
 
 import pytest
+from docjax.objectives.similarity import DOT, similarity_of
 
 from docjax import objectives
-from docjax.objectives.similarity import DOT, similarity_of
 
 
 def with_a_similarity() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from docjax.run.label_trial import by_labels
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from docjax.run.half_scores import NEAREST, is_worse
+from docjax.recipe.half_scores import NEAREST, is_worse
 
 FEW = NEAREST // 2 + 1  # with as many documents, half of NEAREST at most have the label
 CERTAIN = 3  # standard errors by which neighbours' labels must be better than chance

@@ -8,6 +8,7 @@ checkpoint knows.
 
 from collections.abc import Iterable
 
+import jax
 import numpy as np
 import scipy.sparse
 from absl import logging
@@ -16,12 +17,40 @@ from jaxtyping import Float, Int
 from docjax.data.corpus import Corpus
 from docjax.data.splits import evenly
 from docjax.errors import UserError
-from docjax.types import Units
+from docjax.run.fields import is_run
+from docjax.run.parameters import WORDS
+from docjax.run.prepared import Prepared
+from docjax.storage import atomic
+from docjax.storage.processes import wait
+from docjax.types import BeginsAsMean, Units
 
 MOST = 100_000  # documents that are read for the table
 LEAST = 2  # documents that a word must occur in
 BESIDE = 1.5  # power of the idf beside a transformer, which knows frequent words
 ALONE = 1.0  # power of the idf of words that stand alone
+
+
+def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
+    """Writes RUN/words.npy, if the segment encoder has word vectors without `init`.
+
+    Documents that are `held_out`, to judge the vectors, are not read.
+    """
+    segment, init = prepared.encoder.inner_segment, prepared.config.init
+    if not segment.words or (init and is_run(init)):
+        return
+    path = prepared.run / WORDS
+    # Words of another config may lie there.
+    if jax.process_index() == 0 and not (prepared.begun and path.exists()):
+        rows = np.setdiff1d(prepared.trained_on, held_out)
+        document = prepared.encoder.document
+        alone = isinstance(document, BeginsAsMean) and document.words_alone
+        sizes = segment.vocabulary, rows, segment.words
+        table = fitted(prepared.corpus, *sizes, alone)
+        # Words of a prompt would count in every text, so their vectors are zero.
+        prompts = [frame.prefix for frame in prepared.frames.values()]
+        table[np.concatenate(prompts)] = 0
+        atomic.write_array(path, table)
+    wait("words")
 
 
 def fitted(

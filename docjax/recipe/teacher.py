@@ -9,7 +9,10 @@ from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.splits import evenly
+from docjax.encoders.document import begin
 from docjax.model.compare import unit
+from docjax.run.parameters import start_params
+from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.arrays import write_rows
 from docjax.storage.processes import wait
@@ -17,6 +20,28 @@ from docjax.types import ObjectiveWithTeacher
 
 AT_ONCE = 1024  # documents whose neighbours are searched together
 MOST = 20_000  # documents among which neighbours are searched
+
+
+def teacher_of(
+    prepared: Prepared, mesh: jax.sharding.Mesh
+) -> Float[np.ndarray, "c d"] | None:
+    """The teacher's vectors of the documents of the corpus, in RUN/teacher.npy; None for
+    an objective without a teacher."""
+    objective = prepared.config.objective.built
+    if not isinstance(objective, ObjectiveWithTeacher):
+        return None
+    rows, encoder = prepared.learnt_from, prepared.encoder
+
+    def encode() -> np.ndarray:
+        start = start_params(prepared.config, encoder, prepared.run)
+        model = prepared.model(begin(encoder, start), mesh)
+        documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
+        return np.stack(list(model.inference().encode(model.params, documents)))
+
+    path, count = prepared.run / "teacher.npy", len(prepared.corpus)
+    made = prepared.begun and path.exists()
+    wait("teacher begins")  # every process has looked before one of them writes
+    return teacher_vectors(path, objective, rows, count, encode, made)
 
 
 def teacher_vectors(

@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.data.splits import evenly
-from docjax.encoders.from_mean import FromMean, with_words
 from docjax.model.compare import unit
-from docjax.run.fields import begun, is_run
+from docjax.run.fields import is_run
 from docjax.run.parameters import COMPONENTS, start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
+from docjax.types import BeginsAsMean
 
 MOST = 5_000  # documents that they are fitted to
 
@@ -23,10 +23,10 @@ MOST = 5_000  # documents that they are fitted to
 def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     """Writes RUN/components.npy, if the document encoder rotates to them."""
     document, init = prepared.encoder.document, prepared.config.init
-    if not isinstance(document, FromMean) or not document.components:
+    if not isinstance(document, BeginsAsMean) or not document.components:
         return
     path = prepared.run / COMPONENTS
-    kept = begun(prepared.run) and path.exists()
+    kept = prepared.begun and path.exists()
     wait("components are asked for")
     if kept or (init and is_run(init)):
         return
@@ -35,7 +35,7 @@ def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     wait("no components")
     params = start_params(prepared.config, prepared.encoder, prepared.run)
     rows = evenly(prepared.in_reach, MOST).tolist()
-    model = prepared.model(with_words(document, params), mesh)
+    model = prepared.model(document.begin(params), mesh)
     documents = (prepared.segments(prepared.corpus[row]) for row in rows)
     vectors = np.stack(list(model.inference().encode(model.params, documents)))
     if jax.process_index() == 0:
