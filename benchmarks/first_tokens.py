@@ -38,7 +38,7 @@ def measured(corpus: str, flags: argparse.Namespace) -> dict[str, float]:
     data = FileData(model, source, warns=False)  # encodes a document once
     scores = []
     for config in configs:
-        tasks = {name: part.build() for name, part in config.tasks.items()}
+        tasks = {name: part.built for name, part in config.tasks.items()}
         ready = {name: task for name, task in tasks.items() if _is_ready(task, data)}
         scores.append(runner.scores(ready, data, "test"))
     return {

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from absl import logging
-from docjax.run.words import ALONE, tfidf
+from docjax.recipe.words import ALONE, tfidf
 from flax.training.train_state import TrainState
 from jaxtyping import Array, Float, Int
 from sklearn.decomposition import TruncatedSVD

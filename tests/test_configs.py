@@ -137,16 +137,16 @@ def test_every_part_of_every_variant_is_built(name):
         read = fields.resolve(config)
         assert read.to_json() == config, variant
         for name_ in ("source", "units", "examples", "segments", "views", "objective"):
-            getattr(read, name_).build()
+            getattr(read, name_).built
         for optional in (read.holdout, read.graph):
-            assert optional is None or optional.build()
+            assert optional is None or optional.built
         for task in read.tasks.values():
-            assert callable(task.build())
-        segment = read.encoder.build().inner_segment
+            assert callable(task.built)
+        segment = read.encoder.built.inner_segment
         if isinstance(segment, TokenEncoder):
             segment.check_training(read.limits.segment_tokens)
         assert read.tasks and bool(read.epochs) != bool(read.steps), variant
-        optimizer = read.optimizer.build()
+        optimizer = read.optimizer.built
         assert isinstance(optimizer, (Adagrad, Adam)) or optimizer(100)
 
 

@@ -119,17 +119,18 @@ def _encode_of_run(run: Path) -> "Callable[..., Iterator[Encoded]] | None":
     None if the run has none, and with a warning if its documents cannot be read now.
     """
     from docjax.model.inference import local_mesh
-    from docjax.run import fields, frozen, judgement, parameters, scoring
+    from docjax.recipe.share import with_share
+    from docjax.run import fields, frozen, parameters, scoring
     from docjax.run.prepare import prepare
     from docjax.storage.lock import locked
 
     try:
         with locked(run):
-            prepared = prepare(fields.read(run).to_json(), run).changed(halved=None)
+            prepared = prepare(fields.read(run), run).changed(halved=None)
             if not frozen.reads_once(prepared):
                 return None
             prepared = frozen.with_vectors(prepared)
-            prepared = judgement.with_share(prepared, local_mesh())
+            prepared = with_share(prepared, local_mesh())
     except (UserError, OSError) as error:
         logging.warning("the model reads every document again: %s", error)
         return None

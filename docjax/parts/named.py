@@ -6,6 +6,7 @@ parts fit which field of a config, and `outside.py` which names a caller may all
 """
 
 import dataclasses
+import difflib
 import functools
 import importlib
 import importlib.machinery
@@ -56,13 +57,14 @@ def resolve(
     if value is None and _is_module(module, attribute):
         value = _imported(name, f"{field} {name!r}")
     if inspect.ismodule(value):
-        raise UserError(f"{field} {name!r} is a module; it has {_public(value)}")
+        has = _public(value) or "no function"
+        raise UserError(f"{field} {name!r} is a module; it has {has}")
     home = f"{getattr(value, '__module__', None)}."
     allowed = home.startswith(tuple(allow)) and not attribute.startswith("_")
     if not callable(value) or not allowed:
         raise UserError(
             f"{field} {name!r}: {module_name} has no {attribute!r}; "
-            f"it has {_public(module)}"
+            f"it has {_public(module) or _alike(module, attribute)}"
         )
     return value
 
@@ -275,7 +277,14 @@ def _public(module: Any) -> str:
         and not name.startswith("_")
         and getattr(value, "__module__", None) == module.__name__
     )
-    return ", ".join(names) or "no function"
+    return ", ".join(names)
+
+
+def _alike(module: Any, attribute: str) -> str:
+    """The names of a package, which it has from its modules, that are like another."""
+    names = [name for name in dir(module) if not name.startswith("_")]
+    alike = difflib.get_close_matches(attribute, names, 5, 0.5)
+    return f"names such as {', '.join(alike)}" if alike else "no function"
 
 
 def _line(error: Exception) -> str:

@@ -225,8 +225,8 @@ def _mend_of(signature: inspect.Signature, place: Place, path: str) -> str:
 
 def _asked(place: Place) -> str:
     """The parts that a place takes, as words for a message."""
-    kinds = [f"the protocol {cls.__name__}" for cls in place.classes]
-    wanted = f"follows {' or '.join(kinds)} of docjax.types" if kinds else ""
+    kinds = [f"{cls.__module__}.{cls.__name__}" for cls in place.classes]
+    wanted = f"is as {' or '.join(kinds)} says" if kinds else ""
     if place.result is None:
         return wanted
     function = (

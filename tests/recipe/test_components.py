@@ -5,7 +5,7 @@ import itertools
 import jax
 import numpy as np
 import pytest
-from docjax.run.components import components
+from docjax.recipe.components import components
 
 import docjax
 from docjax.data.sources.pydocs import pydocs

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from docjax.run.half_scores import (
+from docjax.recipe.half_scores import (
     by_deviation,
     confirmed,
     excerpts,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from docjax.run.label_trial import by_labels
+from docjax.recipe.label_trial import by_labels
 
 
 def clusters(labels):

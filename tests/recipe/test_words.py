@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from docjax.run import words
+from docjax.recipe import words
 from docjax.types import Units
 
 TEXTS = [[1, 1, 1, 2], [1, 2, 3], [3, 3, 4], [2, 4, 4, 4, 4], [1, 3, 5]]
