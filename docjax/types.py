@@ -397,7 +397,7 @@ class DocumentEncoder(Protocol):
     `views` sees all views of an example; `EachViewAlone` encodes each view separately.
     """
 
-    sparse: bool  # the encoder reads graphs as edges
+    sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
     parts: int  # vectors of a document, side by side; a query has one
 

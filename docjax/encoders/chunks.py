@@ -35,7 +35,7 @@ class ChunkEncoder(nn.Module):
     attention: str = "literal"
     dropout: float = 0.1
 
-    sparse = False
+    sparse = None
     attends = False
     parts = 1
 

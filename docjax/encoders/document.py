@@ -32,8 +32,8 @@ class DocumentEncoder(nn.Module):
     frozen: str = ""
 
     @property
-    def sparse(self) -> bool:
-        """Whether the document encoder reads graphs as edges."""
+    def sparse(self) -> bool | None:
+        """Whether the document encoder reads graphs as edges; None: by their size."""
         return self.document.sparse
 
     @property

@@ -60,9 +60,9 @@ class FromMean(nn.Module):
         return bool(self.words or self.normalize)
 
     @property
-    def sparse(self) -> bool:
-        """Whether the branch reads graphs as edges."""
-        return self.branch is not None and self.branch.sparse
+    def sparse(self) -> bool | None:
+        """Whether the branch reads graphs as edges; None: by their size."""
+        return None if self.branch is None else self.branch.sparse
 
     @property
     def attends(self) -> bool:
