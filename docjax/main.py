@@ -325,6 +325,9 @@ def read_flags(argv: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_ours)
     _define_flags()
+    argv, told = config_flag.demo_without_source(argv)
+    if told:
+        print(told, file=sys.stderr, flush=True)
     try:
         rest = FLAGS(argv)[1:]
     except config_flag.ERRORS as error:

@@ -40,6 +40,34 @@ def define(values: flags.FlagValues) -> None:
     values["config"].parser = _ConfigParser()
 
 
+def demo_without_source(argv: list[str]) -> tuple[list[str], str]:
+    """The flags of a config's demo, if they name a config alone and no documents.
+
+    Also what to tell the user; "" if the flags stay as they are. A config has a demo if
+    its source waits for a path and it has a variant `demo`.
+    """
+    names = [argument.lstrip("-") for argument in argv[1:]]
+    given = [name for name in names if name.startswith(("config.source", "config="))]
+    if len(given) != 1 or ":" in given[0] or names[-1] in ("config",):
+        return argv, ""
+    name = given[0].partition("=")[2]
+    try:
+        waits = config_lib.load(name).source.get("path", "") is None
+        config_lib.load(f"{name}:demo")
+    except (AttributeError, UserError):  # reported as the flag is parsed
+        return argv, ""
+    if not waits:
+        return argv, ""
+    told = (
+        f"no documents are given, so this is the demo ({name}:demo): the same system, "
+        "small and from scratch, on the docstrings of the installed Python packages; "
+        f"the published run is: python -m docjax.main --config={name} "
+        "--config.source.path=FILE.jsonl"
+    )
+    flag = f"--config={name}"
+    return [f"{flag}:demo" if each in (flag, flag[1:]) else each for each in argv], told
+
+
 def as_user_error(error: Exception) -> UserError:
     """One of ERRORS in one line."""
     if isinstance(error, (KeyError, AttributeError, IndexError)):

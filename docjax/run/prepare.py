@@ -20,7 +20,7 @@ from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
 from docjax.parts import outside
-from docjax.run import continued, corpora, fields, from_data, from_init
+from docjax.run import continued, corpora, fields, from_data, from_init, lacking
 from docjax.run.check_parts import check_parts
 from docjax.run.fields import RunConfig
 from docjax.run.prepared import Prepared
@@ -39,6 +39,8 @@ def prepare(config: Any, run: Path) -> Prepared:
     wait("start")  # a later first wait would not outlast the tokenizer
     config = fields.resolve(config)
     saved = fields.begun_with(run, config.allow)
+    if saved is None:
+        lacking.check(config)
     config = checked(config, run, saved)
     _make(run)
     tokenizer = corpora.tokenizer(config, run, saved is not None, _tokenizer_of)
