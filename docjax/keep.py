@@ -64,7 +64,7 @@ class Judged:
 
     def check_run(self, config: Any) -> None:
         """Raises UserError for a run whose vectors cannot be judged."""
-        if config.reads_words or not config.examples.built.independent:
+        if config.reads_words or not config.examples.says("independent"):
             what = "words" if config.reads_words else f"examples {config.examples.fn}"
             raise UserError(
                 "keep docjax.keep.Judged leaves documents out of the steps and judges "

@@ -275,12 +275,6 @@ class UnitCutter(Protocol):
 
     readable: bool  # a reader can understand a unit by itself
 
-    @property
-    def cut_in_words(self) -> str | None:
-        """How the units cut a text, in words for a report; "": at the limit of the
-        encoder, or at sections. None: a plain encoder would not read such units."""
-        ...
-
     def __call__(self, document: Document) -> list[Passage]: ...
 
 
@@ -309,22 +303,6 @@ class ExampleMaker(Protocol):
     `docjax.retrieval.judged_queries`."""
 
     kinds: tuple[str, ...]  # DOCUMENT or QUERY for each slot
-
-    @property
-    def labelled_pairs(self) -> bool:
-        """Whether the label of an example says if its two documents are similar."""
-        ...
-
-    @property
-    def own_relations(self) -> bool:
-        """Whether the links or queries of the documents themselves are compared."""
-        ...
-
-    @property
-    def independent(self) -> bool:
-        """Whether an example is one document and relations play no part, so that the
-        steps may read a sample of the documents."""
-        ...
 
     def files(self) -> tuple[Path, ...]:
         """The files that the examples depend on; a resumed run needs the same bytes.
@@ -399,7 +377,6 @@ class DocumentEncoder(Protocol):
 
     sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
-    parts: int  # vectors of a document, side by side; a query has one
 
     @property
     def joins_views(self) -> bool:

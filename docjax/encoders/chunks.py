@@ -37,7 +37,6 @@ class ChunkEncoder(nn.Module):
 
     sparse = None
     attends = False
-    parts = 1
 
     @property
     def joins_views(self) -> bool:

@@ -47,6 +47,11 @@ class DocumentEncoder(nn.Module):
         return self.document.attends
 
     @property
+    def parts(self) -> int:
+        """Vectors of a document, side by side; a query has one."""
+        return getattr(self.document, "parts", 1)
+
+    @property
     def inner_segment(self) -> nn.Module:
         """The segment encoder; with towers, the encoder inside of each tower."""
         return self.segment.encoder if self.segment.has_towers else self.segment

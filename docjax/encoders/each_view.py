@@ -12,7 +12,6 @@ class EachViewAlone(nn.Module):
     sparse = None
     attends = False
     joins_views = False
-    parts = 1  # vectors of a document, side by side
 
     def views(
         self,

@@ -22,8 +22,8 @@ Metrics = dict[str, Float[Array, ""]]
 
 def _check_run(config: Any, keywords: Mapping[str, Any]) -> None:
     """Raises UserError for several vectors of a document that has one."""
-    parts, document = keywords["parts"], config.encoder.built.document
-    if parts != 1 and document.parts == 1:
+    parts = keywords["parts"]
+    if parts != 1 and config.encoder.built.parts == 1:
         raise UserError(
             f"objective.parts is {parts}, but encoder.document gives a document one "
             "vector: give 1, or docjax.encoders.first_segments.FirstSegments"

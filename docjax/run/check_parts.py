@@ -51,7 +51,7 @@ def _check_views(config: RunConfig) -> None:
 def _check_transductive(config: RunConfig) -> None:
     """Raises UserError for a run on the texts of all splits that would also learn from
     their links or queries, which the tasks score."""
-    if config.transductive and config.examples.built.own_relations:
+    if config.transductive and config.examples.says("own_relations"):
         raise UserError(
             "transductive is True, so that training reads the texts of all splits, but "
             f"examples {config.examples.fn} would learn from the links or queries of "
@@ -64,7 +64,7 @@ def _check_loss(config: RunConfig) -> None:
     """Raises UserError if the loss does not fit the examples, the head or the run."""
     objective = config.objective.built
     loss, of_loss = _loss_of(config), facts.facts_of(objective)
-    labelled = config.examples.built.labelled_pairs
+    labelled = config.examples.says("labelled_pairs")
     if labelled and not of_loss.labelled_pairs:
         raise UserError(
             f"examples.dissimilar is True, but {loss} would take every pair for a "

@@ -194,7 +194,7 @@ def _read_again(prepared: Prepared) -> int:
         longest = describe(config.init).max_tokens
     except UserError:  # the folder has moved since training began
         return 0
-    passages = bool(config.units.built.cut_in_words)
+    passages = bool(config.units.says("cut_in_words"))
     sizes = prepared.corpus.sizes(labelled)
     cut = int(np.minimum(sizes, longest).sum())
     if not passages and longest != config.limits.segment_tokens:

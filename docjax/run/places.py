@@ -42,7 +42,8 @@ class Place(NamedTuple):
     """What a field takes: instances of `classes`, or functions.
 
     A function takes `arguments` and returns a `result`; without a `result`, the field
-    takes only instances.
+    takes only instances. `facts` are what a part may say about itself, and what holds if
+    it does not. `defaults` is a class to inherit, for a part that lacks something.
     """
 
     noun: str  # in messages: "an objective"
@@ -50,6 +51,8 @@ class Place(NamedTuple):
     classes: tuple[type, ...] = ()
     arguments: tuple[str, ...] = ()
     result: type | None = None
+    facts: Mapping[str, Any] = types.MappingProxyType({})
+    defaults: str = ""
 
 
 PLACES = {
@@ -63,11 +66,27 @@ PLACES = {
         arguments=("texts",),
         result=Tokenizer,
     ),
-    "units": Place("a cut into units", ("docjax.data.units.",), (UnitCutter,)),
+    "units": Place(
+        "a cut into units",
+        ("docjax.data.units.",),
+        (UnitCutter,),
+        # How the units cut a text, in words for a report; "": at the limit of the
+        # encoder, or at sections. None: a plain encoder would not read such units.
+        facts={"cut_in_words": None},
+    ),
     "examples": Place(
         "a maker of examples",
         ("docjax.data.examples.", "docjax.retrieval.judged_queries."),
         (ExampleMaker,),
+        facts={
+            # The label of an example says if its two documents are similar.
+            "labelled_pairs": False,
+            # The links or queries of the documents themselves are compared.
+            "own_relations": False,
+            # An example is one document and relations play no part, so that the steps
+            # may read a sample of the documents.
+            "independent": False,
+        },
     ),
     "views": Place("a maker of views", ("docjax.views.",), (ViewMaker,)),
     "segments": Place(
@@ -100,7 +119,12 @@ PLACES = {
         optax.GradientTransformation,
     ),
     "keep": Place("a rule what to keep", ("docjax.keep.",), (Keep,)),
-    "tasks": Place("a task", ("docjax.tasks.",), (Task,)),
+    "tasks": Place(
+        "a task",
+        ("docjax.tasks.",),
+        (Task,),
+        defaults="docjax.tasks.task.TaskDefaults",
+    ),
 }
 LOSS = PLACES["objective"]._replace(classes=())  # inside of another loss
 
@@ -124,6 +148,10 @@ class Part:
     def to_json(self) -> dict[str, Any]:
         return {"fn": self.fn} | named.plain(self.keywords)
 
+    def says(self, name: str) -> Any:
+        """A fact that the part says about itself, or what holds if it does not."""
+        return getattr(self.built, name, _place(self.path).facts[name])
+
     def with_keywords(self, **keywords: Any) -> "Part":
         """The part with these keywords changed, built anew."""
         return read_part(self.to_json() | keywords, self.path, self.allow)
@@ -143,7 +171,7 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
     Raises:
       UserError: for a part that cannot be built, or that the field does not take.
     """
-    place = PLACES[path if path in PLACES else path.partition(".")[0]]
+    place = _place(path)
     if not isinstance(node, Mapping) or "fn" not in node:
         raise UserError(
             f"{path} {shown(node)} is not a part: "
@@ -160,6 +188,10 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
         _check_place(inner, LOSS, named_loss, f"{path}.contrastive")
     keywords = {name: value for name, value in node.items() if name != "fn"}
     return Part(node["fn"], _frozen(keywords), built, path, tuple(allow))
+
+
+def _place(path: str) -> Place:
+    return PLACES[path if path in PLACES else path.partition(".")[0]]
 
 
 def _built(node: Mapping, allow: Sequence[str], path: str) -> Any:
@@ -196,7 +228,8 @@ def _check_place(built: Any, place: Place, label: str, path: str) -> None:
     if place.result is None or not callable(built):
         lacks = [] if is_function else missing(built, place.classes[0])
         what = f"has no {', '.join(lacks)}" if lacks else "is none"
-        raise UserError(f"{label} {what}: {place.noun} {_asked(place)}")
+        inherit = f"; inherit {place.defaults}" if lacks and place.defaults else ""
+        raise UserError(f"{label} {what}: {place.noun} {_asked(place)}{inherit}")
     signature = inspect.signature(built)
     try:
         signature.bind(*[None] * len(place.arguments))

@@ -152,7 +152,7 @@ class Prepared:
         """Whether the steps may learn from a sample: they read single documents and a
         teacher's vectors of them."""
         has_teacher = isinstance(self.config.objective.built, ObjectiveWithTeacher)
-        return has_teacher and self.config.examples.built.independent
+        return has_teacher and self.config.examples.says("independent")
 
     @functools.cached_property
     def in_reach(self) -> np.ndarray:

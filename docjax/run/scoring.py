@@ -354,7 +354,7 @@ def plain_data(
 
 def _pieces_in_words(prepared: Prepared) -> str:
     """How the run cuts texts, for the name of a row; "" where the limit alone cuts."""
-    if words := prepared.config.units.built.cut_in_words:
+    if words := prepared.config.units.says("cut_in_words"):
         return f", {words}"
     return ", section by section" if prepared.corpus.has_sections else ""
 
@@ -362,7 +362,7 @@ def _pieces_in_words(prepared: Prepared) -> str:
 def _init_has_read_all(facts: Any, prepared: Prepared) -> bool:
     """Whether the corpus has the vectors that `init` alone gives to all its segments."""
     config, segment = prepared.config, prepared.encoder.segment
-    limits, cut = config.limits, config.units.built.cut_in_words
+    limits, cut = config.limits, config.units.says("cut_in_words")
     as_long = limits.segment_tokens == facts.max_tokens
     return (
         bool(prepared.corpus.vectors)
