@@ -26,7 +26,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from absl import logging
-from docjax.recipe.words import ALONE, tfidf
 from flax.training.train_state import TrainState
 from jaxtyping import Array, Float, Int
 from sklearn.decomposition import TruncatedSVD
@@ -35,6 +34,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.reranker_models import PADDING, ConvKNRM, MatchPyramid, Reranker
 from docjax.data.records import full_text
 from docjax.errors import UserError
+from docjax.recipe.words import ALONE, tfidf
 from docjax.retrieval import bm25, collection, measures, negatives
 from docjax.types import Document, Qrels, Run, Units
 

@@ -137,7 +137,7 @@ def test_every_part_of_every_variant_is_built(name):
         read = fields.resolve(config)
         assert read.to_json() == config, variant
         for name_ in ("source", "units", "examples", "segments", "views", "objective"):
-            getattr(read, name_).built
+            assert getattr(read, name_).built is not None
         for optional in (read.holdout, read.graph):
             assert optional is None or optional.built
         for task in read.tasks.values():

@@ -20,10 +20,10 @@ from docjax.export.write import export
 from docjax.model import inference
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
-from docjax.run import duration, frozen, retrieval_report
 from docjax.recipe import judgement as judging
 from docjax.recipe import share as share_lib
 from docjax.recipe.judges import Judges
+from docjax.run import duration, frozen, retrieval_report
 from docjax.run import prepared as prepared_lib
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.places import Part

@@ -9,7 +9,6 @@ import pytest
 
 import docjax
 from docjax.data import graphs
-from docjax.encoders import from_mean
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import fresh_params
 from docjax.encoders.from_mean import FromMean

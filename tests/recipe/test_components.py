@@ -5,11 +5,11 @@ import itertools
 import jax
 import numpy as np
 import pytest
-from docjax.recipe.components import components
 
 import docjax
 from docjax.data.sources.pydocs import pydocs
 from docjax.export.write import export_run
+from docjax.recipe.components import components
 from docjax.run.parameters import trained_params
 
 

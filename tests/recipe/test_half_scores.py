@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+
 from docjax.recipe.half_scores import (
     by_deviation,
     confirmed,
     excerpts,
     reciprocal_ranks,
 )
-
 from docjax.types import Units
 
 

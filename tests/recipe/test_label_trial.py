@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from docjax.recipe.label_trial import by_labels
 
 

@@ -1,8 +1,8 @@
 """The teacher of a distillation: vectors moved towards their neighbours."""
 
 import numpy as np
-from docjax.recipe.teacher import smoothed, teacher_vectors
 
+from docjax.recipe.teacher import smoothed, teacher_vectors
 from docjax.types import ObjectiveWithTeacher
 
 
