@@ -23,10 +23,10 @@ but not their labels. `--config.objective.weight=0` is Doc2vecC.
 `--config.objective.replicas=2` trains on two cores or GPUs at a time. The vectors
 differ from those of one replica but are equally good. Replicas are faster for Doc2vecC
 with at least 512 documents for each replica in a step (`--config.batch=1024`), not for
-DECA with its batch of 512 (docs/trials.md).
+DECA with its batch of 512 (docs/log).
 
 Departures from the paper, and choices that it leaves open, made on a part of the
-training documents (docs/trials.md): windows as in the authors' code ("left"), so that
+training documents (docs/log): windows as in the authors' code ("left"), so that
 some words are predicted from their document alone; Adagrad for every row with a linear
 decay; steps of all words of 512 documents, but of fewer frequent words (subsample).
 Further settings depend on the number of words in all documents that are in the

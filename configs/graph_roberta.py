@@ -144,7 +144,7 @@ def get_config(variant: str = "") -> ConfigDict:
 
 
 def frozen(config: ConfigDict) -> None:
-    """The recipe for a user's corpus and encoder; docs/trials.md has what it beat."""
+    """The recipe for a user's corpus and encoder; docs/log has what it beat."""
     config.init = None  # the user's
     config.encoder.frozen = "segment/"
     config.encoder.segment.update(pooling=None, dtype="float32", words=256)

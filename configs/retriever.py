@@ -231,7 +231,7 @@ def _first_segments(
 
 
 def frozen(config: ConfigDict) -> None:
-    """A user's sentence encoder reads the documents once; docs/trials.md has more."""
+    """A user's sentence encoder reads the documents once; docs/log has more."""
     base = load("graph_roberta", variant="frozen")
     for name in ("init", "encoder", "graph", "limits", "batch", "microbatch"):
         config[name] = base[name]

@@ -14,7 +14,7 @@ from docjax.types import Segments
 
 EXCERPT = 128  # tokens of an excerpt that judges
 SAMPLE = 12_000  # tokens that are read twice: to compile, and to measure the speed
-# Rough seconds on 2 cores: docs/results.md has how far they were off.
+# Rough seconds on 2 cores: docs/log has how far they were off.
 COMPILING = 20.0  # steps, judgement and report
 A_DOCUMENT = 0.002  # steps, judgement, baselines and report
 A_CELL = 0.0001  # a document and a class: k-means, probes and their baselines
