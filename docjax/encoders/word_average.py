@@ -21,6 +21,7 @@ class WordAverage(nn.Module):
     """
 
     has_towers = masked_lm = False
+    place_rows = 0, 0
     vocabulary: int
     width: int = 100
 
