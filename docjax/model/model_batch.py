@@ -32,20 +32,14 @@ def of_documents(
     """
     if like is not None and like.rows is None:
         raise UserError("like is a batch of queries: give a batch of documents")
-    counts = np.array([len(document) for document in documents])
-    least_rows, least_most = (len(like.tokens), like.rows.shape[1]) if like else (0, 0)
-    count = _power_of_two(counts.sum(), least_rows)
-    read = _microbatch(documents, count, limit, like)
-    most = _power_of_two(counts.max(), least_most)
-    rows = np.full((len(counts), most), -1, np.int32)
-    rows[np.arange(most) < counts[:, None]] = np.arange(counts.sum())
+    counts = [len(document) for document in documents]
+    rows = _power_of_two(sum(counts), len(like.tokens) if like else 1)
+    read = _microbatch(documents, rows, limit, like)
+    most = _power_of_two(max(counts), like.rows.shape[1] if like else 1)
+    pointers = np.full((len(counts), most), -1, np.int32)
+    pointers[np.arange(most) < np.array(counts)[:, None]] = np.arange(sum(counts))
     graphs = device_graphs(documents, graph, most, sparse)
-    if graphs.edges is not None:
-        least = like.graphs.edges.shape[1] if like else 0
-        unused = _power_of_two(graphs.edges.shape[1], least) - graphs.edges.shape[1]
-        padding = [(0, 0), (0, unused), (0, 0)]
-        graphs = Graphs(edges=np.pad(graphs.edges, padding, constant_values=-1))
-    return ModelBatch(*read, rows, graphs)
+    return ModelBatch(*read, pointers, _with_edges(graphs, like))
 
 
 def of_queries(
@@ -63,15 +57,28 @@ def _microbatch(
     texts: Sequence[Segments], rows: int, limit: int, like: ModelBatch | None
 ) -> Microbatch:
     """The segments of all texts in their order, in an array of `rows` rows."""
+    if not texts:
+        raise UserError("a batch of no texts: give at least one")
     pieces = split(texts)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
     least = like.tokens.shape[1] if like else LEAST_WIDTH
-    width = min(_power_of_two(lengths.max(), least), limit)
+    width = min(_power_of_two(max(map(len, pieces)), least), limit)
     places = np.concatenate([text.places for text in texts])
     group = Group(np.arange(len(pieces)), rows, width)
     return microbatch(group, pieces, lengths, places)
 
 
+def _with_edges(graphs: Graphs, like: ModelBatch | None) -> Graphs:
+    """The graphs with unused edges, -1, at the end of lists of edges."""
+    if graphs.edges is None:
+        return graphs
+    count = graphs.edges.shape[1]
+    least = like.graphs.edges.shape[1] if like else 1
+    unused = _power_of_two(count, least) - count
+    padding = [(0, 0), (0, unused), (0, 0)]
+    return Graphs(edges=np.pad(graphs.edges, padding, constant_values=-1))
+
+
 def _power_of_two(number: int, least: int) -> int:
     """The first power of two that is not below `number` and `least`."""
-    return 1 << max(int(number) - 1, least - 1, 0).bit_length()
+    return 1 << (max(number, least) - 1).bit_length()
