@@ -23,11 +23,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 SIMILARITIES = ("cosine", "dot")  # similarities of two vectors
 
 Reader = Callable[[float], Iterator["Document"]]  # of max_bad_fraction
+Arrays = np.ndarray | jax.Array
 Run = dict[str, dict[str, float]]  # query id -> document id -> score
 Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 DOCUMENT, QUERY = "document", "query"  # the kinds of a view: how its vector is made
@@ -243,6 +244,20 @@ class Batch(NamedTuple):
     cut: int | None = None
 
 
+class ModelBatch(NamedTuple):
+    """What a trained model reads of some documents, or of some queries.
+
+    `rows` says which segments a document has. In a batch of queries it is None: each
+    row of `tokens` is a query.
+    """
+
+    tokens: Int[Arrays, "n t"]  # of all segments, padded at the end
+    lengths: Int[Arrays, " n"]  # tokens of each segment, 0 for an unused row
+    places: Int[Arrays, "n 2"]  # section, and number in the section
+    rows: Int[Arrays, "b p"] | None = None  # in order, -1 after the last segment
+    graphs: Graphs = Graphs()
+
+
 class Encoded(NamedTuple):
     """A document's vector and, if they were asked for, those of its segments."""
 
@@ -363,6 +378,12 @@ class SegmentEncoder(Protocol):
         """Rows of the table of tokens."""
         ...
 
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        """Rows of the tables that embed a segment's section and its number in the
+        section; 0 without a table."""
+        ...
+
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None
     ) -> Any: ...
@@ -377,6 +398,7 @@ class DocumentEncoder(Protocol):
 
     sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
+    parts: int  # the vectors of a document, which stand side by side
 
     @property
     def joins_views(self) -> bool:

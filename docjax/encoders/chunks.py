@@ -37,6 +37,7 @@ class ChunkEncoder(nn.Module):
 
     sparse = None
     attends = False
+    parts = 1
 
     @property
     def joins_views(self) -> bool:

@@ -11,7 +11,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders import freezing
-from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs
+from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs, ModelBatch
 
 
 class DocumentEncoder(nn.Module):
@@ -101,6 +101,16 @@ class DocumentEncoder(nn.Module):
     def queries(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
         """Query vectors from the vectors of single segments."""
         return self.document.query(vectors)
+
+    def vectors(self, batch: ModelBatch) -> Float[Array, "b f"]:
+        """The vector of each document or query of a batch."""
+        kind = QUERY if batch.rows is None else DOCUMENT
+        read = batch.tokens, batch.lengths, batch.places
+        segments = self.segments(*read, tower=self.tower(kind))
+        if batch.rows is None:
+            return self.queries(segments)
+        given = segments, batch.lengths, batch.places
+        return self.documents(*(_at(x, batch.rows) for x in given), batch.graphs)
 
     def views(
         self,
@@ -223,6 +233,12 @@ def _init(encoder: DocumentEncoder, key: jax.Array, known: frozenset[str]) -> An
     return unflatten_dict(
         {path: array for path, array in params.items() if path not in known}, sep="/"
     )
+
+
+def _at(array: Array, rows: Int[Array, "b p"]) -> Array:
+    """The rows of an array; zeros for the row -1."""
+    rows = jnp.where(rows < 0, len(array), rows)
+    return array.at[rows].get(mode="fill", fill_value=0)
 
 
 def _repeated(vectors: Float[Array, "*s d"], width: int) -> Float[Array, "*s {width}"]:

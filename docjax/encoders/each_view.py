@@ -12,6 +12,7 @@ class EachViewAlone(nn.Module):
     sparse = None
     attends = False
     joins_views = False
+    parts = 1
 
     def views(
         self,

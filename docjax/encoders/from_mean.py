@@ -36,6 +36,7 @@ class FromMean(nn.Module):
       (`docjax/recipe/components.py`), so that vectors can be cut to their first numbers.
     """
 
+    parts = 1
     branch: nn.Module | None = None
     words: int = 0
     share: float | None = None

@@ -1,8 +1,11 @@
 """Facts of an encoder: shapes of its parameters, its segment encoder, valid sizes."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 from flax.traverse_util import flatten_dict
 
 from docjax.encoders.document import DocumentEncoder, param_shapes
@@ -43,6 +46,24 @@ def shapes(encoder: Any, source: Path) -> Any:
         raise UserError(f"{source}: the encoder cannot be built: {reason}") from None
 
 
+def check_same(params: Any, own: Any) -> None:
+    """Raises UserError unless parameters have the paths and the shapes of `own`."""
+    given, expected = _shapes_by_path(params), _shapes_by_path(own)
+    for path in sorted({*given, *expected}):
+        found, wanted = given.get(path, "missing"), expected.get(path, "none")
+        if found != wanted:
+            raise UserError(
+                f"params: {path} is {found}, expected {wanted}: give a nested dict with "
+                "the names and the shapes of model.params"
+            )
+
+
+def _shapes_by_path(params: Any) -> dict[str, tuple[int, ...]]:
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    name = functools.partial(jax.tree_util.keystr, simple=True, separator="/")
+    return {name(path): np.shape(leaf) for path, leaf in leaves}
+
+
 def check_kind(encoder: Any, source: Path) -> None:
     """Raises UserError if a part of the encoder is not an encoder of its kind."""
     if not isinstance(encoder, DocumentEncoder):
@@ -57,11 +78,11 @@ def check_kind(encoder: Any, source: Path) -> None:
         raise UserError(
             f"{source}: encoder.segment {type(segment).__name__} gives no segment "
             "vectors: take docjax.encoders.transformer.Transformer or another class "
-            "with vocabulary, has_towers and masked_lm"
+            "with vocabulary, has_towers, masked_lm and place_rows"
         )
     if not isinstance(encoder.document, OfDocuments):
         raise UserError(
             f"{source}: encoder.document {type(encoder.document).__name__} gives no "
             "document vectors: take docjax.encoders.pooling.Mean or another class with "
-            "query, views, joins_views, sparse and attends"
+            "query, views, joins_views, sparse, attends and parts"
         )

@@ -40,6 +40,7 @@ class TokenEncoder(nn.Module):
 
     has_towers = False
     reads_prompts = True
+    place_rows = 0, 0
     vocabulary: int = 30522
     layers: int = 12
     width: int = 768

@@ -40,6 +40,10 @@ class Towers(nn.Module):
     def vocabulary(self) -> int:
         return self.encoder.vocabulary
 
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        return self.encoder.place_rows
+
     def of_views(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view of an example."""
         if self.by == "view":

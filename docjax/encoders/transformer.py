@@ -37,5 +37,6 @@ class Transformer(PostNorm, TokenEncoder):
             self.heads, self.epsilon, self.dropout, attend, site, parent=None
         )
 
-    def place_tables(self) -> dict[str, int]:
-        return {"sections": self.sections, "chunks": self.chunks}
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        return self.sections, self.chunks

@@ -22,6 +22,7 @@ class WordAverage(nn.Module):
 
     has_towers = masked_lm = reads_prompts = False
     words = 0
+    place_rows = 0, 0
     vocabulary: int
     width: int = 100
 

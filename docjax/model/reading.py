@@ -14,6 +14,7 @@ from docjax.data.prompts import document_prompt, prompted
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
+from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.model.inputs import Item, as_document
 from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
@@ -32,6 +33,7 @@ class Reading:
     The attributes are fields of `DocumentModel`.
     """
 
+    encoder: DocumentEncoder
     tokenizer: Tokenizer
     units: UnitCutter
     segments: SegmentCutter
@@ -39,11 +41,6 @@ class Reading:
     prompts: Mapping[str, str]
     default_prompt_name: str | None
     order: Order | None
-
-    @property
-    def place_rows(self) -> tuple[int, int]:
-        """As `DocumentModel` says."""
-        raise NotImplementedError
 
     @property
     def document_prompt(self) -> str:
@@ -157,7 +154,7 @@ class Reading:
             stats["segments_cut"] += len(whole) - len(kept)
             stats["tokens_cut"] += len(whole.tokens) - len(kept.tokens)
             stats["documents_empty"] += not len(kept.tokens)
-            rows = np.array(self.place_rows)
+            rows = np.array(self.encoder.segment.place_rows)
             beyond = (kept.places >= rows) & (rows > 0)
             stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept
