@@ -35,6 +35,7 @@ class Passages:
 
     words: int = 100
     readable = True
+    exported_as = "passages"
 
     def __post_init__(self) -> None:
         if self.words < 1:
@@ -49,6 +50,7 @@ class Sentences:
     """Each sentence, title and heading is a unit. White space as in `Passages`."""
 
     readable = True
+    exported_as = "sentences_of"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.sentences_of(document)]
@@ -59,6 +61,7 @@ class Whole:
     """The full text as one unit, as written, in the first section."""
 
     readable = False
+    exported_as = "whole"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.whole(document)]
@@ -72,6 +75,7 @@ class WholeSections:
     """
 
     readable = False
+    exported_as = "whole_sections"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.whole_sections(document)]

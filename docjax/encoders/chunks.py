@@ -37,6 +37,7 @@ class ChunkEncoder(nn.Module):
 
     sparse = False
     attends = False
+    exported_as = "ChunkEncoder"
 
     @property
     def joins_views(self) -> bool:

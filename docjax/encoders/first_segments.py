@@ -23,6 +23,7 @@ class FirstSegments(EachViewAlone):
       query's, as in ANCE.
     """
 
+    exported_as = "FirstSegments"
     parts: int = 1
     projected: bool = False
 

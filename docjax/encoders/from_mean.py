@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.pooling import weighted_mean
+from docjax.encoders.weight_decay import UNDECAYED
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
@@ -36,6 +37,7 @@ class FromMean(nn.Module):
       (`docjax/run/components.py`), so that vectors can be cut to their first numbers.
     """
 
+    exported_as = "FromMean"
     branch: nn.Module | None = None
     words: int = 0
     share: float | None = None
@@ -108,7 +110,7 @@ class FromMean(nn.Module):
             mean = dense(mean)
         if self.components:
             identity = lambda key: jnp.eye(width)
-            rotation = jax.lax.stop_gradient(self.param("components", identity))
+            rotation = jax.lax.stop_gradient(self.param(UNDECAYED, identity))
             mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean

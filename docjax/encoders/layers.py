@@ -1,6 +1,6 @@
 """The layers that the segment encoders share: from dense layers to those of BERT.
 
-`PostNorm` puts BERT's layers together; `modernbert.py` and `t5.py` put `PreNormLayer`s.
+`PostNorm` puts BERT's layers together; other families put `PreNormLayer`s together.
 """
 
 import functools
@@ -268,7 +268,7 @@ class PostNorm(nn.Module):
             self.position_offset,
             self.types,
             self.epsilon,
-            **self.place_tables(),
+            *self.place_rows,
         )
         if self.masked_lm:
             # BERT's head has the activation of its layers, RoBERTa's has gelu.
@@ -290,10 +290,6 @@ class PostNorm(nn.Module):
     def attending(self, number: int, site: int) -> nn.Module:
         """The attention of layer `number`; `site` is its first site of dropout."""
         raise NotImplementedError
-
-    def place_tables(self) -> dict[str, int]:
-        """The rows of the tables that embed a segment's place, by their names."""
-        return {}
 
     def _layer(self, number: int) -> Layer:
         site = 1 + SITES * number

@@ -4,14 +4,13 @@ from typing import Any
 
 import jax
 
-COMPONENTS = "components"  # a rotation of `FromMean`, which stays as it is
+UNDECAYED = "components"  # the name of a matrix that stays as it is
 
 
 def decays(params: Any) -> Any:
-    """True for each kernel and table; False for biases, layer norms and the rotation
-    to principal components."""
+    """True for each kernel and table; False for biases, layer norms and UNDECAYED."""
 
     def decays_at(path: tuple, array: Any) -> bool:
-        return array.ndim > 1 and path[-1].key != COMPONENTS
+        return array.ndim > 1 and path[-1].key != UNDECAYED
 
     return jax.tree_util.tree_map_with_path(decays_at, params)

@@ -20,7 +20,6 @@ from docjax.data.prompts import OF_DOCUMENTS, Prompted
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.first_segments import FirstSegments
-from docjax.encoders.layers import PostNorm
 from docjax.encoders.shapes import segment_of
 from docjax.errors import UserError
 from docjax.model import compare as comparison
@@ -143,9 +142,7 @@ class DocumentModel(Reading):
     def place_rows(self) -> tuple[int, int]:
         """The rows of the tables that embed a segment's section and its number in the
         section; 0 without a table."""
-        segment = segment_of(self.encoder)
-        tables = segment.place_tables() if isinstance(segment, PostNorm) else {}
-        return tables.get("sections", 0), tables.get("chunks", 0)
+        return segment_of(self.encoder).place_rows
 
     @functools.cached_property
     def width(self) -> int:

@@ -9,6 +9,7 @@ from docjax.encoders.pooling import Predictor
 from docjax.encoders.shapes import segment_is_frozen, segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
+from docjax.huggingface.family import by_model_type
 from docjax.objectives.contrastive_tension import NEGATIVES
 from docjax.objectives.distillation import Distillation
 from docjax.objectives.masked_lm import MaskedLM
@@ -93,7 +94,7 @@ def _check_mean(config: RunConfig, document: Any) -> None:
     if follows_init or segment_is_frozen(encoder):
         raise UserError(
             "encoder.document begins as the mean of what a pretrained encoder says: "
-            "give one (BERT, RoBERTa, Longformer, BigBird, ModernBERT or T5) with "
+            f"give one ({', '.join(sorted(by_model_type()))}) with "
             "--config.init=FOLDER, train the encoder (encoder.frozen, pooling), or take "
             "graph_roberta:words"
         )
