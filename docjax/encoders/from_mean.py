@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.pooling import weighted_mean
-from docjax.encoders.weight_decay import UNDECAYED
+from docjax.encoders.weight_decay import COMPONENTS
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
@@ -110,7 +110,7 @@ class FromMean(nn.Module):
             mean = dense(mean)
         if self.components:
             identity = lambda key: jnp.eye(width)
-            rotation = jax.lax.stop_gradient(self.param(UNDECAYED, identity))
+            rotation = jax.lax.stop_gradient(self.param(COMPONENTS, identity))
             mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean
