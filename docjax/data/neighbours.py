@@ -8,20 +8,22 @@ segment, `edges` the pairs of sections that the user connected. A matrix is True
 the node of the row receives from the node of the column.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+Sections = Sequence[int] | np.ndarray
 
-def full(sections: Sequence[int], edges: Any) -> np.ndarray:
+
+def full(sections: Sections, edges: Any) -> np.ndarray:
     """Every pair of nodes."""
     nodes = len(sections) + 1
     return np.ones((nodes, nodes), bool)
 
 
 def section(
-    sections: Sequence[int], edges: Any, first_passage_clique: bool = True
+    sections: Sections, edges: Any, first_passage_clique: bool = True
 ) -> np.ndarray:
     """The segments of each section, and the document with first segments.
 
@@ -39,7 +41,7 @@ def section(
     return matrix
 
 
-def user_edges(sections: Sequence[int], edges: Iterable[tuple[int, int]]) -> np.ndarray:
+def user_edges(sections: Sections, edges: Any) -> np.ndarray:
     """`section` without its clique, and the segments of both sections of each pair."""
     numbers = np.asarray(sections)
     matrix = section(sections, edges, first_passage_clique=False)

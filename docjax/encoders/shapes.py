@@ -66,7 +66,7 @@ def check_kind(encoder: Any, source: Path) -> None:
             "docjax.encoders.document.DocumentEncoder"
         )
     segment = encoder.segment
-    if isinstance(segment, SegmentEncoder) and segment.has_towers:
+    if getattr(segment, "has_towers", False):
         segment = segment.encoder
     if missing := _missing(segment, SegmentEncoder):
         raise UserError(
