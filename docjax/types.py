@@ -368,10 +368,18 @@ class ViewMaker(Protocol):
 
 @runtime_checkable
 class SegmentEncoder(Protocol):
-    """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
+    """Tokens of segments to their vectors: a Flax module of `docjax.encoders`.
+
+    `docjax.encoders.segment_defaults.SegmentDefaults` has all but `vocabulary` and the
+    call, for an encoder that does nothing special.
+    """
 
     has_towers: bool  # there are several towers, and each view has its tower
     masked_lm: bool  # the encoder predicts masked tokens with `token_loss`
+    reads_prompts: bool  # the words before a text change how the text is read
+    shows_attention: bool  # `encoders/first_token.py` can read the last layer
+    averages_words: bool  # a vector is the mean of rows of the parameter `words`
+    words: int  # numbers at the end of a vector, of fitted word vectors; 0: none
 
     @property
     def vocabulary(self) -> int:
@@ -380,8 +388,19 @@ class SegmentEncoder(Protocol):
 
     @property
     def place_rows(self) -> tuple[int, int]:
-        """Rows of the tables that embed a segment's section and its number in the
+        """The rows of the tables that embed a segment's section and its number in the
         section; 0 without a table."""
+        ...
+
+    def check_training(self, tokens: int) -> None:
+        """Raises UserError unless segments of up to `tokens` tokens can be trained."""
+        ...
+
+    def in_dtype(self, dtype: str) -> "SegmentEncoder":
+        """The encoder that computes in "float32" or "bfloat16".
+
+        Raises UserError for a type that it does not have.
+        """
         ...
 
     def __call__(

@@ -114,7 +114,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     from docjax.encoders.pooling import Mean
     from docjax.encoders.transformer import Transformer
     from docjax.huggingface.exported import write_params
-    from docjax.huggingface.families import BERT
+    from docjax.huggingface.families import bert
 
     sizes = dict(vocabulary=30522, layers=1, width=16, heads=2, hidden=16, positions=64)
     keywords = sizes | dict(position_offset=0, types=2, epsilon=1e-12)
@@ -122,7 +122,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     keywords |= dict(activation="gelu", dropout=0.1, attention_dropout=0.1)
     folder = tmp_path_factory.mktemp("tiny")
     write_params(folder, encoder, fresh_params(encoder, 0))
-    config = json.dumps(BERT.config(keywords))
+    config = json.dumps(bert.FAMILY.config(keywords))
     (folder / "config.json").write_text(config)
     shutil.copy(minilm / "tokenizer.json", folder)
     return folder

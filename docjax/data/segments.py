@@ -20,6 +20,7 @@ class OneEach:
     """Every unit is one segment: passages as graph-roberta reads them."""
 
     one_each = True
+    exported_as = "one_each"
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
@@ -39,6 +40,7 @@ class Joined:
 
     across_sections: bool = True
     one_each = False
+    exported_as = "joined"
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
@@ -51,6 +53,7 @@ class Chunks:
     """The tokens of each section in consecutive chunks without overlap (CoLDE)."""
 
     one_each = False
+    exported_as = "chunks"
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int

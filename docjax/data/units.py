@@ -35,6 +35,7 @@ class Passages:
 
     words: int = 100
     readable = True
+    exported_as = "passages"
 
     def __post_init__(self) -> None:
         if self.words < 1:
@@ -54,6 +55,7 @@ class Sentences:
 
     readable = True
     cut_in_words = None
+    exported_as = "sentences_of"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.sentences_of(document)]
@@ -65,6 +67,7 @@ class Whole:
 
     readable = False
     cut_in_words = ""
+    exported_as = "whole"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.whole(document)]
@@ -79,6 +82,7 @@ class WholeSections:
 
     readable = False
     cut_in_words = ""
+    exported_as = "whole_sections"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.whole_sections(document)]

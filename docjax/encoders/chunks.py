@@ -37,7 +37,7 @@ class ChunkEncoder(nn.Module):
 
     sparse = None
     attends = False
-    parts = 1
+    exported_as = "ChunkEncoder"
 
     @property
     def joins_views(self) -> bool:

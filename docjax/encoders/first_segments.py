@@ -25,6 +25,7 @@ class FirstSegments(EachViewAlone):
       query's, as in ANCE.
     """
 
+    exported_as = "FirstSegments"
     parts: int = 1
     projected: bool = False
 

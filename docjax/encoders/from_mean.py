@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.pooling import weighted_mean
+from docjax.encoders.weight_decay import COMPONENTS
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
@@ -36,7 +37,7 @@ class FromMean(nn.Module):
       (`docjax/recipe/components.py`), so that vectors can be cut to their first numbers.
     """
 
-    parts = 1
+    exported_as = "FromMean"
     branch: nn.Module | None = None
     words: int = 0
     share: float | None = None
@@ -94,9 +95,8 @@ class FromMean(nn.Module):
         if follows_init or encoder.segment_is_frozen:
             raise UserError(
                 "encoder.document begins as the mean of what a pretrained encoder says: "
-                "give one (BERT, RoBERTa, Longformer, BigBird, ModernBERT or T5) with "
-                "--config.init=FOLDER, train the encoder (encoder.frozen, pooling), or "
-                "take graph_roberta:words"
+                "give one with --config.init=FOLDER, train the encoder (encoder.frozen, "
+                "pooling), or take graph_roberta:words"
             )
 
     @nn.nowrap
@@ -154,7 +154,7 @@ class FromMean(nn.Module):
             mean = dense(mean)
         if self.components:
             identity = lambda key: jnp.eye(width)
-            rotation = jax.lax.stop_gradient(self.param("components", identity))
+            rotation = jax.lax.stop_gradient(self.param(COMPONENTS, identity))
             mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean

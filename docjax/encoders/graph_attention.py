@@ -31,6 +31,7 @@ class GraphAttention(EachViewAlone):
     """
 
     attends = True
+    exported_as = "GraphAttention"
     width: int = 512
     layers: int = 2
     heads: int = 2

@@ -25,6 +25,7 @@ class Mean(EachViewAlone):
     length 1.
     """
 
+    exported_as = "Mean"
     normalize: bool = False
 
     @nn.compact

@@ -72,17 +72,24 @@ def check_kind(encoder: Any, source: Path) -> None:
             "docjax.encoders.document.DocumentEncoder"
         )
     segment = encoder.segment
-    if isinstance(segment, SegmentEncoder) and segment.has_towers:
+    if getattr(segment, "has_towers", False):
         segment = segment.encoder
-    if not isinstance(segment, SegmentEncoder):
+    if missing := _missing(segment, SegmentEncoder):
         raise UserError(
-            f"{source}: encoder.segment {type(segment).__name__} gives no segment "
-            "vectors: take docjax.encoders.transformer.Transformer or another class "
-            "with vocabulary, has_towers, masked_lm and place_rows"
+            f"{source}: encoder.segment {type(segment).__name__} has no {missing}: take "
+            "docjax.encoders.transformer.Transformer, or inherit "
+            "docjax.encoders.segment_defaults.SegmentDefaults"
         )
-    if not isinstance(encoder.document, OfDocuments):
+    if missing := _missing(encoder.document, OfDocuments):
         raise UserError(
-            f"{source}: encoder.document {type(encoder.document).__name__} gives no "
-            "document vectors: take docjax.encoders.pooling.Mean or another class with "
-            "query, views, joins_views, sparse, attends and parts"
+            f"{source}: encoder.document {type(encoder.document).__name__} has no "
+            f"{missing}: take docjax.encoders.pooling.Mean, or inherit "
+            "docjax.encoders.each_view.EachViewAlone"
         )
+
+
+def _missing(part: Any, protocol: type) -> str:
+    """The names in a protocol that a part lacks."""
+    names = {*protocol.__annotations__, *vars(protocol)}
+    lacking = [n for n in names if not n.startswith("_") and not hasattr(part, n)]
+    return ", ".join(sorted(lacking))

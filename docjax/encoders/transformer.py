@@ -28,6 +28,8 @@ class Transformer(PostNorm, TokenEncoder):
     types: int = 1
     sections: int = 0
     chunks: int = 0
+    shows_attention = True
+    chosen = (*TokenEncoder.chosen, "sections", "chunks")
 
     def attending(self, number: int, site: int) -> SelfAttention:
         attend = functools.partial(

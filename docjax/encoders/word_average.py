@@ -9,20 +9,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.encoders.segment_defaults import SegmentDefaults
 from docjax.errors import UserError
 from docjax.kernels import EXACT
 
 
-class WordAverage(nn.Module):
+class WordAverage(SegmentDefaults):
     """The mean of the word vectors of a segment; zero for a segment without words.
 
     Token 0 is padding. `words` are the vectors U. `targets` are the vectors V of
     predicted words; only training reads them, so encoding works without them.
     """
 
-    has_towers = masked_lm = reads_prompts = False
-    words = 0
-    place_rows = 0, 0
+    averages_words = True
+    chosen = ()  # weights decide all keywords
     vocabulary: int
     width: int = 100
 
@@ -36,7 +36,7 @@ class WordAverage(nn.Module):
                 f"encoder.segment.width {self.width} is below 1: set it to 1 or more"
             )
         shape = (self.vocabulary, self.width)
-        self.words = self.param("words", _uniform, shape)
+        self.table = self.param("words", _uniform, shape)
         if self.is_initializing():
             self.param("targets", nn.initializers.zeros, shape)
 
@@ -51,7 +51,7 @@ class WordAverage(nn.Module):
         del places, keys
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         weights = real / jnp.maximum(lengths, 1)[:, None]
-        return jnp.einsum("nt,ntd->nd", weights, self.words[tokens], precision=EXACT)
+        return jnp.einsum("nt,ntd->nd", weights, self.table[tokens], precision=EXACT)
 
 
 def _uniform(key: jax.Array, shape: tuple[int, int]) -> Float[Array, "w d"]:

@@ -10,18 +10,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-EXACT = jax.lax.Precision.HIGHEST  # TPUs and GPUs round by default
+from docjax.encoders.segment_defaults import SegmentDefaults
+from docjax.kernels import EXACT
 
 
-class WordVectors(nn.Module):
+class WordVectors(SegmentDefaults):
     """The sum of the vectors of a segment's words, divided by its number of tokens.
 
     A word that occurs c times counts 1 + ln c times (sublinear TF-IDF). Sums weighted
     by tokens are therefore sums of words over the segments of a document.
     """
 
-    has_towers = masked_lm = reads_prompts = False
-    words = 0
     vocabulary: int
     width: int
 

@@ -24,7 +24,6 @@ from docjax.encoders.towers import read_by_inference
 from docjax.errors import UserError
 from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
-from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
 from docjax.parts import named, outside
@@ -107,16 +106,7 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
     Raises:
       UserError: if the segment encoder does not support `dtype`.
     """
-    segment = model.encoder.segment
-    dtypes = family_of(segment).dtypes
-    if dtype not in dtypes:
-        raise UserError(
-            f"dtype {dtype!r}: {type(segment).__name__} has {', '.join(dtypes)} only; "
-            "leave dtype out"
-        )
-    if len(dtypes) == 1:
-        return model
-    encoder = model.encoder.clone(segment=segment.clone(dtype=dtype))
+    encoder = model.encoder.clone(segment=model.encoder.segment.in_dtype(dtype))
     return dataclasses.replace(model, encoder=encoder)
 
 

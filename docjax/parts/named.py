@@ -137,18 +137,26 @@ def names(node: Any) -> set[str]:
     return set()
 
 
-def node(built: Any) -> Any:
-    """The config node from which `build` makes this function or module."""
+def dotted(fn: Any) -> str:
+    """The name under which `resolve` finds a function or class."""
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def node(built: Any, name: Callable[[Any], str] = dotted) -> Any:
+    """The config node from which `build` makes this function or module.
+
+    `name` gives another name to each function and class than `build` asks for.
+    """
     if isinstance(built, functools.partial):
-        keywords = {key: node(value) for key, value in built.keywords.items()}
-        return {"fn": _name(built.func)} | keywords
+        keywords = {key: node(value, name) for key, value in built.keywords.items()}
+        return {"fn": name(built.func)} | keywords
     if dataclasses.is_dataclass(built) and not inspect.isclass(built):
         fields = [field.name for field in dataclasses.fields(built) if field.init]
-        names = [name for name in fields if name not in ("parent", "name")]
-        keywords = {name: node(getattr(built, name)) for name in names}
-        return {"fn": _name(type(built))} | keywords
+        keys = [key for key in fields if key not in ("parent", "name")]
+        keywords = {key: node(getattr(built, key), name) for key in keys}
+        return {"fn": name(type(built))} | keywords
     if callable(built):
-        return {"fn": _name(built)}
+        return {"fn": name(built)}
     return plain(built)
 
 
@@ -259,10 +267,6 @@ def _check_values(
         hint = f": the default is {default!r}" if isinstance(default, JSON) else ""
         expected = words(parameter.annotation)
         raise UserError(f"{path}.{key} {shown(node[key])} is not {expected}{hint}")
-
-
-def _name(fn: Any) -> str:
-    return f"{fn.__module__}.{fn.__qualname__}"
 
 
 def _join(path: str, key: str) -> str:

@@ -14,18 +14,9 @@ from absl import logging
 from docjax.data.prompts import document_prompt
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
-from docjax.huggingface import configs
+from docjax.huggingface.family import decided
 from docjax.run.fields import Prompts, RunConfig, is_run, read
 from docjax.run.places import Part
-
-# Keywords of a segment encoder that its weights decide.
-DECIDED = (
-    *configs.KEYWORDS,
-    *("epsilon", "activation", "position_offset", "window"),
-    *("global_every", "theta", "local_theta"),
-    *("block", "random", "head_width", "buckets", "farthest"),
-    *("projection", "projection_activation"),
-)
 
 
 def filled(
@@ -55,9 +46,9 @@ def filled(
     facts = describe(config.init)
     segment = _segment(config.encoder)
     module = config.encoder.built.inner_segment
-    if not isinstance(module, facts.family.module):
+    if type(module) is not facts.family.module:
         segment = _as_kind(segment, module, config.init, facts.family.module)
-    sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
+    sizes = {k: v for k, v in facts.keywords.items() if k in decided()}
     if "pooling" in segment and segment["pooling"] is None:
         sizes["pooling"] = facts.pooling
     _log_pooling(config, segment, facts)
@@ -125,7 +116,7 @@ def _as_kind(
 
 def _without_sizes(segment: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords of a segment encoder that `init` does not decide."""
-    return {k: v for k, v in segment.items() if k not in ("fn", *DECIDED)}
+    return {k: v for k, v in segment.items() if k not in ("fn", *decided())}
 
 
 def _of_kind(config: RunConfig, saved: RunConfig) -> RunConfig:
@@ -142,7 +133,7 @@ def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
     ours, theirs = _segment(config.encoder), _segment(saved.encoder)
     if ours["fn"] != theirs["fn"]:  # a run `init` that does not fit, told later
         return config
-    sizes = {key: value for key, value in theirs.items() if key in DECIDED}
+    sizes = {key: value for key, value in theirs.items() if key in decided()}
     if ours.get("pooling", "") is None:
         sizes["pooling"] = theirs["pooling"]
     encoder = _with_segment(config.encoder, ours | sizes)

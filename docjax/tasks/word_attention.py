@@ -20,9 +20,8 @@ from docjax.types import TaskData, TokenAttention
 class WordAttention:
     """The mean attention to a noun, a verb, an adjective and another word.
 
-    A document is read as far as it fits one segment. Of the segment encoders only
-    `Transformer` (BERT, RoBERTa) has this attention; a run with Longformer, BigBird,
-    ModernBERT, T5 or towers is refused.
+    A document is read as far as it fits one segment. Segment encoders with
+    `shows_attention` (BERT, RoBERTa) have this attention; others are refused.
 
     Attributes:
       most: documents to read; None: all.

@@ -22,7 +22,6 @@ from docjax.data.word_batches import WordBatch, WordBatches
 from docjax.data.word_blocks import PAD, Blocks, Groups, Layout
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
-from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.kernels import row_sums
 from docjax.objectives.negative_sampling import Rows
@@ -319,7 +318,7 @@ def _optimizer(config: RunConfig, replicas: int) -> RowOptimizer:
 
 
 def _check(encoder: DocumentEncoder, limits: Limits) -> None:
-    if not isinstance(encoder.segment, WordAverage):
+    if not encoder.segment.averages_words:
         raise UserError(
             "objective negative_sampling trains encoder.segment "
             "docjax.encoders.word_average.WordAverage, not "

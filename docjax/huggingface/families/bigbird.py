@@ -1,10 +1,14 @@
-"""Hugging Face's config.json of a BigBird <-> the keywords of ours."""
+"""BigBird (Zaheer et al. 2020): `docjax/encoders/bigbird.py` in other libraries."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from docjax.encoders.bigbird import BigBird
+from docjax.encoders.block_sparse import Pattern
 from docjax.errors import UserError
 from docjax.huggingface import configs
+from docjax.huggingface.families import bert
 
 FIXED = {  # the values of these fields that docjax has
     "attention_type": "block_sparse",
@@ -19,7 +23,7 @@ DEFAULTS = {
 }
 
 
-def big_bird(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The keywords of BigBird for a config.json.
 
     Raises:
@@ -32,17 +36,34 @@ def big_bird(config: Mapping[str, Any], source: str) -> dict[str, Any]:
                 f"{source}: {name} {value!r} is not supported; only {supported!r} is"
             )
     config = DEFAULTS | dict(config)
-    return configs.bert(config, source) | {
+    return bert.to_keywords(config, source) | {
         "block": configs.size(config, "block_size", source),
         "random": configs.size(config, "num_random_blocks", source, least=0),
     }
 
 
-def big_bird_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The config.json of a BigBird with these keywords."""
-    config = configs.to_config(keywords) | FIXED
+    config = bert.to_config(keywords) | FIXED
     del config["position_embedding_type"]  # transformers' BigBird has no such field
     return config | {
         "block_size": keywords["block"],
         "num_random_blocks": keywords["random"],
     }
+
+
+def longest_dense(keywords: Mapping[str, Any]) -> int:
+    """The most tokens of a segment that is not read in blocks."""
+    return Pattern(keywords["block"], keywords["random"]).dense
+
+
+FAMILY = dataclasses.replace(
+    bert.FAMILY,
+    module=BigBird,
+    exported_as="BlockSparse",
+    fixed={},
+    architectures={"big_bird": "BigBirdModel"},
+    alone_above=longest_dense,
+    to_keywords=to_keywords,
+    to_config=to_config,
+)

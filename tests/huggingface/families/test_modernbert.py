@@ -1,15 +1,14 @@
-"""config.json of the encoders with windows: old and new names, and every refusal."""
+"""config.json of ModernBERT: old and new names, and every refusal."""
 
 import pytest
 import transformers
 
 from docjax.errors import UserError
-from docjax.huggingface.long_configs import (
+from docjax.huggingface.families.modernbert import (
     FULL,
     SLIDING,
-    longformer,
-    modernbert,
-    modernbert_config,
+    to_config,
+    to_keywords,
 )
 
 OLD = dict(  # as the published ModernBERT has it
@@ -30,16 +29,6 @@ OLD = dict(  # as the published ModernBERT has it
     norm_bias=False,
     hidden_activation="gelu",
 )
-LONGFORMER = dict(
-    vocab_size=61,
-    num_hidden_layers=2,
-    hidden_size=16,
-    num_attention_heads=2,
-    intermediate_size=24,
-    max_position_embeddings=66,
-    type_vocab_size=1,
-    pad_token_id=1,
-)
 
 
 def new(**changes) -> dict:
@@ -54,23 +43,22 @@ def test_old_and_new_configs_give_the_same_keywords(every, layers):
         global_rope_theta=80000.0,
         local_rope_theta=500.0,
     )
-    old, found = modernbert(OLD | changes, "c"), modernbert(new(**changes), "c")
+    old, found = to_keywords(OLD | changes, "c"), to_keywords(new(**changes), "c")
     if every > layers:  # a list of layers does not tell how many are never reached
         old["global_every"] = layers
     assert found == old
     assert (found["theta"], found["local_theta"]) == (80000.0, 500.0)
-    written = modernbert_config(found)
+    written = to_config(found)
     read = transformers.ModernBertConfig(**written)
-    assert modernbert(read.to_dict(), "c") == modernbert(written, "c") == found
+    assert to_keywords(read.to_dict(), "c") == to_keywords(written, "c") == found
 
 
 def test_what_a_config_leaves_out_is_what_was_published():
     sizes = ("vocab_size", "num_hidden_layers", "hidden_size", "num_attention_heads")
     sizes += ("intermediate_size", "max_position_embeddings")
-    found = modernbert({name: OLD[name] for name in sizes}, "c")
+    found = to_keywords({name: OLD[name] for name in sizes}, "c")
     assert found["window"] == 128 and found["global_every"] == 3
     assert (found["theta"], found["local_theta"]) == (160_000.0, 10_000.0)
-    assert longformer(LONGFORMER, "c")["window"] == 512
 
 
 SCALED = {FULL: {"rope_type": "yarn", "rope_theta": 1e4}}
@@ -102,22 +90,6 @@ SCALED = {FULL: {"rope_type": "yarn", "rope_theta": 1e4}}
 )
 def test_a_modernbert_that_docjax_does_not_have_is_one_line(changes, words):
     with pytest.raises(UserError, match=words) as error:
-        modernbert(OLD | changes, "folder/config.json")
+        to_keywords(OLD | changes, "folder/config.json")
     assert str(error.value).startswith("folder/config.json: ")
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        (dict(attention_window=7), "attention_window 7 must be an even number"),
-        (dict(attention_window=[]), r"attention_window \[\] must be"),
-        (dict(attention_window=[8, "x"]), "attention_window .* must be"),
-        (dict(attention_window=[8, 4, 8]), "has 3 numbers, but there are 2 layers"),
-        (dict(hidden_act="relu"), "hidden_act 'relu' is not supported"),
-    ],
-)
-def test_a_longformer_that_docjax_does_not_have_is_one_line(changes, words):
-    with pytest.raises(UserError, match=words) as error:
-        longformer(LONGFORMER | changes, "folder/config.json")
     assert "\n" not in str(error.value)

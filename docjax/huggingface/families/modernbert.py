@@ -1,54 +1,30 @@
-"""Hugging Face's config.json <-> our keywords, for the encoders with windows."""
+"""ModernBERT (Warner et al. 2024): `docjax/encoders/modernbert.py` in other libraries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from docjax.encoders.modernbert import ModernBert
 from docjax.errors import UserError
 from docjax.huggingface import configs
+from docjax.huggingface.family import Family
+from docjax.huggingface.names import Names
 
 FULL, SLIDING = "full_attention", "sliding_attention"  # transformers' kinds of layers
-SIZES = ("vocabulary", "layers", "width", "heads", "hidden", "positions")
+KEYWORDS = {  # ours -> theirs
+    ours: theirs for ours, theirs in configs.SIZES.items() if ours != "types"
+}
 BIASES = ("attention_bias", "mlp_bias", "norm_bias", "classifier_bias")
 SPECIAL = ("pad", "bos", "eos", "cls", "sep")
 
 
-def longformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Longformer for a config.json.
+def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The keywords of ModernBert for a config.json.
 
     Raises:
-      UserError: for a value that Longformer does not support; `source` names the file.
+      UserError: for a value that ModernBert does not support; `source` names the file.
     """
-    windows = config.get("attention_window", 512)
-    listed = windows if isinstance(windows, list) else [windows]
-    if not listed or any(type(w) is not int or w < 2 or w % 2 for w in listed):
-        raise UserError(
-            f"{source}: attention_window {windows!r} must be an even number from 2, or "
-            "a list of such numbers, one for each layer"
-        )
-    keywords = configs.roberta(config, source)
-    if len(listed) not in (1, keywords["layers"]):
-        raise UserError(
-            f"{source}: attention_window has {len(listed)} numbers, but there are "
-            f"{keywords['layers']} layers"
-        )
-    window = listed[0] if len(set(listed)) == 1 else tuple(listed)
-    return keywords | {"window": window}
-
-
-def longformer_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The config.json of a Longformer with these keywords."""
-    window = keywords["window"]
-    if not isinstance(window, int):
-        window = list(window)
-    config = configs.to_config(keywords) | {"attention_window": window}
-    del config["position_embedding_type"]  # transformers' Longformer has no such field
-    return config
-
-
-def modernbert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of ModernBert for a config.json; raises as `longformer`."""
-    _check_modernbert(config, source)
-    sizes = configs.sizes(config, source, SIZES)
+    _check_supported(config, source)
+    sizes = configs.sizes(config, source, KEYWORDS)
     window = configs.size(
         {"local_attention": 128} | dict(config), "local_attention", source
     )
@@ -64,7 +40,7 @@ def modernbert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
     }
 
 
-def modernbert_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The config.json of a ModernBERT with these keywords."""
     every = keywords["global_every"]
     thetas = {FULL: keywords["theta"], SLIDING: keywords["local_theta"]}
@@ -76,7 +52,7 @@ def modernbert_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
     config = {f"{name}_token_id": None for name in SPECIAL}
     return (
         config
-        | {configs.KEYWORDS[name]: keywords[name] for name in SIZES}
+        | {theirs: keywords[ours] for ours, theirs in KEYWORDS.items()}
         | {
             "norm_eps": keywords["epsilon"],
             "hidden_activation": keywords["activation"],
@@ -94,7 +70,7 @@ def modernbert_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _check_modernbert(config: Mapping[str, Any], source: str) -> None:
+def _check_supported(config: Mapping[str, Any], source: str) -> None:
     for key in BIASES:
         if config.get(key):
             raise UserError(
@@ -148,3 +124,38 @@ def _theta(
     if type(theta) not in (int, float) or not theta > 0:
         raise UserError(f"{source}: {key} is {theta!r}, but must be above 0")
     return float(theta)
+
+
+NAMES = Names(
+    once={
+        "embeddings/tokens/embedding": "embeddings.tok_embeddings.weight",
+        "embeddings/norm/scale": "embeddings.norm.weight",
+        "norm/scale": "final_norm.weight",
+    },
+    layer={
+        f"layer_{{i}}/{ours}": f"layers.{{i}}.{theirs}"
+        for ours, theirs in {
+            "attention/norm/scale": "attn_norm.weight",
+            "attention/qkv/kernel": "attn.Wqkv.weight",
+            "attention/output/kernel": "attn.Wo.weight",
+            "feed_forward/norm/scale": "mlp_norm.weight",
+            "feed_forward/inner/kernel": "mlp.Wi.weight",
+            "feed_forward/outer/kernel": "mlp.Wo.weight",
+        }.items()
+    },
+    missing=("layer_0/attention/norm/scale",),
+    masked_lm={
+        "masked_lm/dense/kernel": "head.dense.weight",
+        "masked_lm/norm/scale": "head.norm.weight",
+        "masked_lm/bias": "decoder.bias",
+    },
+    prefix="model.",
+    decoder="decoder.weight",
+)
+FAMILY = Family(
+    module=ModernBert,
+    names=NAMES,
+    architectures={"modernbert": "ModernBertModel"},
+    to_keywords=to_keywords,
+    to_config=to_config,
+)
