@@ -1,42 +1,110 @@
-"""Loads configs: shipped configs and config files of a user.
+"""Loads configs and their variants: shipped configs and config files of a user.
 
 A config is the ConfigDict that a function `get_config(variant="")` returns. Its parts
 are explained in `docjax/parts/`, its fields in `docjax/run/fields.py`.
 """
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ml_collections
+from absl import logging
 
 from docjax.errors import UserError
 
+ABSENT = "absent"  # in place of a value, where a field is not there
+
 
 def vary(
-    config: Any,
-    variant: str,
-    *functions: Callable[[Any], None],
-    **named: Callable[[Any], None],
+    config: Any, variant: str, **groups: Sequence[Callable[[Any], None]]
 ) -> Any:
-    """`config` after the functions that `variant` names, separated by commas.
+    """`config` after the functions that `variant` names, in the order typed.
 
-    The name of a function is its Python name or its keyword in the call of `vary`. The
-    functions run in the order of the call, whatever the order of the names.
+    A variant is a function of a group, such as `size=(small, demo)`, and has the
+    function's name. Two variants of one group exclude each other. A function may stand
+    in several groups. A field that two variants set to different values is told in a
+    line of the log, and the later variant decides.
+
+    Args:
+      config: what the functions change.
+      variant: names of functions, separated by commas.
+      groups: the functions by the name of what they choose.
 
     Raises:
-      UserError: for an unknown name; the message lists the names.
+      UserError: for an unknown name, which lists the names by group; for two names of
+        one group; and for an error inside a function, which names it.
     """
-    variants = {function.__name__: function for function in functions} | named
+    functions = {f.__name__: f for members in groups.values() for f in members}
     names = [name for name in variant.split(",") if name]
     for name in names:
-        if name not in variants:
-            raise UserError(f"variant {name!r} is not one of {', '.join(variants)}")
-    for name in variants:
-        if name in names:
-            variants[name](config)
+        if name not in functions:
+            raise UserError(f"variant {name!r} is none of {_listed(groups)}")
+    for group, members in groups.items():
+        group, known = group.replace("_", " "), {f.__name__ for f in members}
+        first, *others = [name for name in names if name in known] or [""]
+        if others:
+            raise UserError(
+                f"variants {first!r} and {others[0]!r} both choose the {group}: give "
+                "one of them"
+            )
+    setters: dict[str, str] = {}
+    for name in names:
+        _apply(functions[name], config, setters)
     return config
+
+
+def _listed(groups: Mapping[str, Sequence[Callable[[Any], None]]]) -> str:
+    """The names by group, each name in its first group."""
+    seen: set[str] = set()
+    listed = []
+    for group, members in groups.items():
+        names = [f.__name__ for f in members if f.__name__ not in seen]
+        seen |= set(names)
+        if names:
+            listed.append(f"{group.replace('_', ' ')}: {', '.join(names)}")
+    return "; ".join(listed)
+
+
+def _apply(
+    function: Callable[[Any], None], config: Any, setters: dict[str, str]
+) -> None:
+    """Runs a variant, and tells which fields of earlier variants it changes.
+
+    `setters` has the variant that set a field last, by field, and gets this one.
+    """
+    name, before = function.__name__, _values(config)
+    try:
+        function(config)
+    except UserError as error:
+        raise UserError(f"variant {name!r}: {error}") from error
+    except Exception as error:
+        raise UserError(f"variant {name!r}: {_in_one_line(error)}") from error
+    after = _values(config)
+    told: dict[str, list[str]] = {}
+    for field in sorted(before.keys() | after.keys()):
+        old, new = before.get(field, ABSENT), after.get(field, ABSENT)
+        if old == new:
+            continue
+        if field in setters:
+            change = f"{field} from {old} to {new}"
+            told.setdefault(setters[field], []).append(change)
+        setters[field] = name
+    for earlier, changes in told.items():
+        logging.warning(
+            "variant %r changes what %r set: %s", name, earlier, ", ".join(changes)
+        )
+
+
+def _values(node: Any, path: str = "") -> dict[str, str]:
+    """The values of a config by their path, as text."""
+    if not isinstance(node, Mapping | ml_collections.ConfigDict) or not node:
+        return {path: repr(node)}
+    found = {}
+    for name, value in node.items():
+        found |= _values(value, f"{path}.{name}" if path else name)
+    return found
 
 
 def load(name: str | Path, variant: str = "") -> ml_collections.ConfigDict:
@@ -89,25 +157,34 @@ def find(name: str | Path) -> tuple[Path, str]:
     return path, variant
 
 
+def base() -> types.ModuleType:
+    """What the configs share, `configs/base.py`, as a module.
+
+    `base().config(...)` gives every field of a run; `base().small` and the others are
+    sizes for a variant to call.
+    """
+    return _module(_folder() / "base.py")
+
+
 def shipped() -> dict[str, Path]:
     """The shipped config files by name, from the installed package or the checkout."""
+    paths = sorted(_folder().glob("*.py"))
+    return {path.stem: path for path in paths if path.stem != "base"}
+
+
+def _folder() -> Path:
     installed = Path(__file__).with_name("configs")
-    checkout = Path(__file__).parents[1] / "configs"
-    folder = installed if installed.is_dir() else checkout
-    return {path.stem: path for path in sorted(folder.glob("*.py"))}
+    return installed if installed.is_dir() else Path(__file__).parents[1] / "configs"
 
 
 def _called(path: Path, variant: str) -> Any:
-    """The result of a config file's `get_config`, without an entry in `sys.modules`.
+    """The result of a config file's `get_config`.
 
     Raises:
       UserError: if the file cannot be read, fails, or has no `get_config`.
     """
-    module = types.ModuleType(f"{path.stem}_config")
-    module.__file__ = str(path)
     try:
-        code = compile(path.read_bytes(), path, "exec")
-        exec(code, vars(module))  # noqa: S102  a config file is a program
+        module = _module(path)
         if not callable(getattr(module, "get_config", None)):
             raise UserError(
                 f"{path}: has no function get_config: define get_config(variant='')"
@@ -116,5 +193,18 @@ def _called(path: Path, variant: str) -> Any:
     except UserError:
         raise
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise UserError(f"{path}: {type(error).__name__}: {reason}") from error
+        raise UserError(f"{path}: {_in_one_line(error)}") from error
+
+
+def _module(path: Path) -> types.ModuleType:
+    """A Python file as a module, without an entry in `sys.modules`."""
+    module = types.ModuleType(f"{path.stem}_config")
+    module.__file__ = str(path)
+    code = compile(path.read_bytes(), path, "exec")
+    exec(code, vars(module))  # noqa: S102  a config file is a program
+    return module
+
+
+def _in_one_line(error: Exception) -> str:
+    reason = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {reason}"
