@@ -119,7 +119,7 @@ def demo(config: ConfigDict) -> None:
     """`small` on the built-in corpus, in minutes on 2 cores."""
     small(config)
     config.source = dict(fn=PYDOCS)
-    config.encoder.segment.layers = 1
+    _segment_encoder(config).layers = 1
     config.batch = 64
     config.microbatch = 4  # the lengths of docstrings differ a lot
     config.epochs = 4
@@ -131,7 +131,7 @@ def smoke(config: ConfigDict) -> None:
     config.source.update(packages=("optax",), label_documents=20)
     config.tokenizer.train.vocabulary = 512
     config.limits.segment_tokens = 32  # few widths to compile
-    config.encoder.segment.update(width=32, heads=2, hidden=64)
+    _segment_encoder(config).update(width=32, heads=2, hidden=64)
     if "width" in config.encoder.document:
         config.encoder.document.width = 32
     config.batch = 16
@@ -148,7 +148,7 @@ def small_encoder(config: ConfigDict) -> None:
     """
     config.init = None
     config.tokenizer.train.vocabulary = 8192
-    config.encoder.segment.update(
+    _segment_encoder(config).update(
         vocabulary=8192,
         layers=2,
         width=128,
@@ -163,6 +163,12 @@ def small_encoder(config: ConfigDict) -> None:
     )
     if "width" in config.encoder.document:
         config.encoder.document.width = 128
+
+
+def _segment_encoder(config: ConfigDict) -> ConfigDict:
+    """The segment encoder, also of copies."""
+    segment = config.encoder.segment
+    return segment.get("encoder", segment)
 
 
 def frozen_encoder(config: ConfigDict, branch: ConfigDict | None = None) -> None:

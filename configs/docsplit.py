@@ -161,6 +161,8 @@ def _backbone(config: ConfigDict, name: str, tokens: int) -> None:
         masked_lm=True,
     )
     config.limits.segment_tokens = tokens
+    if "word_attention" in config.tasks:  # of `analyses`
+        del config.tasks.word_attention
 
 
 def five(config: ConfigDict) -> None:
@@ -180,6 +182,8 @@ def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     base().smoke(config)
     config.tasks.few_shot.update(shots=5, repeats=2)
+    if "shots" in config.tasks:  # of `analyses`
+        config.tasks.shots.repeats = 2
 
 
 def analyses(config: ConfigDict) -> None:

@@ -39,7 +39,6 @@ Python packages, in minutes on 2 cores. `smoke`: everything in seconds, nothing 
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
 from docjax.config import base, vary
 

@@ -65,9 +65,7 @@ def get_config(variant: str = "") -> ConfigDict:
         init="roberta-base",
     )
     sizes = small, demo, smoke
-    return vary(
-        config, variant, recipe=(frozen,), size=sizes, encoder=(frozen, *sizes)
-    )
+    return vary(config, variant, recipe=(frozen,), size=sizes, encoder=(frozen, *sizes))
 
 
 def frozen(config: ConfigDict) -> None:

@@ -4,6 +4,7 @@ A config is the ConfigDict that a function `get_config(variant="")` returns. Its
 are explained in `docjax/parts/`, its fields in `docjax/run/fields.py`.
 """
 
+import copy
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,12 +15,11 @@ from absl import logging
 
 from docjax.errors import UserError
 
+Variant = Callable[[Any], None]
 ABSENT = "absent"  # in place of a value, where a field is not there
 
 
-def vary(
-    config: Any, variant: str, **groups: Sequence[Callable[[Any], None]]
-) -> Any:
+def vary(config: Any, variant: str, **groups: Sequence[Variant]) -> Any:
     """`config` after the functions that `variant` names, in the order typed.
 
     A variant is a function of a group, such as `size=(small, demo)`, and has the
@@ -49,13 +49,11 @@ def vary(
                 f"variants {first!r} and {others[0]!r} both choose the {group}: give "
                 "one of them"
             )
-    setters: dict[str, str] = {}
-    for name in names:
-        _apply(functions[name], config, setters)
+    _in_order([functions[name] for name in names], config)
     return config
 
 
-def _listed(groups: Mapping[str, Sequence[Callable[[Any], None]]]) -> str:
+def _listed(groups: Mapping[str, Sequence[Variant]]) -> str:
     """The names by group, each name in its first group."""
     seen: set[str] = set()
     listed = []
@@ -67,34 +65,55 @@ def _listed(groups: Mapping[str, Sequence[Callable[[Any], None]]]) -> str:
     return "; ".join(listed)
 
 
-def _apply(
-    function: Callable[[Any], None], config: Any, setters: dict[str, str]
-) -> None:
-    """Runs a variant, and tells which fields of earlier variants it changes.
+def _in_order(chosen: Sequence[Variant], config: Any) -> None:
+    """Runs the variants, and tells which fields each of them changes that an earlier
+    variant had set."""
+    start, values = copy.deepcopy(config), _values(config)
+    changes: list[set[str]] = []
+    for variant in chosen:
+        before = values
+        _run(variant, config)
+        values = _values(config)
+        changed = _different(before, values)
+        for earlier, set_before in zip(chosen, changes):
+            told = [
+                f"{field} from {before.get(field, ABSENT)} to {values.get(field, ABSENT)}"
+                for field in sorted(changed)
+                if field in set_before | _sets_again(start, variant, earlier)
+            ]
+            if told:
+                logging.warning(
+                    "variant %r changes what %r set: %s",
+                    *(variant.__name__, earlier.__name__, ", ".join(told)),
+                )
+        changes.append(changed)
 
-    `setters` has the variant that set a field last, by field, and gets this one.
-    """
-    name, before = function.__name__, _values(config)
+
+def _run(variant: Variant, config: Any) -> None:
+    """Raises UserError, which names the variant, for an error inside it."""
     try:
-        function(config)
-    except UserError as error:
-        raise UserError(f"variant {name!r}: {error}") from error
+        variant(config)
     except Exception as error:
-        raise UserError(f"variant {name!r}: {_in_one_line(error)}") from error
-    after = _values(config)
-    told: dict[str, list[str]] = {}
-    for field in sorted(before.keys() | after.keys()):
-        old, new = before.get(field, ABSENT), after.get(field, ABSENT)
-        if old == new:
-            continue
-        if field in setters:
-            change = f"{field} from {old} to {new}"
-            told.setdefault(setters[field], []).append(change)
-        setters[field] = name
-    for earlier, changes in told.items():
-        logging.warning(
-            "variant %r changes what %r set: %s", name, earlier, ", ".join(changes)
-        )
+        reason = str(error) if isinstance(error, UserError) else _in_one_line(error)
+        raise UserError(f"variant {variant.__name__!r}: {reason}") from error
+
+
+def _sets_again(start: Any, first: Variant, then: Variant) -> set[str]:
+    """The fields that `then` changes after `first`: it sets them, perhaps to the value
+    that they have at the start."""
+    config = copy.deepcopy(start)
+    try:
+        first(config)
+        values = _values(config)
+        then(config)
+    except Exception:  # noqa: BLE001  they do not go together in this order
+        return set()
+    return _different(values, _values(config))
+
+
+def _different(values: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
+    fields = values.keys() | others.keys()
+    return {field for field in fields if values.get(field) != others.get(field)}
 
 
 def _values(node: Any, path: str = "") -> dict[str, str]:
