@@ -4,9 +4,9 @@ import csv
 import json
 
 import pytest
+from docjax.run.analysis_report import RATIO, gathered, of_vectors, scores_alone
 
 import docjax
-from docjax.run.analysis_report import RATIO, gathered, of_vectors, scores_alone
 from docjax.tasks.clustering import Clustering
 from docjax.tasks.few_shot import FewShot
 from docjax.tasks.links import Links
