@@ -58,11 +58,15 @@ def find(name: str, allow: Sequence[str] = ()) -> type[Any]:
     """
     from docjax.parts.named import resolve
 
-    found = resolve(dotted(name, allow), ("docjax.", *allow), "--task")
+    path = dotted(name, allow)
+    try:
+        found = resolve(path, ("docjax.", *allow))
+    except UserError as error:
+        raise UserError(f"--task: {error}") from None
     if not inspect.isclass(found):
         raise UserError(f"--task {name} is a function: give a class")
     if problem := _problem(found):
-        raise UserError(f"--task {name} is no task: {problem}; see docjax.types.Task")
+        raise UserError(f"--task {name} is no task: {problem}")
     return found
 
 
@@ -82,7 +86,10 @@ def _problem(cls: type[Any]) -> str:
     known = {name for base in cls.__mro__ for name in vars(base)}
     facts = [name for name in vars(TaskDefaults) if not name.startswith("_")]
     if missing := [name for name in facts if name not in known]:
-        return f"it lacks {', '.join(missing)}, which TaskDefaults of {__package__}.task has"
+        return (
+            f"it lacks {', '.join(missing)}: inherit {TaskDefaults.__module__}."
+            f"{TaskDefaults.__name__}"
+        )
     for name in ("check", "__call__"):
         if name not in known:
             return f"it lacks {name}(self, data, part)"
