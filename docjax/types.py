@@ -19,11 +19,13 @@ Axis letters, the same in every annotation, docstring and einsum string:
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
+
+from docjax.results import Rankings, Rows, Table
 
 SIMILARITIES = ("cosine", "dot")  # similarities of two vectors
 
@@ -409,6 +411,15 @@ class SegmentEncoder(Protocol):
 
 
 @runtime_checkable
+class EncoderOfWords(Protocol):
+    """A segment encoder whose words have vectors, which the report shows."""
+
+    def word_vectors(self, params: Any) -> Any:
+        """The vectors of the words [w d], by id."""
+        ...
+
+
+@runtime_checkable
 class DocumentEncoder(Protocol):
     """Segment vectors to document vectors: a Flax module of `docjax.encoders`.
 
@@ -668,19 +679,92 @@ class TaskData(Protocol):
         ...
 
 
+Reads = Literal["labels", "texts", "pairs", "collection", "nothing"]
+
+
 @runtime_checkable
 class Task(Protocol):
     """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
 
     A task names the data that it reads. `part` is the scored part, "test" or
-    "validation".
+    "validation". `docjax.tasks.task.TaskDefaults` has all but `check` and the call.
+
+    Attributes:
+      command: its name in `docjax evaluate --task`; "": it goes by its dotted name.
+      reads: "labels": the labelled documents of its parts and nothing else, so that a
+        frozen encoder need not read the other documents of a run. What `docjax
+        evaluate` gives the others: "texts", all documents of a file as the part
+        "test"; "pairs", the name of a table as `path`, and the documents of a file;
+        "collection", a folder or a name as `path`; "nothing", no data.
+      prompted: the task encodes documents, so the prompt of a model matters.
+      keeps: the files that it writes with `TaskData.keep`, in words; "": none.
+      curves: the metrics that the report draws against the training step.
     """
+
+    command: str
+    reads: Reads
+    prompted: bool
+    keeps: str
+    curves: tuple[str, ...]
+
+    @property
+    def on_baselines(self) -> bool:
+        """Whether the report scores the vectors of baselines too."""
+        ...
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if the data are missing, before anything is encoded."""
         ...
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]: ...
+
+    def is_score(self, metric: str) -> bool:
+        """Whether a metric stands in the report's table of scores."""
+        ...
+
+    def tells_gain(self, metric: str) -> bool:
+        """Whether a higher value says that training helped."""
+        ...
+
+    def tables(self, measured: Rows, published: Rows) -> Sequence[Table]:
+        """Tables of its own for the report.
+
+        Args:
+          measured: the metrics before and after training and of the baselines, by row.
+          published: the metrics that `report.published` gives for this task, by row.
+        """
+        ...
+
+
+@runtime_checkable
+class TaskOfPairs(Protocol):
+    """A task that knows similar documents: the report compares a few of them."""
+
+    def similar(self, data: TaskData, part: str) -> Sequence[tuple[str, str]]:
+        """The ids of similar documents. Raises UserError if there are none."""
+        ...
+
+
+@runtime_checkable
+class TaskOfRankings(Protocol):
+    """A task that ranks documents: the report shows a few searches."""
+
+    def rankings(self, folder: Path) -> Rankings | None:
+        """What the task found, from the files that it kept in `folder`; None without."""
+        ...
+
+
+@runtime_checkable
+class TaskOfFiles(Protocol):
+    """A task for which `docjax evaluate` also takes a file of results as the model."""
+
+    suffix: str  # of such a file
+
+    def of_file(
+        self, file: Path, keep: Callable[[str, str], None] | None
+    ) -> dict[str, float]:
+        """The metrics of the results; `keep` is as in `TaskData`, None: keeps nothing."""
+        ...
 
 
 class State(NamedTuple):

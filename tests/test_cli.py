@@ -13,8 +13,7 @@ import pytest
 import docjax
 from configs import deca
 from docjax import cli
-from docjax.commands import augment, evaluate
-from docjax.model import evaluate as model_evaluate
+from docjax.commands import augment
 from docjax.run.prepare import prepare
 
 TEXT = "It offers a strong view, and prices rise"
@@ -51,10 +50,6 @@ def test_help_lists_every_command_with_its_line(capsys):
     for name in cli.COMMANDS:
         command = importlib.import_module(f"docjax.commands.{name}")
         assert f"{name} {command.HELP}" in shown
-
-
-def test_the_tasks_of_evaluate_are_those_of_the_model():
-    assert evaluate.TASKS == model_evaluate.TASKS
 
 
 def test_importing_docjax_imports_nothing_heavy_and_shows_its_names():

@@ -4,6 +4,8 @@ The encoder ignores the order of words; training uses the order
 (`objectives/negative_sampling.py`).
 """
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -52,6 +54,10 @@ class WordAverage(SegmentDefaults):
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         weights = real / jnp.maximum(lengths, 1)[:, None]
         return jnp.einsum("nt,ntd->nd", weights, self.table[tokens], precision=EXACT)
+
+    def word_vectors(self, params: Any) -> Float[Array, "w d"]:
+        """The vectors U; the report shows which words are near to each other."""
+        return params["words"]
 
 
 def _uniform(key: jax.Array, shape: tuple[int, int]) -> Float[Array, "w d"]:

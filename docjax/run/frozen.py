@@ -37,7 +37,6 @@ from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
-from docjax.tasks.embeddings import OfLabels
 from docjax.types import DOCUMENT, QUERY, Frame, Units
 
 Part = Corpus | Subset | Halved
@@ -121,7 +120,7 @@ def _read_first(prepared: Prepared) -> Corpus | Subset:
     If the steps read single documents and the tasks labelled ones: these. Else all.
     """
     corpus, tasks = prepared.corpus, prepared.tasks.values()
-    of_labels = all(isinstance(task, OfLabels) for task in tasks)
+    of_labels = all(task.reads == "labels" for task in tasks)
     if not (prepared.samples and of_labels):
         return corpus
     scored = map(prepared.scored, ("train", "validation", "test"))

@@ -1,4 +1,4 @@
-"""What SimLTE and DocSplit published, in their tables' layout, to stand beside a run.
+"""What SimLTE and DocSplit published, in the layout of their tables.
 
 Kim et al. print the same numbers in both papers; rows of INSTRUCTOR are DocSplit's.
 `average_improvement` is how the papers compare two rows.
@@ -50,14 +50,6 @@ FEW = _table("""
     BigBird       25.36/23.28 39.14/39.06 23.62/10.18 86.66/78.96 79.11/76.63
     DocSplit_long 29.17/27.13 51.18/50.96 34.33/18.80 89.78/82.88 86.78/86.66
 """)
-# Accuracy on 20News as a fraction of 1, with 5 documents a class and with all.
-NEWS_ACCURACY = {
-    name: {
-        "5": FEW["Acc"][name]["20News"] / 100,
-        "all": FULL["Acc"][name]["20News"] / 100,
-    }
-    for name in FULL["Acc"]
-}
 # Accuracy in percent: does a paper of AAN cite another one? (DocSplit, Table 3)
 LINKS = {
     "BERT": 53.56,
@@ -70,14 +62,6 @@ LINKS = {
     "BigBird": 59.29,
     "DocSplit_long": 59.89,
 }
-ALL_DOCUMENTS, FEW_DOCUMENTS = "all documents", "few documents"
-# Which rows the papers compare, the datasets that they leave out, and with how many
-# documents.
-COMPARED: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("DocSplit", "SimCSE", (), (ALL_DOCUMENTS, FEW_DOCUMENTS)),
-    ("DocSplit_long", "Longformer", (), (ALL_DOCUMENTS, FEW_DOCUMENTS)),
-    ("DocSplit", "INSTRUCTOR", ("20News",), (ALL_DOCUMENTS,)),
-)
 _BINS = ("1-50", "51-100", "101-200", "201-300", "301-", "all")
 REDUNDANCY = {
     name: dict(zip(_BINS, values, strict=True))
