@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(flags: argparse.Namespace) -> None:
     try:
+        from docjax.serve.app import Server
         from docjax.serve.limits import Limits
         from docjax.serve.run import run as serve
     except ImportError as error:
@@ -43,4 +44,6 @@ def run(flags: argparse.Namespace) -> None:
     )
     folder = Path(flags.model)
     name = folder.resolve().name if folder.exists() else flags.model
-    serve(docjax.load(flags.model), name, flags.host, flags.port, limits)
+    model = docjax.load(flags.model)
+    application = lambda *calls: Server(model, name, limits, *calls).asgi
+    serve(application, name, flags.host, flags.port, limits)

@@ -3,22 +3,29 @@
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 
 from docjax.errors import UserError
-from docjax.model.document_model import DocumentModel
-from docjax.serve.app import Server
 from docjax.serve.limits import Limits
 
+Application = Callable[[Callable[[], None], Callable[[BaseException], None]], Any]
 DRAIN = 60  # seconds for the requests that a signal finds
 
 
-def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -> None:
-    """Serves a model until a signal stops the server.
+def run(
+    application: Application, name: str, host: str, port: int, limits: Limits
+) -> None:
+    """Serves until a signal stops the server.
 
     Prints one line to standard error when compiling begins, and one line to standard
     output when the server is ready.
+
+    Args:
+      application: makes the ASGI application from two functions, `started` and
+        `failed`, which the application calls when it is ready and when it must end.
 
     Raises:
       UserError: if the server cannot listen at the address.
@@ -35,8 +42,7 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
         failures.append(error)
         server.should_exit = True
 
-    application = Server(model, name, limits, started, failed)
-    server = uvicorn.Server(_options(application, limits))
+    server = uvicorn.Server(_options(application(started, failed), limits))
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again after it has stopped: this must not kill it.
         signal.signal(number, server.handle_exit)
@@ -50,9 +56,9 @@ def run(model: DocumentModel, name: str, host: str, port: int, limits: Limits) -
         raise failures[0]
 
 
-def _options(application: Server, limits: Limits) -> uvicorn.Config:
+def _options(asgi: Any, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
-        application.asgi,
+        asgi,
         ws="none",
         log_level="warning",
         access_log=False,
