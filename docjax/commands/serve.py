@@ -19,9 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, kind, default, what in (
         ("max-body", float, 1.0, "MiB of a request"),
         ("max-documents", int, 256, "documents of a request"),
-        ("max-requests", int, 256, "requests being read, waiting or being answered"),
+        ("max-connections", int, 256, "connections at the same time"),
         ("body-timeout", float, 10.0, "seconds that a body may take to arrive"),
-        ("timeout", float, 60.0, "seconds that a request may wait for its answer"),
     ):
         parser.add_argument(
             f"--{name}", type=kind, default=default, help=f"{what} (%(default)s)"
@@ -40,9 +39,8 @@ def run(flags: argparse.Namespace) -> None:
     limits = Limits(
         max_body=flags.max_body,
         max_documents=flags.max_documents,
-        max_requests=flags.max_requests,
+        max_connections=flags.max_connections,
         body_timeout=flags.body_timeout,
-        timeout=flags.timeout,
     )
     folder = Path(flags.model)
     name = folder.resolve().name if folder.exists() else flags.model

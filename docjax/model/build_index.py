@@ -1,7 +1,5 @@
 """`docjax index`: the files of `docjax.retrieval.index_files` for a corpus of any size."""
 
-import contextlib
-import fcntl
 import functools
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from docjax.model.encode_file import encode_file
 from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
 from docjax.retrieval import index_files as index
 from docjax.retrieval.beir import read_documents
-from docjax.storage import atomic, json_file, line_starts
+from docjax.storage import atomic, json_file, line_starts, lock
 from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside
 
@@ -61,7 +59,7 @@ def build_index(
     counts = encode_file(model, path, output / index.VECTORS, **options)
     if counts is not None:
         facts |= {"contents": _contents(output)}
-        with _locked(output):
+        with lock.awaited(output / ".lock"):
             if not _is_whole(output, facts):
                 _finish(output, corpus, counts["documents"], facts)
     return counts
@@ -209,11 +207,3 @@ def _vectors(output: Path) -> Iterator[np.ndarray]:
 
 def _mapped(output: Path) -> np.ndarray:
     return np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
-
-
-@contextlib.contextmanager
-def _locked(output: Path) -> Iterator[None]:
-    """Waits until no other process finishes the index."""
-    with (output / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
