@@ -254,7 +254,7 @@ def _run(
         from docjax.run import retrieval_report
 
         if mode == "export":
-            export.export_run(workdir)
+            export.export_run(workdir, config.allow)
         plain = plain_data(prepared, local.mesh)
         found = retrieval_report.gathered(prepared, local.data(after), metrics)
         page = run_report.write(prepared, local.data, plain, after, made_with, found)

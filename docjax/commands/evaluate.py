@@ -114,7 +114,10 @@ def run(flags: argparse.Namespace) -> None:
         print(json.dumps({f"eval/{name}/{key}": value for key, value in found.items()}))
         return
     model = docjax.load(
-        flags.model, truncate_dim=flags.truncate_dim, segments=flags.segments
+        flags.model,
+        truncate_dim=flags.truncate_dim,
+        segments=flags.segments,
+        allow=flags.allow,
     )
     metrics = evaluate_model(
         model.with_prompt(flags.prompt, flags.prompt_name),

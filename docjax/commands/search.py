@@ -66,6 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="index: the first 10 documents of each query, each with the passage that is "
         "nearest to the query",
     )
+    options.allow(parser)
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
 
@@ -93,7 +94,8 @@ def run(flags: argparse.Namespace) -> None:
     queries = _queries(flags.queries)
     if flags.corpus != "-":
         files(flags.corpus)  # raises before the model is loaded
-    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
+    keywords = dict(truncate_dim=flags.truncate_dim, allow=flags.allow)
+    model = docjax.load(flags.model, **keywords)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
     documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
@@ -138,7 +140,9 @@ def _of_index(flags: argparse.Namespace) -> None:
     if not 0 <= weight <= 1:
         raise UserError(f"--weight {weight} is not between 0 and 1")
     facts = index_files.read_facts(Path(flags.corpus))
-    model = docjax.load(flags.model, truncate_dim=facts["truncate_dim"])
+    model = docjax.load(
+        flags.model, truncate_dim=facts["truncate_dim"], allow=flags.allow
+    )
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         index.passages  # noqa: B018, raises before the search if there are none

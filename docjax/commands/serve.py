@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "answer HTTP requests for vectors and comparisons"
@@ -12,6 +13,7 @@ EXAMPLE = "docjax serve runs/demo --port 8080"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, an exported folder or a hub name")
+    options.allow(parser)
     parser.add_argument("--host", default="127.0.0.1", help="%(default)s")
     parser.add_argument(
         "--port", type=int, default=8080, help="%(default)s; 0: a free port"
@@ -44,6 +46,6 @@ def run(flags: argparse.Namespace) -> None:
     )
     folder = Path(flags.model)
     name = folder.resolve().name if folder.exists() else flags.model
-    model = docjax.load(flags.model)
+    model = docjax.load(flags.model, allow=flags.allow)
     application = lambda *calls: Server(model, name, limits, *calls).asgi
     serve(application, name, flags.host, flags.port, limits)

@@ -46,7 +46,7 @@ def export(
     out: str | Path,
     documents: Sequence[Document] | None = None,
     truncate_dim: int | None = None,
-    allow: Sequence[str] = ("docjax.",),
+    allow: str | Sequence[str] = (),
 ) -> Path:
     """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
 
@@ -55,7 +55,7 @@ def export(
         None: as many as the model keeps.
       documents: the libraries must give the same vectors for these; None: some
         documents of the run's corpus, or docstrings if there is no run.
-      allow: prefixes of the `fn` names that a run may use, as for `load`.
+      allow: packages outside of docjax, as for `load`.
 
     Raises:
       UserError: if `out` exists or cannot be written, if a part of the model has no
@@ -76,7 +76,7 @@ def export(
     return out
 
 
-def export_run(run: Path, allow: Sequence[str] = ("docjax.",)) -> Path:
+def export_run(run: Path, allow: str | Sequence[str] = ()) -> Path:
     """Writes a run to RUN/export, unless an export of the same parameters is there."""
     out, model = run / "export", load(run, allow=allow)
     if _holds(out, model):

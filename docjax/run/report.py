@@ -257,13 +257,13 @@ def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Pat
     return similarity_report.maps(prepared.tasks, own, documents, similarities, folder)
 
 
-def _export(run: Path) -> run_page.Export | None:
+def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
     """What `--mode=export` wrote of the run's present parameters, or None."""
     folder = run / "export"
     if not (folder / docjax_json.FACTS).exists():
         return None
     facts = docjax_json.read(folder)
-    if facts.get("fingerprint") != load(run).fingerprint():
+    if facts.get("fingerprint") != load(run, allow=allow).fingerprint():
         return None
     files = [path for path in folder.rglob("*") if path.is_file()]
     measured = facts["measured"]
