@@ -186,6 +186,7 @@ def _queries(path: str) -> dict[str, str]:
 def _weight(flags: argparse.Namespace, scale: str) -> float:
     """The share of the vectors: the given one, or what a run chose with that scale."""
     from docjax.run import fields, metrics
+    from docjax.storage import json_file
 
     if flags.weight is not None:
         return flags.weight
@@ -193,9 +194,9 @@ def _weight(flags: argparse.Namespace, scale: str) -> float:
     if not flags.system.startswith("fused") or not fields.is_run(flags.model):
         return WEIGHT
     last = metrics.last_metrics(run)
-    for name, task in fields.read(run).tasks.items():
+    for name, task in json_file.read(run / "config.json")["tasks"].items():
         weight = last.get(f"eval/{name}/{flags.system}/weight")
-        if weight is not None and task.keywords.get("scale", SCALE) == scale:
+        if weight is not None and task.get("scale", SCALE) == scale:
             return weight
     return WEIGHT
 

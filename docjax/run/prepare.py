@@ -19,6 +19,7 @@ from docjax.data.prompts import prompted
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
+from docjax.objectives.facts import facts_of
 from docjax.parts import outside
 from docjax.run import continued, corpora, fields, from_data, from_init, lacking
 from docjax.run.check_parts import check_parts
@@ -99,10 +100,22 @@ def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
     if saved is None:
         continued.check_encoder(config)
         check_parts(config)
+        _tell_similarity(config)
         return config
     for change in outside.changes(saved.outside, config.outside):
         logging.warning("%s: %s", run, change)
     return dataclasses.replace(config, outside=saved.outside)
+
+
+def _tell_similarity(config: RunConfig) -> None:
+    """Warns of a loss from outside that does not say how its vectors are compared."""
+    says = facts_of(config.objective.built).similarity
+    if says is None and not config.objective.fn.startswith("docjax."):
+        logging.warning(
+            "objective %s does not say how vectors are compared: tasks and searches take "
+            "the cosine; docjax.objectives.facts.loss(similarity=...) says it",
+            config.objective.fn,
+        )
 
 
 def _tokenizer_of(init: str) -> Tokenizer:

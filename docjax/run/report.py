@@ -71,7 +71,7 @@ def write(
             retrieval=retrieval,
             tables=_tables(prepared, scores, retrieval, figures_dir),
             maps=_or_none(_maps, prepared, data, params, figures_dir) or {},
-            export=_or_none(_export, prepared.run),
+            export=_or_none(_export, prepared.run, prepared.config.allow),
             commands={"This run was made with": made_with} if made_with else {},
         ),
     )
