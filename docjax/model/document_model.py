@@ -1,4 +1,4 @@
-"""A trained model for users: encode, compare, explain, and call from JAX.
+"""A trained model for users: encode, compare, explain, classify, and call from JAX.
 
 `docjax.load` returns a `DocumentModel`; `encoding.py` has how it makes vectors.
 """
@@ -176,6 +176,31 @@ class DocumentModel(Encoding):
         vectors: Any = encoder.apply({"params": params}, arrays, method="vectors")
         return self._truncated(vectors)
 
+    def classify(
+        self,
+        documents: Sequence[Item],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+    ) -> list[str]:
+        """The label of each document, from a model that was trained to classify.
+
+        Raises:
+          UserError: as `encode`, and if the model has no classes.
+        """
+        if not self.encoder.classifies:
+            raise UserError(
+                "this model has no classes: train one with "
+                "--config=graph_roberta_classify, or train a classifier on its vectors"
+            )
+        check_list(documents)
+        whole = dataclasses.replace(self, truncate_dim=None)  # as the head was trained
+        vectors = whole.encode(
+            documents, batch_size=batch_size, show_progress_bar=show_progress_bar
+        )
+        numbers = self.inference().predictions(self.params, vectors)
+        return [self.labels[number] for number in numbers]
+
     def similarity(
         self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... f"]
     ) -> Float[np.ndarray, "_ _"]:
@@ -250,7 +275,9 @@ class DocumentModel(Encoding):
         limit = self.limits.segment_tokens
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.cut.tokenizer, limit)
-        facts = f"{self.inference().encoder!r} {cut} {sorted(self.limits._asdict().items())}"
+        facts = (
+            f"{self.encoder_of(None)!r} {cut} {sorted(self.limits._asdict().items())}"
+        )
         facts += f" {cuts.RULES}"
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         return digest(facts, self.params)

@@ -4,7 +4,6 @@
 """
 
 import collections
-import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, overload
@@ -15,7 +14,6 @@ from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
 
-from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.model.cosines import unit
 from docjax.model.inference import Inference, local_mesh
@@ -34,17 +32,12 @@ class SegmentVectors(NamedTuple):
 
 
 class Encoding(Reading):
-    """The part of `DocumentModel` that makes vectors.
-
-    The attributes are fields of `DocumentModel`.
-    """
+    """The part of `DocumentModel` that makes vectors; its attributes are fields there."""
 
     params: Any
     graph: GraphBuilder | None
-    labels: Sequence[str]
     truncate_dim: int | None
     mesh: jax.sharding.Mesh | None
-    include_prompt: bool
 
     @property
     def parts(self) -> int:
@@ -268,31 +261,6 @@ class Encoding(Reading):
         vectors = inference.segments(self.params, [segments for segments, _ in cut])
         return [SegmentVectors(v, texts) for v, (_, texts) in zip(vectors, cut)]
 
-    def classify(
-        self,
-        documents: Sequence[Item],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-    ) -> list[str]:
-        """The label of each document, from a model that was trained to classify.
-
-        Raises:
-          UserError: as `encode`, and if the model has no classes.
-        """
-        if not self.encoder.classifies:
-            raise UserError(
-                "this model has no classes: train one with "
-                "--config=graph_roberta_classify, or train a classifier on its vectors"
-            )
-        check_list(documents)
-        whole = dataclasses.replace(self, truncate_dim=None)  # as the head was trained
-        vectors = whole.encode(
-            documents, batch_size=batch_size, show_progress_bar=show_progress_bar
-        )
-        numbers = self.inference().predictions(self.params, vectors)
-        return [self.labels[number] for number in numbers]
-
     def inference(
         self, batch_size: int | None = None, prompt: str | None = None
     ) -> Inference:
@@ -301,9 +269,8 @@ class Encoding(Reading):
         Raises:
           UserError: under `jax.jit`, `jax.grad` or `jax.vmap`.
         """
-        if any(
-            isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(self.params)
-        ):
+        leaves = jax.tree.leaves(self.params)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             raise UserError(
                 "jit, grad and vmap cannot trace encode, compare and explain: call "
                 "model.apply(params, model.batch(documents))"
@@ -315,14 +282,6 @@ class Encoding(Reading):
             limit=self.limits.segment_tokens,
             batch=batch_size,
         )
-
-    def encoder_of(self, prompt: str | None) -> DocumentEncoder:
-        """The encoder of segments with a prompt; None: with the prompt of documents."""
-        length = self._prompted(prompt).tokenizer.prompt_length
-        if self.include_prompt or not length:
-            return self.encoder
-        segment = self.encoder.segment.clone(left_out=length)
-        return self.encoder.clone(segment=segment)
 
     def _truncated(self, vectors: Float[Arrays, "*s d"]) -> Any:
         """The first `truncate_dim` numbers. Raises UserError if there are fewer."""

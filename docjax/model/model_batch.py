@@ -11,7 +11,13 @@ from docjax.data.microbatches import Group, device_graphs, microbatch, split
 from docjax.errors import UserError
 from docjax.types import GraphBuilder, Graphs, Microbatch, ModelBatch, Segments
 
-LEAST_WIDTH = 8  # tokens of a row
+SMALLEST = ModelBatch(  # no axis is shorter
+    np.zeros((1, 8), np.int32),
+    np.zeros(1, np.int32),
+    np.zeros((1, 2), np.int32),
+    np.zeros((1, 1), np.int32),
+    Graphs(edges=np.zeros((1, 1, 2), np.int32)),
+)
 
 
 def of_documents(
@@ -30,16 +36,17 @@ def of_documents(
     Raises:
       UserError: without documents, and for a `like` of queries.
     """
-    if like is not None and like.rows is None:
+    like = like or SMALLEST
+    if like.rows is None:
         raise UserError("like is a batch of queries: give a batch of documents")
     counts = [len(document) for document in documents]
-    rows = _power_of_two(sum(counts), len(like.tokens) if like else 1)
-    read = _microbatch(documents, rows, limit, like)
-    most = _power_of_two(max(counts), like.rows.shape[1] if like else 1)
-    pointers = np.full((len(counts), most), -1, np.int32)
-    pointers[np.arange(most) < np.array(counts)[:, None]] = np.arange(sum(counts))
+    count = _power_of_two(sum(counts), len(like.tokens))
+    read = _microbatch(documents, count, limit, like)
+    most = _power_of_two(max(counts), like.rows.shape[1])
+    rows = np.full((len(counts), most), -1, np.int32)
+    rows[np.arange(most) < np.array(counts)[:, None]] = np.arange(sum(counts))
     graphs = device_graphs(documents, graph, most, sparse)
-    return ModelBatch(*read, pointers, _with_edges(graphs, like))
+    return ModelBatch(*read, rows, _with_edges(graphs, like))
 
 
 def of_queries(
@@ -50,31 +57,29 @@ def of_queries(
     Raises:
       UserError: without queries.
     """
-    return ModelBatch(*_microbatch(queries, len(queries), limit, like))
+    return ModelBatch(*_microbatch(queries, len(queries), limit, like or SMALLEST))
 
 
 def _microbatch(
-    texts: Sequence[Segments], rows: int, limit: int, like: ModelBatch | None
+    texts: Sequence[Segments], rows: int, limit: int, like: ModelBatch
 ) -> Microbatch:
     """The segments of all texts in their order, in an array of `rows` rows."""
     if not texts:
         raise UserError("a batch of no texts: give at least one")
     pieces = split(texts)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
-    least = like.tokens.shape[1] if like else LEAST_WIDTH
-    width = min(_power_of_two(max(map(len, pieces)), least), limit)
+    width = min(_power_of_two(max(map(len, pieces)), like.tokens.shape[1]), limit)
     places = np.concatenate([text.places for text in texts])
     group = Group(np.arange(len(pieces)), rows, width)
     return microbatch(group, pieces, lengths, places)
 
 
-def _with_edges(graphs: Graphs, like: ModelBatch | None) -> Graphs:
+def _with_edges(graphs: Graphs, like: ModelBatch) -> Graphs:
     """The graphs with unused edges, -1, at the end of lists of edges."""
-    if graphs.edges is None:
+    if graphs.edges is None or like.graphs.edges is None:
         return graphs
     count = graphs.edges.shape[1]
-    least = like.graphs.edges.shape[1] if like else 1
-    unused = _power_of_two(count, least) - count
+    unused = _power_of_two(count, like.graphs.edges.shape[1]) - count
     padding = [(0, 0), (0, unused), (0, 0)]
     return Graphs(edges=np.pad(graphs.edges, padding, constant_values=-1))
 

@@ -40,6 +40,7 @@ class Reading:
     limits: ReadLimits
     prompts: Mapping[str, str]
     default_prompt_name: str | None
+    include_prompt: bool
     order: Order | None
 
     @property
@@ -113,6 +114,14 @@ class Reading:
         prompt = self.document_prompt if prompt is None else prompt
         tokenizer = prompted(self.tokenizer, prompt)
         return Cut(self.units, self.segments, tokenizer, self.limits.segment_tokens)
+
+    def encoder_of(self, prompt: str | None) -> DocumentEncoder:
+        """The encoder of segments with a prompt; None: with the prompt of documents."""
+        length = self._prompted(prompt).tokenizer.prompt_length
+        if self.include_prompt or not length:
+            return self.encoder
+        segment = self.encoder.segment.clone(left_out=length)
+        return self.encoder.clone(segment=segment)
 
     def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
         """The segments of each item; a few hundred items are tokenised together."""

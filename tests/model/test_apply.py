@@ -1,6 +1,5 @@
 """The model as a pure function: as `encode`, under jit, grad and vmap."""
 
-import copy
 import functools
 import json
 import re
@@ -99,45 +98,44 @@ def is_fixed(path: Any) -> bool:
 def smoke(name: str) -> DocumentModel:
     """The model of a shipped config at its smallest, without training."""
     config = named.plain(docjax.config.load(name, variant="smoke"))
-    parts = ("encoder", "units", "segments", "graph", "limits", "tokenizer")
-    return _smoke(json.dumps({part: config[part] for part in parts}, sort_keys=True))
+    facts = {part: config[part] for part in ("encoder", "units", "segments", "graph")}
+    facts["encoder"]["head"] = None
+    facts["limits"] = ReadLimits.of(config["limits"])
+    facts["tokenizer"] = config["tokenizer"]["train"]
+    return _smoke(json.dumps(facts, sort_keys=True))
 
 
-@functools.cache  # some configs differ in training alone
+@functools.cache  # configs that differ in training alone have one model
 def _smoke(facts: str) -> DocumentModel:
     config = json.loads(facts)
-    own = named.build(config["tokenizer"]["train"])([RIVER, WIND] * 9)
-    node = copy.deepcopy(config["encoder"])
-    node["head"] = None
-    segment = node["segment"].get("encoder", node["segment"])
-    segment["vocabulary"] = own.vocabulary
-    encoder = named.build(node)
+    own = named.build(config["tokenizer"])([RIVER, WIND] * 9)
+    segment = config["encoder"]["segment"]
+    segment.get("encoder", segment)["vocabulary"] = own.vocabulary
+    encoder = named.build(config["encoder"])
     return DocumentModel(
         encoder=encoder,
         params=drawn(encoder),
         tokenizer=own,
-        limits=ReadLimits.of(config["limits"]),
+        limits=ReadLimits(*config["limits"]),
         **{part: named.build(config[part]) for part in ("units", "segments", "graph")},
     )
 
 
-def check(model: DocumentModel) -> None:
+@functools.cache
+def check(model: DocumentModel, tolerance: float = 1e-3) -> None:
     """The vectors are those of `encode`, and the gradient is that of the vectors: it
     equals the difference along a random direction, and padding has none."""
     batch = model.batch(DOCUMENTS)
     function = with_gradient(model)
     (_, vectors), gradient = function(model.params, batch)
     check_equal(vectors, model.encode(DOCUMENTS))
-    check_gradient(lambda params: function(params, batch)[0][0], model.params, gradient)
+    value = lambda params: weighted(function(params, batch)[0][1])
+    check_gradient(value, model.params, gradient, tolerance)
     padded = with_other_padding(batch, model)
     again = function(model.params, padded)[1]
     jax.tree.map(np.testing.assert_array_equal, gradient, again)
-    check_queries(model)
-
-
-def check_queries(model: DocumentModel) -> None:
-    vectors = jax.jit(model.apply)(model.params, model.batch_queries(QUERIES))
-    check_equal(vectors, model.encode_queries(QUERIES))
+    queries = jax.jit(model.apply)(model.params, model.batch_queries(QUERIES))
+    check_equal(queries, model.encode_queries(QUERIES))
 
 
 def check_equal(vectors: jax.Array, expected: np.ndarray) -> None:
@@ -148,19 +146,32 @@ def check_equal(vectors: jax.Array, expected: np.ndarray) -> None:
 
 
 def with_gradient(model: DocumentModel) -> Callable:
-    """A function that gives a weighted sum of the vectors, the vectors, and the sum's
-    gradient."""
+    """A function that gives the weighted sum of the vectors, the vectors, and the
+    gradient of the sum."""
 
     def value(params: Any, batch: ModelBatch) -> tuple[jax.Array, jax.Array]:
         vectors = model.apply(params, batch)
-        weights = np.random.default_rng(1).normal(size=vectors.shape)
-        return (vectors * weights.astype(np.float32)).sum(), vectors
+        return (vectors * weights(vectors.shape)).sum(), vectors
 
     return jax.jit(jax.value_and_grad(value, has_aux=True))
 
 
-def check_gradient(value: Callable, params: Any, gradient: Any) -> None:
-    """Against the difference of two values along a random direction."""
+def weights(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def weighted(vectors: jax.Array) -> float:
+    """The weighted sum of the vectors, in float64."""
+    return (np.asarray(vectors, np.float64) * weights(vectors.shape)).sum()
+
+
+def check_gradient(
+    value: Callable, params: Any, gradient: Any, tolerance: float
+) -> None:
+    """Against the difference of two values along a random direction.
+
+    Its error is a part of the standard deviation that the products have as a sum.
+    """
     generator = np.random.default_rng(2)
 
     def draw(path: Any, leaf: Any) -> np.ndarray:
@@ -168,18 +179,18 @@ def check_gradient(value: Callable, params: Any, gradient: Any) -> None:
         return np.asarray(step * (not is_fixed(path)), np.float32)
 
     direction = jax.tree_util.tree_map_with_path(draw, params)
-    move = lambda p, d, size: np.asarray(p + size * d, np.float32)
     size = 3e-3
+    move = lambda p, d, s: np.asarray(p + s * d, np.float32)
     ahead, behind = (
-        float(value(jax.tree.map(functools.partial(move, size=s), params, direction)))
+        value(jax.tree.map(functools.partial(move, s=s), params, direction))
         for s in (size, -size)
     )
     product = lambda g, d: np.asarray(g, np.float64) * d
     products = jax.tree.leaves(jax.tree.map(product, gradient, direction))
     along = sum(each.sum() for each in products)
-    spread = sum((each**2).sum() for each in products) ** 0.5  # of such a sum
+    spread = sum((each**2).sum() for each in products) ** 0.5
     assert spread > 1e-3
-    assert abs((ahead - behind) / (2 * size) - along) < 0.02 * spread
+    assert abs((ahead - behind) / (2 * size) - along) < tolerance * spread
 
 
 def with_other_padding(batch: ModelBatch, model: DocumentModel) -> ModelBatch:
@@ -233,7 +244,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_encoder_is_a_pure_function(kind):
-    check(KINDS[kind]())
+    check(KINDS[kind](), 5e-3 if kind == "t5" else 1e-3)  # ReLU has kinks
 
 
 def test_a_checkpoint_is_a_pure_function(minilm):
