@@ -63,6 +63,9 @@ PUBLISHED = (
 class Retrieval(TaskDefaults):
     """`retrieval` from a collection, or from the documents of a part.
 
+    It ranks by words, by vectors and by both. For `docjax evaluate` MODEL may also be a
+    TREC run (FILE.trec); then only the judgements of --data are read.
+
     Attributes:
       path: a collection (`docjax.retrieval.collection`). For the part "test", its test
         queries are scored; for "validation", those of another split. None: every
