@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXPORTED = set((ROOT / "docjax/export").glob("torch_*.py"))
 FILES = sorted(set((ROOT / "docjax").rglob("*.py")) - EXPORTED)
 
-FREE = {"config", "docjax", "errors", "kernels", "parts", "results", "types"}  # for all
+FREE = {"config", "docjax", "errors", "kernels", "parts", "types"}  # for all
 PARTS = {"data", "encoders", "objectives", "views"}
 MODELS = {"export", "huggingface", "model", "retrieval", "tasks"}
 MAY_IMPORT = {
@@ -27,7 +27,6 @@ MAY_IMPORT = {
     "parts": set(),
     "errors": set(),
     "kernels": set(),
-    "results": set(),
     "types": set(),
     "storage": set(),
     "data": {"storage"},

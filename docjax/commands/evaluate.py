@@ -1,9 +1,8 @@
 """`docjax evaluate`: any model on your own data, one task at a time.
 
 `docjax evaluate --task NAME --help` says what a task reads and which options it has.
-For retrieval MODEL may also be a TREC run (FILE.trec), for which only the judgements of
---data are read. --prompt and --prompt-name change the words before documents; queries
-keep the model's prompt "query". The command prints the metrics as one line of JSON.
+--prompt and --prompt-name change the words before documents; queries keep the model's
+prompt "query". The command prints the metrics as one line of JSON.
 """
 
 import argparse
@@ -37,7 +36,8 @@ DATA = {  # what a task reads -> --data
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", help="a run, a Hugging Face folder or name, or FILE.trec"
+        "model",
+        help="a run, a Hugging Face folder or name; for a task that ranks also FILE.trec",
     )
     parser.add_argument(
         "--task",

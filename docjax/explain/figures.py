@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 
 from docjax.errors import UserError
 from docjax.explain import style, tsne
-from docjax.results import Drawing
+from docjax.types import Drawing
 
 
 def curves(

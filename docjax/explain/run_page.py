@@ -20,9 +20,8 @@ import docjax
 from docjax.explain import page
 from docjax.explain.page import Number
 from docjax.parts.named import plain
-from docjax.results import Table
 from docjax.storage import atomic
-from docjax.types import Section
+from docjax.types import Section, Table
 
 FACTS = "source units examples views segments encoder objective batch steps epochs seed".split()
 PACKAGES = (

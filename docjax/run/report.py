@@ -21,12 +21,19 @@ from docjax.explain import figures, run_page
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
-from docjax.results import AFTER, BEFORE
 from docjax.run import baselines, metrics, similarity_report, task_report
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
-from docjax.types import DOCUMENT, Document, EncoderOfWords, Section, TaskData
+from docjax.types import (
+    AFTER,
+    BEFORE,
+    DOCUMENT,
+    Document,
+    EncoderOfWords,
+    Section,
+    TaskData,
+)
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
 

@@ -11,10 +11,9 @@ from docjax.explain import figures
 from docjax.explain.compare_page import first_words
 from docjax.explain.run_page import Hit, Query, Retrieval
 from docjax.model.task_data import FileData
-from docjax.results import AFTER, RankedQuery, Rankings
 from docjax.run import task_report
 from docjax.run.prepared import Prepared
-from docjax.types import Document, TaskOfRankings
+from docjax.types import AFTER, Document, RankedQuery, Rankings, TaskOfRankings
 
 QUERIES, HITS = 5, 3  # queries that are shown, and documents of each
 WORDS = 60  # of a passage

@@ -13,8 +13,7 @@ from absl import logging
 
 from docjax.explain import figures
 from docjax.explain.run_page import Shown
-from docjax.results import Drawing, Rows, Table
-from docjax.types import Task
+from docjax.types import Drawing, Rows, Table, Task
 
 Tasks = Mapping[str, Task]
 Published = Mapping[str, Rows]  # the name of a task -> row -> metric -> value

@@ -6,7 +6,6 @@ import numpy as np
 
 from docjax.data import once
 from docjax.errors import UserError
-from docjax.results import Drawing, Rows, Table
 from docjax.tasks.classification import LINEAR, Linear
 from docjax.tasks.embeddings import (
     NoLabels,
@@ -16,7 +15,7 @@ from docjax.tasks.embeddings import (
 )
 from docjax.tasks.probe import FEW, PROBE, Probe
 from docjax.tasks.task import TaskDefaults, option
-from docjax.types import Embeddings, TaskData
+from docjax.types import Drawing, Embeddings, Rows, Table, TaskData
 
 ALL = "all"  # in the names of `ShotsCurve`: all training documents
 DRAWS = "draws of documents (10)"

@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from docjax.results import RankedQuery, Rankings
 from docjax.retrieval import fusion, measures, trec
 from docjax.retrieval.measures import TUNED, BySystem
-from docjax.types import Document, Qrels, Run, TaskData
+from docjax.types import Document, Qrels, RankedQuery, Rankings, Run, TaskData
 
 SYSTEMS = ("bm25", "dense", "fused")  # whose searches the report shows
 

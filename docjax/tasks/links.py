@@ -12,11 +12,10 @@ from sklearn.metrics import accuracy_score, f1_score
 from docjax.data.pairs import Pair, check_kinds, read_pairs
 from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
-from docjax.results import Rows, Table
 from docjax.tasks.embeddings import check, check_dense, check_known
 from docjax.tasks.probe import PROBE, Probe
 from docjax.tasks.task import TaskDefaults, option, renamed
-from docjax.types import Embeddings, TaskData
+from docjax.types import Embeddings, Rows, Table, TaskData
 
 FEATURES = ("concat", "concat_prod_diff")
 

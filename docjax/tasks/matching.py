@@ -13,10 +13,9 @@ from docjax.data.pairs import Pair, check_kinds, held_out, linked_pairs, read_pa
 from docjax.data.shuffled import PIECES
 from docjax.data.splits import CHOOSING, TUNING
 from docjax.errors import UserError
-from docjax.results import Rows, Table
 from docjax.tasks.embeddings import check_known, check_part
 from docjax.tasks.task import TaskDefaults, option
-from docjax.types import Embeddings, TaskData
+from docjax.types import Embeddings, Rows, Table, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
 FIXED = (0.25, 0.5, 0.75)  # those of CoLDE's released code

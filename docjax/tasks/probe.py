@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 from docjax.encoders import perceptron
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
-from docjax.results import AFTER, BEFORE, Rows, Table
 from docjax.tasks import classification
 from docjax.tasks.embeddings import (
     check,
@@ -23,7 +22,7 @@ from docjax.tasks.embeddings import (
     check_train,
 )
 from docjax.tasks.task import TaskDefaults, option, renamed
-from docjax.types import Embeddings, TaskData
+from docjax.types import AFTER, BEFORE, Embeddings, Rows, Table, TaskData
 
 PERCENT = {"Acc": "accuracy", "F1": "macro_f1"}  # column -> metric
 GAIN = "gain in F1"

@@ -13,9 +13,8 @@ import numpy as np
 from docjax.data.parts_of_speech import TagWords, Word, nltk
 from docjax.data.records import full_text
 from docjax.errors import UserError
-from docjax.results import Rows, Table
 from docjax.tasks.task import TaskDefaults, option
-from docjax.types import TaskData
+from docjax.types import Rows, Table, TaskData
 
 BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": None}
 ALL = "all"

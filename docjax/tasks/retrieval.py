@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from docjax.errors import UserError
-from docjax.results import AFTER, Rankings, Rows, Table
 from docjax.retrieval import (
     bm25,
     bm25_files,
@@ -29,7 +28,17 @@ from docjax.retrieval.systems import Systems
 from docjax.tasks import kept_rankings
 from docjax.tasks.run_file import of_file
 from docjax.tasks.task import TaskDefaults, option
-from docjax.types import Document, Encoded, Qrels, Run, TaskData
+from docjax.types import (
+    AFTER,
+    Document,
+    Encoded,
+    Qrels,
+    Rankings,
+    Rows,
+    Run,
+    Table,
+    TaskData,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +62,9 @@ PUBLISHED = (
 @dataclasses.dataclass(frozen=True)
 class Retrieval(TaskDefaults):
     """`retrieval` from a collection, or from the documents of a part.
+
+    It ranks by words, by vectors and by both. For `docjax evaluate` MODEL may also be a
+    TREC run (FILE.trec); then only the judgements of --data are read.
 
     Attributes:
       path: a collection (`docjax.retrieval.collection`). For the part "test", its test

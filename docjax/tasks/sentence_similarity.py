@@ -12,10 +12,9 @@ from sklearn.preprocessing import normalize
 from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.errors import UserError
-from docjax.results import Rows, Table
 from docjax.retrieval import finite
 from docjax.tasks.task import TaskDefaults, option, renamed
-from docjax.types import Document, Section, TaskData
+from docjax.types import Document, Rows, Section, Table, TaskData
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from docjax.results import Rows, Table
-from docjax.types import Reads
+from docjax.types import Reads, Rows, Table
 
 
 class TaskDefaults:

@@ -13,9 +13,8 @@ import numpy as np
 from docjax.data.parts_of_speech import KINDS, TagWords, Word, nltk
 from docjax.data.records import full_text
 from docjax.errors import UserError
-from docjax.results import AFTER, BEFORE, Drawing, Rows, Table
 from docjax.tasks.task import TaskDefaults, option, renamed
-from docjax.types import TaskData, TokenAttention
+from docjax.types import AFTER, BEFORE, Drawing, Rows, Table, TaskData, TokenAttention
 
 RATIO = f"nouns, times {BEFORE}"
 

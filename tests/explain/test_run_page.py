@@ -20,8 +20,7 @@ from docjax.explain.run_page import (
     versions,
     write,
 )
-from docjax.results import Drawing, Table
-from docjax.types import Section
+from docjax.types import Drawing, Section, Table
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)> & \"quotes\""
 VOID = {"meta", "img", "wbr", "br"}

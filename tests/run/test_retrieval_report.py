@@ -9,13 +9,13 @@ import pytest
 import docjax
 from docjax import cli
 from docjax.model.inference import local_mesh
-from docjax.results import RankedQuery, Rankings
 from docjax.retrieval import trec
 from docjax.run import retrieval_report
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 from docjax.storage import json_file
+from docjax.types import RankedQuery, Rankings
 
 
 @pytest.fixture(scope="module")
