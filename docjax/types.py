@@ -5,6 +5,10 @@ view is a choice of units of one document, and is cut into segments. A batch is 
 segments: the transformer reads the segments of all examples and views in order of
 length, and views point to their segments.
 
+Units, segments, graphs and document encoders may have `exported_as`: the function or
+class in the files of an exported folder that computes the same
+(`docjax/export/forms.py`). `docjax export` refuses a model whose part lacks it.
+
 Axis letters, the same in every annotation, docstring and einsum string:
 
   v  views of an example            d  model width

@@ -63,9 +63,10 @@ def export(
         shorter than `truncate_dim`, or if sentence-transformers is not installed. Then
         no folder is left.
     """
-    out, run, base = Path(out), _run(model), _base(model)
+    out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
+    run, base = _run(model), _base(model)
     model = model if isinstance(model, DocumentModel) else load(model, allow=allow)
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)

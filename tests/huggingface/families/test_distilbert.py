@@ -3,6 +3,9 @@
 `test_family.py` compares its states and tensors with those of transformers.
 """
 
+import re
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +23,8 @@ from docjax.huggingface import weights
 from docjax.huggingface.families.distilbert import to_keywords
 from docjax.model.inputs import as_document
 
+ROOT = Path(docjax.__file__).parents[1]
+FILES = "encoders/distilbert.py", "huggingface/families/distilbert.py"
 SIZES = dict(dim=16, n_heads=2, n_layers=2, hidden_dim=24, vocab_size=30522)
 TEXTS = ["The river floods the valley.", "Why does it rain?", "rain " * 40]
 
@@ -93,3 +98,16 @@ def test_a_config_that_docjax_does_not_have_is_one_line(changes, words):
     with pytest.raises(UserError, match=f"^c.json: {words}") as error:
         to_keywords(config, "c.json")
     assert "\n" not in str(error.value)
+
+
+def test_the_page_on_adding_a_family_shows_this_one():
+    page = (ROOT / "docs/add-a-part.md").read_text("utf-8")
+    section = page.partition("## A family of segment encoders\n")[2]
+    section = section.partition("\n## ")[0]
+    code = [(ROOT / "docjax" / name).read_text("utf-8") for name in FILES]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 3 and all(any(b in text for text in code) for b in blocks)
+    for path, lines in re.findall(
+        r"^\| `(\S+)` \| .* \| (\d+) \|$", section, re.MULTILINE
+    ):
+        assert len((ROOT / path).read_text("utf-8").splitlines()) == int(lines), path
