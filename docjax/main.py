@@ -300,6 +300,7 @@ def read_flags(argv: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_ours)
     _define_flags()
+    FLAGS.mark_as_parsed()  # a config logs while the flags are parsed
     try:
         rest = FLAGS(argv)[1:]
     except config_flag.ERRORS as error:
