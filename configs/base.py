@@ -172,7 +172,7 @@ def _segment_encoder(config: ConfigDict) -> ConfigDict:
     return segment.get("encoder", segment)
 
 
-def frozen_encoder(config: ConfigDict, branch: ConfigDict | None = None) -> None:
+def frozen_encoder(config: ConfigDict, branch: dict[str, Any] | None = None) -> None:
     """The user's encoder, which reads all texts once, and word vectors of the corpus.
 
     The vector of a document begins as the mean of the segments' vectors. `branch` is a

@@ -35,16 +35,15 @@ labelled pairs). Its studies: `tokens1000`, `tokens4000` and `tokens8000` (token
 section in training), `sections3`, `sections4` and `sections5` (not with `patents` and the
 ablations without sections), `batch50`, `batch100` and `batch200`, and `shuffled`, which
 scores documents with their sections, and with their chunks, in random order too; all go
-with a data set, as in `acl,sections5`, and one of each kind with the others.
+with a data set and with each other, as in `acl,sections5` and `acl,no_lstm,tokens4000`.
 
-`encoder.frozen`
-"segment/(?!embeddings/(sections|chunks))" freezes BERT, but not the tables of places,
-which begin at random; "segment/(?!layer_11/|embeddings/(sections|chunks))" leaves out its
-last layer too.
+`encoder.frozen` "segment/(?!embeddings/(sections|chunks))" freezes BERT, but not the
+tables of places, which begin at random;
+"segment/(?!layer_11/|embeddings/(sections|chunks))" leaves out its last layer too.
 
-Recipes: `acl,small,beside_mean`: the vector begins as the mean of the chunks, and CoLDE's
-layers begin at zero beside it (docs/results.md).
-`acl,frozen`, also with further names but sizes and `tokens...`, as in
+Recipes: `beside_mean`, as in `acl,small,beside_mean`: the vector begins as the mean of the
+chunks, and CoLDE's layers begin at zero beside it (docs/results.md).
+`frozen`, as in `acl,frozen`, also with further names but sizes and `tokens...`, as in
 `acl,no_contrast,frozen`: the encoder in FOLDER reads all texts once and is not trained.
 It reads passages of at most 350 words, in pieces of at most its length. The vector of a
 document begins as the mean of their vectors. Word vectors of the corpus stand beside it,
@@ -108,8 +107,8 @@ def get_config(variant: str = "") -> ConfigDict:
     return vary(
         config,
         variant,
-        data_set=(aan, acl, wiki, patents, demo, smoke),
         size=sizes,
+        data_set=(aan, acl, wiki, patents, demo, smoke),
         recipe=(frozen, beside_mean),
         encoder=(frozen, *sizes),
         # Only two views of any sections become three, four or five.

@@ -118,9 +118,9 @@ def get_config(variant: str = "") -> ConfigDict:
     return vary(
         config,
         variant,
+        size=(demo, smoke),
         data_set=(r8, r52, mr, ohsumed, news, imdb, demo, smoke),
         recipe=(simsiam,),
-        size=(demo, smoke),
     )
 
 

@@ -70,9 +70,9 @@ def get_config(variant: str = "") -> ConfigDict:
     return vary(
         config,
         variant,
+        size=(smoke,),
         data_set=(r8, r52, mr, ohsumed, news, imdb, smoke),
         recipe=(simsiam,),
-        size=(smoke,),
     )
 
 

@@ -60,8 +60,8 @@ def get_config(variant: str = "newsgroup") -> ConfigDict:
     return vary(
         config,
         variant,
-        data_set=(arxiv, newsgroup, imdb, hyperpartisan, demo, smoke),
         size=(small, demo, smoke),
+        data_set=(arxiv, newsgroup, imdb, hyperpartisan, demo, smoke),
     )
 
 

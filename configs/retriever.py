@@ -141,13 +141,14 @@ def get_config(variant: str = "") -> ConfigDict:
         init="roberta-base",
     )
     published, own = (msmarco, robust04, wikir, wikirs), (cisi, cranfield, nfcorpus)
+    sizes = small, demo, smoke
     return vary(
         config,
         variant,
+        size=sizes,
         data_set=(*published, *own, demo, smoke),
         recipe=(de, me, ance_firstp, ance_maxp, frozen, *own),
-        size=(small, demo, smoke),
-        encoder=(frozen, *own, small, demo, smoke),
+        encoder=(frozen, *own, *sizes),
     )
 
 

@@ -69,9 +69,9 @@ def get_config(variant: str = "") -> ConfigDict:
     return vary(
         config,
         variant,
-        encoder=(sbert, slong),
-        data_set=(acl, smoke),
         size=(small, smoke),
+        data_set=(acl, smoke),
+        encoder=(sbert, slong),
     )
 
 

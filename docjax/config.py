@@ -5,6 +5,7 @@ are explained in `docjax/parts/`, its fields in `docjax/run/fields.py`.
 """
 
 import copy
+import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -74,19 +75,18 @@ def _in_order(chosen: Sequence[Variant], config: Any) -> None:
         before = values
         _run(variant, config)
         values = _values(config)
-        changed = _different(before, values)
-        for earlier, set_before in zip(chosen, changes):
+        changes.append(_different(before, values))
+        for earlier, set_before in zip(chosen, changes[:-1]):
+            set_before = set_before | _sets_again(start, variant, earlier)
             told = [
                 f"{field} from {before.get(field, ABSENT)} to {values.get(field, ABSENT)}"
-                for field in sorted(changed)
-                if field in set_before | _sets_again(start, variant, earlier)
+                for field in sorted(changes[-1] & set_before)
             ]
             if told:
                 logging.warning(
                     "variant %r changes what %r set: %s",
                     *(variant.__name__, earlier.__name__, ", ".join(told)),
                 )
-        changes.append(changed)
 
 
 def _run(variant: Variant, config: Any) -> None:
@@ -120,7 +120,7 @@ def _values(node: Any, path: str = "") -> dict[str, str]:
     """The values of a config by their path, as text."""
     if not isinstance(node, Mapping | ml_collections.ConfigDict) or not node:
         return {path: repr(node)}
-    found = {}
+    found: dict[str, str] = {}
     for name, value in node.items():
         found |= _values(value, f"{path}.{name}" if path else name)
     return found
@@ -182,7 +182,7 @@ def base() -> types.ModuleType:
     `base().config(...)` gives every field of a run; `base().small` and the others are
     sizes for a variant to call.
     """
-    return _module(_folder() / "base.py")
+    return _loaded_once(_folder() / "base.py")
 
 
 def shipped() -> dict[str, Path]:
@@ -213,6 +213,11 @@ def _called(path: Path, variant: str) -> Any:
         raise
     except Exception as error:
         raise UserError(f"{path}: {_in_one_line(error)}") from error
+
+
+@functools.cache
+def _loaded_once(path: Path) -> types.ModuleType:
+    return _module(path)
 
 
 def _module(path: Path) -> types.ModuleType:

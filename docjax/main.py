@@ -325,6 +325,7 @@ def read_flags(argv: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_ours)
     _define_flags()
+    FLAGS.mark_as_parsed()  # a config logs while the flags are parsed
     argv, told = config_flag.demo_without_source(argv)
     if told:
         print(told, file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@
 import copy
 import functools
 import importlib
+import itertools
 import json
 import re
 import sys
@@ -22,6 +23,7 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
+from docjax import config as config_lib
 from docjax import main
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
@@ -47,7 +49,7 @@ from docjax.views.sections import NamedSections, Sections
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"
-NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+NAMES = sorted(config_lib.shipped())
 FEW = 8  # examples of a step
 CLASSES = 20  # that a head is built for: the data says how many
 WORDS = 1000  # of a vocabulary that the data makes
@@ -299,6 +301,50 @@ def test_every_variant_is_described_and_an_unknown_one_lists_them(name):
     assert all(part in str(error.value) for part in parts)
 
 
+def names_of(name: str) -> list[str]:
+    """The names of a config's variants, from the message that lists them by group."""
+    with pytest.raises(UserError) as error:
+        config_lib.load(name, "no such variant")
+    _, _, groups = str(error.value).partition(" is none of ")
+    return [
+        variant
+        for group in groups.split("; ")
+        for variant in group.partition(": ")[2].split(", ")
+    ]
+
+
+def values(config: Any, path: str = "") -> dict[str, Any]:
+    """The values of a config by their path."""
+    if not isinstance(config, (dict, ConfigDict)) or not config:
+        return {path: config}
+    nested = [values(value, f"{path}.{name}") for name, value in config.items()]
+    return {field: value for found in nested for field, value in found.items()}
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    gone = object()
+    fields_ = before.keys() | after.keys()
+    return {f for f in fields_ if before.get(f, gone) != after.get(f, gone)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_pair_of_variants_sets_a_field_twice_in_silence(name, caplog):
+    """In both orders: a pair is refused in one line, or told and a config that runs."""
+    start = values(load(name).get_config())
+    alone = {v: values(config_lib.load(name, v)) for v in names_of(name)}
+    for first, second in itertools.permutations(alone, 2):
+        caplog.clear()
+        try:
+            both = config_lib.load(name, f"{first},{second}")
+        except UserError as error:
+            assert "\n" not in str(error) and second in str(error)
+            continue
+        fields.resolve(named.plain(both))
+        set_first = changed(start, alone[first])
+        for field in set_first & changed(alone[first], values(both)):
+            assert f" {field[1:]} from " in caplog.text, (first, second, field)
+
+
 @pytest.mark.parametrize("name", [*NAMES, "graph_roberta.py:frozen"])
 @pytest.mark.parametrize("field", ["holdout", "graph", "source"])
 def test_another_part_can_be_set_by_a_flag(name, field, monkeypatch):
@@ -480,8 +526,13 @@ def test_coldes_ablations_and_studies_go_together_in_any_order():
     both = config("acl,no_sections,no_contrast,tokens1000")
     assert both == config("acl,no_contrast,tokens1000")
     assert both.limits.training_tokens == 2000
-    with pytest.raises(UserError, match="sections3 makes 3 views: give one of the two"):
+    with pytest.raises(UserError, match="'sections3' both choose the sections"):
         config("acl,no_sections,sections3")
+    with pytest.raises(UserError, match="'sections3' both choose the views"):
+        config("patents,sections3")
+    patents = config("patents,no_sections")
+    assert patents == config("no_sections,patents")
+    assert patents.views.fn.endswith("Whole")
 
 
 if __name__ == "__main__":
