@@ -279,9 +279,8 @@ def _planned(config: ConfigDict) -> dict[str, Any]:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
         _check_sizes(prepared)
         prepared = frozen.with_stand_ins(judgement.with_this_share(prepared))
-        scoring = Scoring(prepared, mesh)
-        trainer = lambda run: _trainer(run, mesh)
-        found = plan.plan(prepared, mesh, trainer, scoring.asked)
+        Scoring(prepared, mesh).check("train")
+        found = plan.plan(prepared, mesh, lambda run: _trainer(run, mesh))
     print(plan_table.table(found), file=sys.stderr, flush=True)
     return found
 
