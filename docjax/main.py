@@ -303,9 +303,8 @@ def _planned(config: RunConfig) -> dict[str, Any]:
         steps.before_reading(prepared)
         _check_sizes(prepared)
         prepared = frozen.with_stand_ins(share.with_this_share(prepared))
-        scoring = Scoring(prepared, mesh)
-        trainer = lambda run: _trainer(run, mesh)
-        found = plan.plan(prepared, mesh, trainer, scoring.asked)
+        Scoring(prepared, mesh).check("train")
+        found = plan.plan(prepared, mesh, lambda run: _trainer(run, mesh))
     print(plan_table.table(found), file=sys.stderr, flush=True)
     return found
 

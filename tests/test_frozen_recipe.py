@@ -26,7 +26,6 @@ from docjax.recipe.judges import Judges
 from docjax.run import duration, frozen, retrieval_report
 from docjax.run import prepared as prepared_lib
 from docjax.run.parameters import start_params, trained_params
-from docjax.run.places import Part
 from docjax.run.prepare import prepare
 from docjax.run.scoring import RunData, RunTexts, Scoring, plain_data
 from docjax.training import memory
@@ -367,14 +366,6 @@ def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
     expected = np.average(vectors, axis=0, weights=weights + 2)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - plain.encode([text * 2])).max() > 1e-3
-    assert frozen._read_again(prepared) == prepared.corpus.sizes(np.arange(16)).sum()
-    short = dataclasses.replace(prepared.config.limits, segment_tokens=16)
-    units = Part("docjax.data.units.Whole", {})
-    shorter = dataclasses.replace(prepared.config, limits=short, units=units)
-    again = frozen._read_again(prepared.changed(config=shorter))  # the whole text too
-    assert again == 2 * prepared.corpus.sizes(np.arange(16)).sum()
-    without = dataclasses.replace(prepared.config, init=None)
-    assert frozen._read_again(prepared.changed(config=without)) == 0
 
 
 JUDGED = dict(fn="docjax.retrieval.judged_queries.JudgedQueries", each=0)
@@ -569,7 +560,9 @@ def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, caplog, no_report
 def test_init_is_asked_for(tmp_path, variant):
     found = configs.load(f"graph_roberta:{variant}")
     found.source.path = str(corpus(tmp_path / "corpus.jsonl", 20))
-    with pytest.raises(UserError, match="give one .bert, .*roberta.* with --config.init"):
+    with pytest.raises(
+        UserError, match="give one .bert, .*roberta.* with --config.init"
+    ):
         docjax.train(found, tmp_path / "run")
 
 
@@ -675,7 +668,9 @@ def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path, no_report
     assert alike.segments[0, 0] > other.segments[0, 0] + 0.3
 
 
-def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, caplog):
+def test_a_run_says_how_long_the_encoder_reads_before_it_reads(
+    trained, monkeypatch, caplog
+):
     run = shutil.copytree(trained, trained.parent / "to read")
     for path in (run / "corpus").glob("vectors-*"):
         path.unlink()
@@ -684,13 +679,13 @@ def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, capl
     with caplog.at_level("INFO", "absl"):
         frozen.with_vectors(prepared)
     tokens = int(prepared.corpus.lengths.sum())
-    [line] = [m for m in caplog.messages if m.startswith("the run takes about")]
+    [line] = [m for m in caplog.messages if m.startswith("the frozen encoder reads")]
     assert (
-        f"reads {tokens:,} tokens of 240 documents in {tokens / 6000:.0f} min" in line
+        f" {tokens:,} tokens of 240 documents in about {tokens / 6000:.0f} min" in line
     )
     caplog.clear()
     frozen.with_vectors(prepared)  # the vectors are there
-    assert not [m for m in caplog.messages if m.startswith("the run takes about")]
+    assert "the frozen encoder reads" not in caplog.text
 
 
 @pytest.mark.parametrize("variant", ["frozen", "tune"])

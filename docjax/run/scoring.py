@@ -30,7 +30,6 @@ from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
-from docjax.tasks.sampled import sampled
 from docjax.types import BeginsAsMean, Document, Encoded, Segments, Task, TaskData
 
 
@@ -104,26 +103,6 @@ class Scoring:
             prepared=self.prepared,
             compared=self.compared,
         )
-
-    def asked(self, params: Any, part: str) -> int:
-        """How many of the run's documents the tasks of a part read.
-
-        Tasks name them when they are checked. What several tasks score is read once; the
-        sample of an analysis counts by itself, as if it were encoded. A collection of a
-        task's own is left out.
-
-        Raises:
-          UserError: as `checked`.
-        """
-        ids: set[str] = set()
-        sampled = 0
-        for name in self.prepared.tasks:
-            model, documents = self.prepared.model(params), self.prepared.documents
-            data = Asked(model, documents, prepared=self.prepared)
-            if self._is_ready(name, data, part):
-                ids |= data.ids
-                sampled += len(data.sampled)
-        return len(ids) + sampled
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         tasks = self.prepared.tasks
@@ -286,36 +265,6 @@ def _digest(document: Document) -> bytes:
     """A digest of the text that a model reads of a document."""
     read = repr((document.title, document.sections, document.edges))
     return hashlib.blake2b(read.encode(errors="replace"), digest_size=8).digest()
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Asked(RunData):
-    """Notes which documents of a run the check of a task asks for.
-
-    `sampled` are those of an analysis, which reads texts and not the run's vectors.
-    """
-
-    ids: set[str] = dataclasses.field(default_factory=set)
-    sampled: set[str] = dataclasses.field(default_factory=set)
-
-    def labels(self, part: str) -> list[str]:
-        self.ids.update(self.label_of[part])
-        return super().labels(part)
-
-    def documents(self, part: str) -> Iterator[Document]:
-        ids = self.prepared.corpus.ids
-        self.ids.update(ids[row] for row in self.prepared.rows(part).tolist())
-        return super().documents(part)
-
-    def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
-        documents = sampled(lambda: RunData.documents(self, part), part, most, seed)
-        self.sampled.update(document.id for document in documents)
-        return documents
-
-    def missing(self, ids: Iterable[str]) -> list[str]:
-        known = list(ids)
-        self.ids.update(known)
-        return super().missing(known)
 
 
 def plain_data(
