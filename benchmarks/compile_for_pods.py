@@ -259,8 +259,8 @@ def compile_and_print(flags: argparse.Namespace) -> None:
               + ", ".join(f"{part} {share / total:.0%}" for part, share in shares))  # fmt: skip
         print(f"{'':10} collectives: {dict(kinds) or 'none'}, {moved:.1f} MiB")
     read = programs.microbatch_shape(one.rows, one.width)
-    kept = memory.kept_bytes(one.cache, one.state, read, SEGMENTS)
-    whole = (kept + reports["pull back"].bytes) / 2**30
+    held = memory.held_bytes(one.cache, one.state, read, SEGMENTS)
+    whole = (held + reports["pull back"].bytes) / 2**30
     print(f"a step needs {whole:.2f} GiB of a device")
     check(reports, one.state)
     print("no collective in encode and pull back, one reduction of gradients a step")
