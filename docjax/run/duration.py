@@ -8,7 +8,6 @@ import numpy as np
 
 from docjax.types import Segments
 
-EXCERPT = 128  # tokens of an excerpt that judges
 SAMPLE = 12_000  # tokens that are read twice: to compile, and to measure the speed
 
 
