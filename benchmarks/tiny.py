@@ -8,7 +8,6 @@ and fails for one that has no tiny mode: a change of docjax cannot break one uns
 import argparse
 import atexit
 import functools
-import itertools
 import json
 import lzma
 import random

@@ -22,7 +22,7 @@ def config(**fields: Any) -> ConfigDict:
             seed=0,
             source=dict(
                 fn="docjax.data.sources.jsonl.jsonl",
-                path=placeholder(str),
+                path="corpus.jsonl",
                 max_bad_fraction=0.0,
             ),
             holdout=None,

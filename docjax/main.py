@@ -33,7 +33,9 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.parts import named
 from docjax.parts.outside import errors_named
-from docjax.recipe import share, steps
+from docjax.recipe import judges, words
+from docjax.recipe.components import fit_components
+from docjax.recipe.share import with_share, with_this_share
 from docjax.recipe.teacher import teacher_of
 from docjax.run import (
     command_help,
@@ -236,7 +238,8 @@ def _run(
     prepared = frozen.with_vectors(prepared)
     if mode == "train":
         mesh = sharding.mesh()
-        prepared = steps.before_training(prepared, mesh)
+        prepared = with_share(prepared, mesh)
+        fit_components(prepared, mesh)
         scoring = Scoring(prepared, mesh, ready)
         loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, callbacks)
     after = trained_params(workdir, prepared.encoder)
@@ -272,7 +275,7 @@ def _prepared(config: RunConfig, workdir: Path, mode: str) -> Prepared:
     prepared = prepare(config, workdir)
     if mode != "train":
         return prepared.changed(halved=None)
-    steps.before_reading(prepared)
+    words.fit(prepared, judges.of_run(prepared))
     corpora.check_inputs(prepared.config, prepared.run, prepared.begun)
     _check_sizes(prepared)
     return prepared
@@ -300,9 +303,9 @@ def _planned(config: RunConfig) -> dict[str, Any]:
     memory.keep_freed()
     with tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
-        steps.before_reading(prepared)
+        words.fit(prepared, judges.of_run(prepared))
         _check_sizes(prepared)
-        prepared = frozen.with_stand_ins(share.with_this_share(prepared))
+        prepared = frozen.with_stand_ins(with_this_share(prepared))
         Scoring(prepared, mesh).check("train")
         found = plan.plan(prepared, mesh, lambda run: _trainer(run, mesh))
     print(plan_table.table(found), file=sys.stderr, flush=True)

@@ -158,7 +158,7 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
 ):
     """Vectors, halves and teacher are of the sample alone; words and judges of all."""
     monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 120)
-    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 16)
+    monkeypatch.setattr(prepared_lib, "LARGEST_BATCH", 16)
     path = corpus(tmp_path / "corpus.jsonl", 240, "no labels")
     lines = map(json.loads, path.read_text().splitlines())
     texts = [" ".join(line["text"].split()[:30]) for line in lines]
@@ -197,7 +197,7 @@ def few_labels(path: Path) -> Path:
 
 def test_labelled_documents_are_read_with_the_sample(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(prepared_lib, "LARGEST_BATCH", 15)
     path = few_labels(corpus(tmp_path / "corpus.jsonl", 240))
     metrics = main.run(recipe(path, tiny, steps=4), tmp_path / "run", "train")
     page = (tmp_path / "run/report/index.html").read_text("utf-8")
@@ -223,7 +223,7 @@ def test_a_task_that_reads_other_documents_has_the_whole_corpus_read(
     tiny, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(prepared_lib, "LARGEST_BATCH", 15)
     path = few_labels(corpus(tmp_path / "corpus.jsonl", 120))
     found = recipe(path, tiny, steps=4)
     few = frozen.with_stand_ins(prepare(found, tmp_path / "few")).corpus

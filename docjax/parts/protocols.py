@@ -18,7 +18,7 @@ def missing(part: Any, protocol: type) -> list[str]:
 def unfit(part: Any, protocol: type) -> str:
     """How a method of a part does not take what its protocol gives it, or ""."""
     for name, declared in members(protocol).items():
-        if not inspect.isfunction(declared):
+        if not inspect.isfunction(declared) or _takes_any(declared):
             continue
         wanted = [each.name for each in _positional(declared)[1:]]  # without self
         method = getattr(part, name)
@@ -62,6 +62,12 @@ def signature_in_words(function: Callable) -> str:
         and parameter.kind is not parameter.VAR_KEYWORD
     ]
     return f"({', '.join(names)})"
+
+
+def _takes_any(function: Callable) -> bool:
+    """Whether a method of a protocol leaves its arguments open, as *arguments."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(each.kind is each.VAR_POSITIONAL for each in parameters)
 
 
 def _positional(function: Callable) -> list[inspect.Parameter]:

@@ -9,6 +9,7 @@ import ast
 import contextlib
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from absl import flags
@@ -43,8 +44,8 @@ def define(values: flags.FlagValues) -> None:
 def demo_without_source(argv: list[str]) -> tuple[list[str], str]:
     """The flags of a config's demo, if they name a config alone and no documents.
 
-    Also what to tell the user; "" if the flags stay as they are. A config has a demo if
-    its source waits for a path and it has a variant `demo`.
+    Also what to tell the user; "" if the flags stay as they are. A shipped config has a
+    demo if it has a variant `demo`, and needs documents if there is no corpus.jsonl.
     """
     names = [argument.lstrip("-") for argument in argv[1:]]
     given = [name for name in names if name.startswith(("config.source", "config="))]
@@ -52,11 +53,12 @@ def demo_without_source(argv: list[str]) -> tuple[list[str], str]:
         return argv, ""
     name = given[0].partition("=")[2]
     try:
-        waits = config_lib.load(name).source.get("path", "") is None
+        is_shipped = config_lib.find(name)[0] in config_lib.shipped().values()
+        path = config_lib.load(name).source.get("path")
         config_lib.load(f"{name}:demo")
-    except (AttributeError, UserError):  # reported as the flag is parsed
+    except UserError:  # reported as the flag is parsed
         return argv, ""
-    if not waits:
+    if not is_shipped or not path or Path(path).exists():
         return argv, ""
     told = (
         f"no documents are given, so this is the demo ({name}:demo): the same system, "

@@ -206,6 +206,14 @@ class RunConfig:
         encoder = self.encoder.as_built(built, segment=segment)
         return dataclasses.replace(self, encoder=encoder)
 
+    def with_facts(self) -> "RunConfig":
+        """The config with what its parts say: their packages, and the similarity."""
+        says = facts_of(self.objective.built).similarity
+        names = named.names([part.to_json() for part in self.parts.values()])
+        packages = outside.packages(names)
+        similarity = says or "cosine"
+        return dataclasses.replace(self, similarity=similarity, outside=packages)
+
     def to_json(self) -> dict[str, Any]:
         """The config as `resolve` reads it, in JSON values."""
         node = _to_json(self)
@@ -222,6 +230,7 @@ FILLED = ("labels", "similarity", "outside", "allow")  # by docjax, not by a con
 FIELDS = tuple(
     field.name for field in dataclasses.fields(RunConfig) if field.name not in FILLED
 )
+LARGEST_BATCH = 256  # examples, where the batch follows the corpus
 KEEP = {"fn": "docjax.keep.Last"}  # of a config that does not say what to keep
 
 
@@ -245,11 +254,7 @@ def resolve(config: Any, allow: str | Sequence[str] = ()) -> RunConfig:
         raise UserError("config has neither epochs nor steps: set one of them")
     _check_tasks(resolved.tasks)
     _check_metric(resolved)
-    similarity = facts_of(resolved.objective.built).similarity or "cosine"
-    names = named.names([part.to_json() for part in resolved.parts.values()])
-    packages = resolved.outside or outside.packages(names)
-    filled = {"similarity": similarity, "outside": packages, "allow": prefixes}
-    return dataclasses.replace(resolved, **filled)
+    return dataclasses.replace(resolved, allow=prefixes)
 
 
 def _check_metric(config: RunConfig) -> None:

@@ -10,9 +10,7 @@ from absl import logging
 
 from docjax.errors import UserError
 from docjax.model.inference import TOKENS
-from docjax.run.fields import RunConfig, is_run, read
-
-LARGEST_BATCH = 256  # examples, where the batch follows the corpus
+from docjax.run.fields import LARGEST_BATCH, RunConfig, is_run, read
 
 
 def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:

@@ -95,7 +95,7 @@ def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
       UserError: for a mistake in a field, and for parts that cannot be trained.
     """
     config = dataclasses.replace(config, init=_pinned(config.init, run))
-    config = from_init.filled(config, saved, weights.describe)
+    config = from_init.filled(config, saved, weights.describe).with_facts()
     continued.check_compared(config)
     if saved is None:
         continued.check_encoder(config)

@@ -18,8 +18,8 @@ from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
 from docjax.model.document_model import DocumentModel
-from docjax.run import corpora, from_data
-from docjax.run.fields import RunConfig
+from docjax.run import corpora
+from docjax.run.fields import LARGEST_BATCH, RunConfig
 from docjax.types import (
     DOCUMENT,
     QUERY,
@@ -165,7 +165,7 @@ class Prepared:
         config = self.config
         if not self.samples or config.steps is None:
             return self.trained_on
-        most = config.steps * max(config.batch or 0, from_data.LARGEST_BATCH)
+        most = config.steps * max(config.batch or 0, LARGEST_BATCH)
         return splits.spread(self.trained_on, max(most, LEAST_IN_REACH))
 
     @property
