@@ -49,7 +49,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 SENTENCE = "The gradient of every passage flows back through the graph. "
 # Here, and in the files beside this one, types are not checked: it takes a quarter more.
 WHOLE_RUNS = (
-    *("export/", "run/", "model/test_build_index", "model/test_evaluate"),
+    *("export/", "recipe/", "run/", "model/test_build_index", "model/test_evaluate"),
     *("training/test_plan", "training/test_vector_", "training/test_word_"),
 )
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -1,6 +1,7 @@
 """The two levels joined: segments to vectors, segment vectors to document vectors."""
 
 import functools
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,6 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from docjax.encoders import freezing
 from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs, ModelBatch
 
 
@@ -61,7 +61,10 @@ class DocumentEncoder(nn.Module):
         """Whether `frozen` matches all parameters of the segment encoder."""
         if not self.frozen:
             return False
-        return "segment" not in freezing.divided(param_shapes(self), self.frozen)[0]
+        segment = {"segment": param_shapes(self)["segment"]}
+        return all(
+            re.match(self.frozen, path) for path in flatten_dict(segment, sep="/")
+        )
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; () for a segment encoder without towers."""
