@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Copied into exported folders; they import their neighbours there.
 EXPORTED = set((ROOT / "docjax/export").glob("torch_*.py"))
-AT_THE_TOP, CHAIN, LINES, NAMES = 10, 8, 40, 3
+AT_THE_TOP, CHAIN, LINES, NAMES = 10, 8, 50, 3
 # Files of one name: the command, and what it calls.
 SAME = {"compare.py", "evaluate.py", "search.py"}
 

@@ -173,7 +173,8 @@ def _check_run(flags: argparse.Namespace) -> None:
     names = ("passages", "words", "scale", "truncate_dim", "segments")
     names += ("prompt", "prompt_name")
     given = [name for name in names if getattr(flags, name) is not None]
-    given += ["max_bad_fraction"] * bool(flags.max_bad_fraction)
+    if flags.max_bad_fraction:
+        given.append("max_bad_fraction")
     if given:
         raise UserError(
             f"--{given[0].replace('_', '-')} does nothing to {flags.model}, which is a "

@@ -18,7 +18,7 @@ from docjax.types import SIMILARITIES, Targets
 Metrics = dict[str, Float[Array, ""]]
 
 
-def infonce(
+def infonce(  # noqa: PLR0913 the fields of a config
     vectors: Float[Array, "v b d"],
     targets: Targets,
     *,
