@@ -430,7 +430,6 @@ class DocumentEncoder(Protocol):
 
     sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
-    parts: int  # the vectors of a document, which stand side by side
 
     @property
     def joins_views(self) -> bool:

@@ -88,7 +88,8 @@ def run(flags: argparse.Namespace) -> None:
     given = [
         name for name in ("hits", "weight", "scale") if vars(flags)[name] is not None
     ]
-    given += [f"system {flags.system}"] * (flags.system != "dense")
+    if flags.system != "dense":
+        given.append(f"system {flags.system}")
     if given:
         raise UserError(f"--{given[0]} needs an index: make one with docjax index")
     queries = _queries(flags.queries)

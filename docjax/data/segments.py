@@ -101,11 +101,12 @@ def texts(
         first = int(np.searchsorted(units.offsets, start, side="right")) - 1
         last = max(int(np.searchsorted(units.offsets, end)), first + 1)
         last = min(last, len(units))
-        pieces = [
-            _piece(words[unit], begins[unit], int(units.offsets[unit]), start, end)
-            + " " * (ends[unit] and unit + 1 < last)
-            for unit in range(first, last)
-        ]
+        pieces = []
+        for unit in range(first, last):
+            offset = int(units.offsets[unit])
+            pieces.append(_piece(words[unit], begins[unit], offset, start, end))
+            if ends[unit] and unit + 1 < last:
+                pieces.append(" ")
         segment_texts.append("".join(pieces))
     return segment_texts
 

@@ -99,14 +99,14 @@ def _check_settings(
 ) -> None:
     bm25.libraries()
     bm25.preset(words)
-    asked = [f"--codes {kind}"] * bool(kind) + ["--graph"] * graph
-    if asked and model.parts > 1:
+    asked = f"--codes {kind}" if kind else "--graph"
+    if (kind or graph) and model.parts > 1:
         raise UserError(
-            f"{asked[0]}: this model gives a document several vectors, which are "
+            f"{asked}: this model gives a document several vectors, which are "
             "searched as they are; leave it out"
         )
-    if len(asked) > 1:
-        raise UserError(f"{asked[0]} and --graph are two ways of one search: take one")
+    if kind and graph:
+        raise UserError(f"{asked} and --graph are two ways of one search: take one")
     if graph:
         hnsw.library()
     if kind == "binary" and model.width % 8:

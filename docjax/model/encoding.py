@@ -42,7 +42,7 @@ class Encoding(Reading):
     @property
     def parts(self) -> int:
         """How many vectors of a document stand side by side in its vector."""
-        return self.encoder.document.parts
+        return self.encoder.parts
 
     @functools.cached_property
     def width(self) -> int:

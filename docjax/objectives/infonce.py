@@ -31,7 +31,7 @@ def _check_run(config: Any, keywords: Mapping[str, Any]) -> None:
 
 
 @loss(check_run=_check_run)
-def infonce(
+def infonce(  # noqa: PLR0913 the fields of a config
     vectors: Float[Array, "v b d"],
     targets: Targets,
     *,

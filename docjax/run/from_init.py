@@ -65,8 +65,9 @@ def filled(
 
 def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
     """Says where the pooling is a guess, and where it is not that of `init`."""
-    outer = config.encoder.keywords["segment"]
-    field = f"encoder.segment{'.encoder' * ('encoder' in outer)}.pooling"
+    field = "encoder.segment.pooling"
+    if "encoder" in config.encoder.keywords["segment"]:
+        field = "encoder.segment.encoder.pooling"
     pooling = segment.get("pooling", facts.pooling)
     if pooling is None and not facts.says_pooling:
         logging.warning(
