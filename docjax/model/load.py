@@ -27,15 +27,9 @@ from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
 from docjax.parts import named, outside
+from docjax.parts.homes import HOMES, OF_MODEL
 from docjax.storage import json_file
 from docjax.types import ReadLimits
-
-HOMES = {  # part of a model -> the module whose functions a run or folder may name
-    "encoder": "docjax.encoders.",
-    "units": "docjax.data.units.",
-    "segments": "docjax.data.segments.",
-    "graph": "docjax.data.graphs.",
-}
 
 
 def load(
@@ -115,7 +109,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 
     source = run / "config.json"
     config = json_file.read(source)
-    needed = (*HOMES, "limits", "similarity")
+    needed = (*OF_MODEL, "limits", "similarity")
     missing = [name for name in needed if name not in config]
     if missing:
         raise UserError(
@@ -169,8 +163,8 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
     parts = {}
     try:
         check_sizes(config["encoder"], source)
-        for name, home in HOMES.items():
-            parts[name] = named.build(config[name], (home, *allow), name)
+        for name in OF_MODEL:
+            parts[name] = named.build(config[name], (*HOMES[name], *allow), name)
         _try(parts)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]

@@ -1,7 +1,7 @@
 """The parts of a config: which parts a field takes, and how a part is built.
 
-A field takes parts of docjax from the folders and modules in `PLACES`, and parts of the
-packages that the caller allows. A part is checked against the protocol of its field
+A field takes parts of docjax from its `HOMES`, and parts of the packages that the caller
+allows. A part is checked against the protocol of its field
 (`docjax/types.py`) as soon as it is built.
 """
 
@@ -22,6 +22,7 @@ from docjax.encoders.weight_decay import decays
 from docjax.errors import UserError
 from docjax.parts import named
 from docjax.parts.annotations import shown
+from docjax.parts.homes import HOMES
 from docjax.parts.protocols import missing, signature_in_words, unfit
 from docjax.types import (
     ExampleMaker,
@@ -47,7 +48,6 @@ class Place(NamedTuple):
     """
 
     noun: str  # in messages: "an objective"
-    homes: tuple[str, ...]  # how the dotted names of docjax's own parts begin
     classes: tuple[type, ...] = ()
     arguments: tuple[str, ...] = ()
     result: type | None = None
@@ -56,19 +56,15 @@ class Place(NamedTuple):
 
 
 PLACES = {
-    "source": Place("a source", ("docjax.data.sources.",), result=Iterator),
-    "holdout": Place(
-        "a holdout", ("docjax.data.splits.",), arguments=("documents",), result=Iterator
-    ),
+    "source": Place("a source", result=Iterator),
+    "holdout": Place("a holdout", arguments=("documents",), result=Iterator),
     "tokenizer.train": Place(
         "a trainer of tokenizers",
-        ("docjax.data.tokenizer.", "docjax.data.word_tokenizer."),
         arguments=("texts",),
         result=Tokenizer,
     ),
     "units": Place(
         "a cut into units",
-        ("docjax.data.units.",),
         (UnitCutter,),
         # How the units cut a text, in words for a report; "": at the limit of the
         # encoder, or at sections. None: a plain encoder would not read such units.
@@ -76,7 +72,6 @@ PLACES = {
     ),
     "examples": Place(
         "a maker of examples",
-        ("docjax.data.examples.", "docjax.retrieval.judged_queries."),
         (ExampleMaker,),
         facts={
             # The label of an example says if its two documents are similar.
@@ -88,20 +83,16 @@ PLACES = {
             "independent": False,
         },
     ),
-    "views": Place("a maker of views", ("docjax.views.",), (ViewMaker,)),
-    "segments": Place(
-        "a cut into segments", ("docjax.data.segments.",), (SegmentCutter,)
-    ),
+    "views": Place("a maker of views", (ViewMaker,)),
+    "segments": Place("a cut into segments", (SegmentCutter,)),
     "graph": Place(
         "a graph",
-        ("docjax.data.graphs.",),
         arguments=("segments", "sections", "edges"),
         result=jraph.GraphsTuple,
     ),
-    "encoder": Place("an encoder", ("docjax.encoders.",), (DocumentEncoder,)),
+    "encoder": Place("an encoder", (DocumentEncoder,)),
     "objective": Place(
         "an objective",
-        ("docjax.objectives.",),
         (
             ObjectiveOfWords,
             ObjectiveOfTokens,
@@ -113,15 +104,13 @@ PLACES = {
     ),
     "optimizer": Place(
         "an optimizer",
-        ("docjax.training.optimizer.", "docjax.training.rows.", "optax."),
         (RowOptimizer,),
         ("steps",),
         optax.GradientTransformation,
     ),
-    "keep": Place("a rule what to keep", ("docjax.keep.",), (Keep,)),
+    "keep": Place("a rule what to keep", (Keep,)),
     "tasks": Place(
         "a task",
-        ("docjax.tasks.",),
         (Task,),
         defaults="docjax.tasks.task.TaskDefaults",
     ),
@@ -175,10 +164,10 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
     if not isinstance(node, Mapping) or "fn" not in node:
         raise UserError(
             f"{path} {shown(node)} is not a part: "
-            f"give dict(fn='{place.homes[0]}...', ...)"
+            f"give dict(fn='{_homes(path)[0]}...', ...)"
         )
     node = named.plain(node)
-    built = _built(node, (*place.homes, *allow), path)
+    built = _built(node, (*_homes(path), *allow), path)
     _check_place(built, place, f"{path} {node['fn']}", path)
     if isinstance(built, DocumentEncoder):
         _check_pattern(built.frozen)
@@ -191,7 +180,16 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
 
 
 def _place(path: str) -> Place:
-    return PLACES[path if path in PLACES else path.partition(".")[0]]
+    return PLACES[_field(path)]
+
+
+def _homes(path: str) -> tuple[str, ...]:
+    return HOMES[_field(path)]
+
+
+def _field(path: str) -> str:
+    """The field of a config that a path lies in: "tasks" for "tasks.clustering"."""
+    return path if path in PLACES else path.partition(".")[0]
 
 
 def _built(node: Mapping, allow: Sequence[str], path: str) -> Any:
