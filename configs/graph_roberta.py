@@ -34,7 +34,7 @@ section or half. It was better than `frozen` on one corpus of three, with one se
 encoder, and training keeps similar documents together.
 
 Sizes, in place of a recipe: `small`: a small encoder and its own tokenizer from
-scratch, for a corpus on a laptop. `demo`: `small` on the docstrings of the installed
+scratch, for a corpus on a laptop. `demo`: `words` on the docstrings of the installed
 Python packages, in minutes on 2 cores. `smoke`: everything in seconds, nothing learnt.
 """
 
@@ -164,10 +164,9 @@ def small(config: ConfigDict) -> None:
 
 
 def demo(config: ConfigDict) -> None:
-    """The built-in corpus, one epoch."""
-    small(config)
-    base().demo(config)
-    config.epochs = 1
+    """`words` on the built-in corpus; what the config runs if no documents are given."""
+    words(config)
+    config.source = dict(fn=base().PYDOCS)
 
 
 def smoke(config: ConfigDict) -> None:

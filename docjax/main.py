@@ -78,8 +78,8 @@ def main(argv: list[str]) -> int:
             _define_flags()
             print(command_help.text(__doc__, FLAGS, argv))
             return 0
-        read_flags(argv)
-        workdir = Path() if FLAGS.mode == "plan" else _workdir()
+        told = read_flags(argv)
+        workdir = Path() if FLAGS.mode == "plan" else _workdir(told)
         if FLAGS.coordinator:
             jax.distributed.initialize(
                 FLAGS.coordinator, FLAGS.processes, FLAGS.process
@@ -321,16 +321,17 @@ def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
     return vector_trainer.VectorTrainer(prepared, objective, mesh, teacher)
 
 
-def read_flags(argv: list[str]) -> None:
-    """Parses the flags and the config. Raises UserError for a mistake in them."""
+def read_flags(argv: list[str]) -> str:
+    """Parses the flags and the config; without documents it is the config's demo.
+
+    Returns what to tell the user of that, or "". Raises UserError for a mistake in them.
+    """
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_ours)
     _define_flags()
     FLAGS.mark_as_parsed()  # a config logs while the flags are parsed
     argv, told = config_flag.demo_without_source(argv)
-    if told:
-        print(told, file=sys.stderr, flush=True)
     try:
         rest = FLAGS(argv)[1:]
     except config_flag.ERRORS as error:
@@ -342,6 +343,7 @@ def read_flags(argv: list[str]) -> None:
         raise UserError(
             f"--config is missing: give {names}, or the path of a config file"
         )
+    return told
 
 
 def _define_flags() -> None:
@@ -374,15 +376,19 @@ def _training_flags() -> list[str]:
     return kept
 
 
-def _workdir() -> Path:
-    """`--workdir`, or runs/NAME[_VARIANT] by default, which is printed."""
-    if FLAGS.workdir is not None:
-        return Path(FLAGS.workdir)
+def _workdir(told: str) -> Path:
+    """`--workdir`, or runs/NAME[_VARIANT] by default, printed with what there is to tell.
+
+    The demo of graph-roberta, docjax's first system, lies in runs/demo.
+    """
     path, variant = config_lib.find(config_flags.get_config_filename(FLAGS["config"]))
     name = "_".join([path.stem, *filter(None, variant.split(","))])
-    if FLAGS.process == 0:
-        print(f"--workdir={Path('runs', name)}", file=sys.stderr, flush=True)
-    return Path("runs", name)
+    name = "demo" if told and path.stem == "graph_roberta" else name
+    workdir = Path("runs", name) if FLAGS.workdir is None else Path(FLAGS.workdir)
+    if FLAGS.process == 0 and (told or FLAGS.workdir is None):
+        line = f"--workdir={workdir}" + (f" ({told})" if told else "")
+        print(line, file=sys.stderr, flush=True)
+    return workdir
 
 
 def _ours(record: LogRecord) -> bool:
