@@ -70,8 +70,15 @@ def named_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
     parser.description = f"{about} --data: {DATA[cls.reads]}."
     group = parser.add_argument_group(f"options of {flags.task}")
     for name, keywords in _options(cls).items():
-        keywords = {k: v for k, v in keywords.items() if k not in ("name", "value")}
-        group.add_argument(f"--{name}", **{"default": None} | keywords)
+        ours = {"default": None, "help": keywords["help"].replace("%", "%%")}
+        others = {k: v for k, v in keywords.items() if k not in ("name", "value")}
+        try:
+            group.add_argument(f"--{name}", **others | ours)
+        except argparse.ArgumentError:
+            raise UserError(
+                f"{flags.task} has an option --{name}, and so has the command: give "
+                "the field another name, option(..., name=...)"
+            ) from None
 
 
 def refuse(flags: argparse.Namespace, unknown: Sequence[str]) -> None:

@@ -47,12 +47,9 @@ def published(given: Any, tasks: Tasks) -> Published:
     """
     if not given:
         return {}
-    by_task = all(
-        isinstance(values, Mapping)
-        for rows in given.values()
-        for values in rows.values()
-    )
-    if not by_task and len(tasks) == 1:
+    are_rows = lambda node: all(isinstance(values, Mapping) for values in node.values())
+    by_task = are_rows(given) and all(map(are_rows, given.values()))
+    if are_rows(given) and not by_task and len(tasks) == 1:
         return {name: given for name in tasks}
     known = {name: rows for name, rows in given.items() if by_task and name in tasks}
     if len(known) < len(given):

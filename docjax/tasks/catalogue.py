@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from docjax.errors import UserError
 
@@ -82,6 +82,7 @@ def _commands(source: str) -> Iterator[tuple[str, str]]:
 def _problem(cls: type[Any]) -> str:
     """What a class lacks to be a task, in words; "" if it lacks nothing."""
     from docjax.tasks.task import TaskDefaults
+    from docjax.types import Reads
 
     known = {name for base in cls.__mro__ for name in vars(base)}
     facts = [name for name in vars(TaskDefaults) if not name.startswith("_")]
@@ -90,6 +91,8 @@ def _problem(cls: type[Any]) -> str:
             f"it lacks {', '.join(missing)}: inherit {TaskDefaults.__module__}."
             f"{TaskDefaults.__name__}"
         )
+    if cls.reads not in (kinds := get_args(Reads)):
+        return f"it reads {cls.reads!r}, which is not one of {', '.join(kinds)}"
     for name in ("check", "__call__"):
         if name not in known:
             return f"it lacks {name}(self, data, part)"

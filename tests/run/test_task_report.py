@@ -218,6 +218,7 @@ def test_published_figures_belong_to_the_only_task_or_name_one(caplog):
     assert published(None, two) == {} and not caplog.records
     assert published(rows, two) == {}
     assert "report.published: BM25 names no task" in caplog.text
+    assert published({"map": 0.2}, one) == {}
     caplog.clear()
     assert published({"a": rows, "c": rows}, two) == {"a": rows}
     assert "report.published: c names no task: give dict(TASK=" in caplog.text

@@ -73,6 +73,11 @@ DEFAULTS = "from docjax.tasks.task import TaskDefaults\n"
         ),
         (
             "mylab.a.Mine",
+            f"{DEFAULTS}class Mine(TaskDefaults):\n  reads = 'words'",
+            "it reads 'words', which is not one of labels, texts, pairs, collection",
+        ),
+        (
+            "mylab.a.Mine",
             f"{DEFAULTS}class Mine(TaskDefaults):\n  def check(self, data): ...",
             "check takes (self, data), a task has check(self, data, part)",
         ),

@@ -93,6 +93,14 @@ def test_its_options_are_in_the_help_of_the_command(mylab, capsys):
     assert "--shots" not in help and "the texts of JSON lines" in help
 
 
+def test_an_option_that_the_command_has_too_is_refused(mylab, tmp_path, capsys):
+    file = tmp_path / "mylab/hubness.py"
+    file.write_text(file.read_text("utf-8").replace("neighbours", "segments"), "utf-8")
+    code, out, error = evaluated(capsys, "--task", NAME, "--allow=mylab.", "--help")
+    assert code == 2 and not out and error.count("\n") == 1
+    assert f"{NAME} has an option --segments, and so has the command" in error
+
+
 def test_the_report_draws_its_table(mylab, tmp_path):
     tasks = {"hubs": importlib.import_module("mylab.hubness").Hubness()}
     rows = {
