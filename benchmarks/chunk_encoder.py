@@ -1,6 +1,6 @@
 """CoLDE's document encoder against torch: chunk attention and BiLSTM over many chunks.
 
-    python benchmarks/chunk_encoder.py --chunks 200 --documents 8 --repeats 7
+    python -m benchmarks.chunk_encoder --chunks 200 --documents 8 --repeats 7
 
 Two sections a document, chunks of width 768, a BiLSTM of 256 a direction and literal
 chunk attention of 4 heads, as the paper has them; forward, and forward with backward.
@@ -10,13 +10,15 @@ run in turn on the same cores; prints the medians in seconds, and docjax's over 
 
 import argparse
 import statistics
-import time
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
 
+from benchmarks import tiny
+from benchmarks.turns import in_turns
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.types import Graphs
 
@@ -83,23 +85,18 @@ def systems(vectors: np.ndarray) -> dict[str, dict]:
     }
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chunks", type=int, default=200)
     parser.add_argument("--documents", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=7)
-    flags = parser.parse_args()
+    flags = tiny.parse(parser, given, "--chunks", 3, "--documents", 2, "--repeats", 1)
     shape = 2, flags.documents, flags.chunks, WIDTH
     vectors = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     for name, both in systems(vectors).items():
-        seconds: dict[str, list[float]] = {library: [] for library in both}
         for compute in both.values():
             compute()  # compiles
-        for _ in range(flags.repeats):
-            for library, compute in both.items():
-                started = time.perf_counter()
-                compute()
-                seconds[library].append(time.perf_counter() - started)
+        seconds = in_turns(both, flags.repeats)
         ours, theirs = (statistics.median(times) for times in seconds.values())
         print(
             f"{name}: docjax {ours:.3f} s, torch {theirs:.3f} s, {ours / theirs:.2f}x"

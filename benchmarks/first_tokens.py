@@ -3,7 +3,7 @@
     python -m benchmarks.first_tokens --data FOLDER --workdir runs/pays \
         --corpora openstax cranfield --dtype bfloat16
 
-Makes the table of MiniLM cut at 512 tokens in docs/results.md. all-MiniLM-L6-v2 is set to
+Makes the table of MiniLM cut at 512 tokens in docs/log. all-MiniLM-L6-v2 is set to
 256 tokens, but has positions for 512. Tasks, splits and seeds are those of
 `benchmarks/training_pays.py`, whose reports cut at the limit. What that script makes of
 the data lies in --workdir.
@@ -38,7 +38,7 @@ def measured(corpus: str, flags: argparse.Namespace) -> dict[str, float]:
     data = FileData(model, source, warns=False)  # encodes a document once
     scores = []
     for config in configs:
-        tasks = {name: part.build() for name, part in config.tasks.items()}
+        tasks = {name: part.built for name, part in config.tasks.items()}
         ready = {name: task for name, task in tasks.items() if _is_ready(task, data)}
         scores.append(runner.scores(ready, data, "test"))
     return {

@@ -1,6 +1,6 @@
 """The gradient cache: 1,536 documents in the memory of 96, and the cost in time.
 
-    python benchmarks/gradient_cache.py
+    python -m benchmarks.gradient_cache
 
 Prints (1) the peak memory of one step at 96 and at 1,536 documents with the same
 micro-batch, each in a process of its own, beside the memory of the segment vectors and
@@ -12,16 +12,19 @@ steps. The passages are synthetic: 24 short passages a document for memory, 8 pa
 
 import argparse
 import dataclasses
+import functools
 import resource
 import statistics
 import subprocess
 import sys
-import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from benchmarks import tiny
+from benchmarks.turns import in_turns
 from docjax.data import graphs
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import OneEach, segments
@@ -86,16 +89,26 @@ class Problem(NamedTuple):
 
 # Many short passages: the segment vectors are most of what grows with the batch.
 MEMORY = Problem(layers=2, width=128, heads=4, passages=24, lengths=(8, 32))
+TINY = Problem(layers=1, width=16, heads=2, passages=4, lengths=(4, 8))
 SPEED = {
     "2 x 128": Problem(2, 128, 4, passages=8, lengths=(16, 128)),
     "MiniLM (6 x 384)": Problem(6, 384, 12, passages=8, lengths=(16, 128)),
 }
 
 
-def peak(documents: int) -> float:
-    """The peak resident memory, in MiB, of a process that takes two steps."""
+def peak(problem: Problem, documents: int) -> float:
+    """The peak resident memory, in MiB, of this process after two steps."""
+    cache, params, batch = problem.step(documents)
+    for _ in range(2):
+        jax.block_until_ready(cache.gradient(params, batch, jax.random.key(0)))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def peak_apart(documents: int) -> float:
+    """That of MEMORY, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.gradient_cache"]
     done = subprocess.run(
-        [sys.executable, __file__, f"--documents={documents}"],
+        [*command, f"--documents={documents}"],
         capture_output=True,
         text=True,
         check=True,
@@ -103,20 +116,21 @@ def peak(documents: int) -> float:
     return float(done.stdout.split()[-1])
 
 
-def memory() -> None:
-    small, large = peak(96), peak(1536)
+def memory(problem: Problem, few: int, many: int, of: Callable[[int], float]) -> None:
+    small, large = of(few), of(many)
     # Segment vectors and their gradients, each also gathered by document.
-    vectors = 4 * (1536 - 96) * MEMORY.passages * MEMORY.width * 4 / 2**20
-    scores = 3 * 4 * (1536**2 - 96**2) / 2**20  # and their gradient, and its transpose
-    print(f"peak memory, 96 documents     {small:8.0f} MiB")
-    print(f"peak memory, 1,536 documents  {large:8.0f} MiB")
+    vectors = 4 * (many - few) * problem.passages * problem.width * 4 / 2**20
+    # And their gradient, and its transpose.
+    scores = 3 * 4 * (many**2 - few**2) / 2**20
+    print(f"{f'peak memory, {few:,} documents':30}{small:8.0f} MiB")
+    print(f"{f'peak memory, {many:,} documents':30}{large:8.0f} MiB")
     print(f"growth                        {large - small:8.0f} MiB")
     print(f"segment vectors and gradients {vectors:8.0f} MiB")
     print(f"similarities of all documents {scores:8.0f} MiB")
 
 
-def speed(name: str, documents: int, repeats: int) -> None:
-    cache, params, batch = SPEED[name].step(documents)
+def speed(name: str, problem: Problem, documents: int, repeats: int) -> None:
+    cache, params, batch = problem.step(documents)
     key = jax.random.key(0)
     plain = jax.jit(lambda params, batch: plain_gradient(cache, params, batch, key))
     keeping = dataclasses.replace(cache, keep=len(batch.microbatches))
@@ -125,13 +139,13 @@ def speed(name: str, documents: int, repeats: int) -> None:
         "kept": lambda: keeping.gradient(params, batch, key),
         "plain": lambda: plain(params, batch),
     }
-    seconds = {run: [] for run in runs}
-    for repeat in range(repeats + 1):
-        for run, take in runs.items():
-            started = time.perf_counter()
-            jax.block_until_ready(take())
-            if repeat:
-                seconds[run].append(time.perf_counter() - started)
+    for take in runs.values():
+        jax.block_until_ready(take())  # compiles
+    waited = {
+        run: lambda take=take: jax.block_until_ready(take())
+        for run, take in runs.items()
+    }
+    seconds = in_turns(waited, repeats)
     for run, times in seconds.items():
         ratio = statistics.median(
             a / b for a, b in zip(times, seconds["plain"], strict=True)
@@ -143,21 +157,21 @@ def speed(name: str, documents: int, repeats: int) -> None:
         )
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, help="only take steps of this size")
     parser.add_argument("--repeats", type=int, default=7)
-    flags = parser.parse_args()
+    flags = tiny.parse(parser, given, "--repeats", 1)
     if flags.documents:
-        cache, params, batch = MEMORY.step(flags.documents)
-        for _ in range(2):
-            jax.block_until_ready(cache.gradient(params, batch, jax.random.key(0)))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-        return
-    memory()
-    keep_freed()  # as training does; above it would count freed memory too
-    for name in SPEED:
-        speed(name, 32, flags.repeats)
+        print(peak(MEMORY, flags.documents))
+    elif flags.tiny:
+        memory(TINY, 2, 4, of=functools.partial(peak, TINY))
+        speed("tiny", TINY, 4, flags.repeats)
+    else:
+        memory(MEMORY, 96, 1536, of=peak_apart)
+        keep_freed()  # as training does; above it would count freed memory too
+        for name, problem in SPEED.items():
+            speed(name, problem, 32, flags.repeats)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Time and memory of the encoders of long segments against Hugging Face torch.
 
-    python benchmarks/long_attention.py
-    python benchmarks/long_attention.py --gpu --rows 4
+    python -m benchmarks.long_attention
+    python -m benchmarks.long_attention --gpu --rows 4
 
 `--rows` of random tokens, the base shape with `--layers` layers, float32, both libraries
 on the same `--cores`. docjax and torch take turns; times are CPU seconds, the least of
@@ -16,9 +16,12 @@ import argparse
 import ctypes
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks import tiny
+from benchmarks.turns import in_turns
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 PASSES = ("forward", "forward+backward")
@@ -141,19 +144,6 @@ def _resident(name: str) -> int:
     return next(int(x.split()[1]) for x in lines if x.startswith(name))
 
 
-def seconds(
-    runs: dict[str, Run], repeats: int, clock: Callable[[], float]
-) -> dict[str, float]:
-    """The least seconds of each run; the runs take turns."""
-    best = dict.fromkeys(runs, float("inf"))
-    for _ in range(repeats):
-        for name, run in runs.items():
-            begin = clock()
-            run()
-            best[name] = min(best[name], clock() - begin)
-    return best
-
-
 def host(result: Any) -> Any:
     """An array of torch or JAX as a float32 array of NumPy."""
     import numpy as np
@@ -170,7 +160,8 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     import transformers
     from flax.traverse_util import unflatten_dict
 
-    from docjax.huggingface import families, names
+    from docjax.huggingface import names
+    from docjax.huggingface.family import family_of_config
     from docjax.training import memory
 
     if not flags.memory:
@@ -181,7 +172,7 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     keywords = SHARED | spec.keywords | {"num_hidden_layers": flags.layers}
     config = getattr(transformers, spec.config)(**keywords)
     model = transformers.AutoModel.from_config(config).eval()
-    family = families.family_of_config(config.to_dict(), name)
+    family = family_of_config(config.to_dict(), name)
     of_gpu = {"dtype": "bfloat16"} if flags.gpu else {}
     encoder = family.module(**family.to_keywords(config.to_dict(), name), **of_gpu)
     state, table = model.state_dict(), family.table(encoder)
@@ -207,7 +198,8 @@ def measure(name: str, flags: argparse.Namespace) -> None:
             figures = {library: mib for library, (_, mib) in first.items()}
             if not flags.memory:
                 clock = time.perf_counter if flags.gpu else time.process_time
-                figures = seconds(runs, flags.repeats, clock)
+                times = in_turns(runs, flags.repeats, clock)
+                figures = {library: min(taken) for library, taken in times.items()}
             nothing = dict.fromkeys(runs, float("nan"))
             growth = {
                 library: figure / before.get(kind, nothing)[library]
@@ -224,7 +216,7 @@ def measure(name: str, flags: argparse.Namespace) -> None:
             )
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", nargs="+", default=list(FAMILIES))
     parser.add_argument("--lengths", nargs="+", type=int, default=list(LENGTHS))
@@ -234,7 +226,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--gpu", action="store_true")
-    flags = parser.parse_args()
+    sizes = "--families", "modernbert", "--lengths", 32, "--layers", 1, "--repeats", 1
+    flags = tiny.parse(parser, given, *sizes)
     if flags.gpu and flags.memory:
         parser.error("--memory is the memory of the machine: leave out --gpu")
     if not flags.gpu:  # before jax and torch count the cores

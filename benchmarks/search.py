@@ -11,12 +11,13 @@ has the median of the rounds. The int8 row chooses by codes and scores again.
 import argparse
 import resource
 import tempfile
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import faiss
 import numpy as np
 
+from benchmarks import tiny
+from benchmarks.turns import in_turns
 from docjax.model.build_index import AT_ONCE
 from docjax.retrieval import codes, shortlist
 from docjax.retrieval import index_files as index
@@ -51,19 +52,25 @@ def made(folder: Path, flags: argparse.Namespace, kind: str | None) -> Index:
     return Index(folder, facts)
 
 
-def timed(function) -> tuple[float, object]:
-    started = time.perf_counter()
-    found = function()
-    return time.perf_counter() - started, found
+def flat(vectors: np.ndarray, is_tiny: bool) -> Callable[[np.ndarray], np.ndarray]:
+    """faiss's search of the first TOP documents; with --tiny NumPy's, without faiss."""
+    if is_tiny:
+        return lambda asked: np.argsort(-asked @ vectors.T, axis=1)[:, :TOP]
+    import faiss
+
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    return lambda asked: index.search(asked, TOP)[1]
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    flags = parser.parse_args()
+    sizes = "--documents", 300, "--width", 16, "--queries", 8, "--rounds", 1
+    flags = tiny.parse(parser, given, *sizes)
     with tempfile.TemporaryDirectory() as folder:
         compare(Path(folder), flags)
 
@@ -73,21 +80,15 @@ def compare(folder: Path, flags: argparse.Namespace) -> None:
     exact = Index(ours.folder, {**ours.facts, "codes": None})
     asked = np.random.default_rng(1).standard_normal((flags.queries, flags.width), "f4")
     queries = QueryVectors(asked, None)
-    flat = faiss.IndexFlatIP(flags.width)
-    flat.add(np.load(ours.folder / index.VECTORS))
+    search_flat = flat(np.load(ours.folder / index.VECTORS), flags.tiny)
     systems = {
-        "faiss flat": lambda: flat.search(asked, TOP)[1],
+        "faiss flat": lambda: search_flat(asked),
         "docjax": lambda: exact.by_vectors("dense", queries, TOP).rows,
         "docjax int8": lambda: ours.by_vectors("dense", queries, TOP).rows,
     }
-    for search in systems.values():
-        search()  # compiles, and brings the file into memory
-    times: dict[str, list[float]] = {name: [] for name in systems}
-    found = {}
-    for _ in range(flags.rounds):
-        for name, search in systems.items():
-            seconds, found[name] = timed(search)
-            times[name].append(seconds)
+    # The first search compiles, and brings the file into memory.
+    found = {name: search() for name, search in systems.items()}
+    times = in_turns(systems, flags.rounds)
     known = found["faiss flat"]
     base = np.median(times["faiss flat"])
     print(

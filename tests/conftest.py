@@ -52,7 +52,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 SENTENCE = "The gradient of every passage flows back through the graph. "
 # Here, and in the files beside this one, types are not checked: it takes a quarter more.
 WHOLE_RUNS = (
-    *("export/", "run/", "model/test_build_index", "model/test_evaluate"),
+    *("export/", "recipe/", "run/", "model/test_build_index", "model/test_evaluate"),
     *("training/test_plan", "training/test_vector_", "training/test_word_"),
 )
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -121,7 +121,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     from docjax.encoders.pooling import Mean
     from docjax.encoders.transformer import Transformer
     from docjax.huggingface.exported import write_params
-    from docjax.huggingface.families import BERT
+    from docjax.huggingface.families import bert
 
     sizes = dict(vocabulary=30522, layers=1, width=16, heads=2, hidden=16, positions=64)
     keywords = sizes | dict(position_offset=0, types=2, epsilon=1e-12)
@@ -129,7 +129,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     keywords |= dict(activation="gelu", dropout=0.1, attention_dropout=0.1)
     folder = tmp_path_factory.mktemp("tiny")
     write_params(folder, encoder, fresh_params(encoder, 0))
-    config = json.dumps(BERT.config(keywords))
+    config = json.dumps(bert.FAMILY.config(keywords))
     (folder / "config.json").write_text(config)
     shutil.copy(minilm / "tokenizer.json", folder)
     return folder

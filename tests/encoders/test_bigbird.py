@@ -12,7 +12,8 @@ from flax.traverse_util import unflatten_dict
 
 from docjax.encoders.bigbird import BigBird
 from docjax.errors import UserError
-from docjax.huggingface import families, names
+from docjax.huggingface import names
+from docjax.huggingface.families.bigbird import FAMILY
 
 SIZES = dict(
     vocab_size=97,
@@ -46,8 +47,8 @@ def torch_states(ids, **changes):
 def ours(**changes):
     model = torch_model(**changes)
     config, state = model.config.to_dict(), model.state_dict()
-    keywords = families.BIG_BIRD.to_keywords(config, "config")
-    table = families.BIG_BIRD.table(BigBird(**keywords))
+    keywords = FAMILY.to_keywords(config, "config")
+    table = FAMILY.table(BigBird(**keywords))
     params = {p: names.swap(p, state[n].numpy()) for p, n in table.items()}
     return BigBird(**keywords), {"params": unflatten_dict(params, sep="/")}
 
@@ -140,7 +141,7 @@ def test_gradients_equal_those_of_torch():
     model = torch_model(**BLOCKS)
     out = model(torch.tensor(ids)).last_hidden_state
     (out * torch.tensor(weights)).sum().backward()
-    table = families.BIG_BIRD.table(encoder)
+    table = FAMILY.table(encoder)
     expected = {p: dict(model.named_parameters())[n].grad for p, n in table.items()}
 
     def loss(params):
@@ -161,11 +162,11 @@ def test_the_head_for_masked_tokens_has_the_activation_of_the_encoder():
     state = model.state_dict()
     for name in ("cls.predictions.transform.dense.weight", "cls.predictions.bias"):
         state[name].add_(torch.randn_like(state[name]))
-    keywords = families.BIG_BIRD.to_keywords(config.to_dict(), "config")
+    keywords = FAMILY.to_keywords(config.to_dict(), "config")
     encoder = BigBird(**keywords, masked_lm=True)
-    table = families.BIG_BIRD.table(encoder)
+    table = FAMILY.table(encoder)
     table = {path: f"bert.{name}" for path, name in table.items()}
-    table |= families.BIG_BIRD.names.masked_lm
+    table |= FAMILY.names.masked_lm
     params = {p: names.swap(p, state[n].numpy()) for p, n in table.items()}
     params = {"params": unflatten_dict(params, sep="/")}
     ids, places = draw([40]), np.array([[3, 17, 39]])
@@ -218,5 +219,5 @@ def test_a_wrong_keyword_or_length_is_a_user_error(changes, words):
 def test_a_config_that_we_do_not_have_is_one_line(field, value, words):
     config = transformers.BigBirdConfig(**SIZES).to_dict() | {field: value}
     with pytest.raises(UserError, match=f"config.json: .*{words}") as caught:
-        families.BIG_BIRD.to_keywords(config, "config.json")
+        FAMILY.to_keywords(config, "config.json")
     assert "\n" not in str(caught.value)

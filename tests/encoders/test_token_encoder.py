@@ -22,7 +22,8 @@ from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.t5 import T5, buckets
 from docjax.errors import UserError
-from docjax.huggingface import families, names, weights
+from docjax.huggingface import names, weights
+from docjax.huggingface.family import family_of_config
 
 SIZES = dict(
     vocab_size=97,
@@ -97,7 +98,7 @@ def torch_states(kind, model, tokens):
 def ours(model):
     """Our encoder and its parameters, from a torch model."""
     config = model.config.to_dict()
-    family = families.family_of_config(config, "config")
+    family = family_of_config(config, "config")
     encoder = family.module(**family.to_keywords(config, "config"))
     state, table = model.state_dict(), family.table(encoder)
     params = {path: names.swap(path, state[n].numpy()) for path, n in table.items()}

@@ -12,7 +12,9 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
-from docjax.huggingface import families, names, weights
+from docjax.huggingface import names, weights
+from docjax.huggingface.families import bert
+from docjax.huggingface.family import family_of_config
 
 SIZES = dict(
     vocab_size=97,
@@ -54,7 +56,7 @@ def torch_model(kind: str, **changes):
 def ours(model, **changes):
     """Our transformer and its parameters, from a torch model."""
     config = model.config.to_dict()
-    family = families.family_of_config(config, "config")
+    family = family_of_config(config, "config")
     keywords = family.to_keywords(config, "config") | changes
     state = model.state_dict()
     table = family.names.table(keywords["layers"])
@@ -129,7 +131,7 @@ def test_gradients_equal_those_of_torch(kind):
     )
     (out.last_hidden_state * torch.tensor(weights)).sum().backward()
     found = dict(model.named_parameters())
-    for path, name in names.BERT.table(3).items():
+    for path, name in bert.NAMES.table(3).items():
         expected = names.swap(path, found[name].grad.numpy())
         got = np.array(grads[path])
         if "embeddings" in name:  # torch leaves out the gradient of its padding row
@@ -209,7 +211,7 @@ def test_the_token_loss_and_its_gradient_are_those_of_torch(kind, tmp_path):
     grads = flatten_dict(vjp((1 / count, 0.0))[0]["params"], sep="/")
     theirs, family = (
         dict(model.named_parameters()),
-        families.family_of_config(model.config.to_dict(), "config"),
+        family_of_config(model.config.to_dict(), "config"),
     )
     prefix = {"bert": "bert.", "roberta": "roberta."}[kind]
     table = {p: prefix + n for p, n in family.names.table(3).items()}

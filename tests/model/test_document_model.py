@@ -20,7 +20,6 @@ from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_list
-from docjax.objectives.similarity import similarity_of
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
@@ -271,15 +270,6 @@ def test_a_hostile_config_of_a_run_is_refused(field, run, tmp_path, monkeypatch)
     with pytest.raises(UserError, match=words) as error:
         docjax.load(tmp_path / "run")
     assert "\n" not in str(error.value) and not (tmp_path / "touched").exists()
-
-
-def test_an_objective_is_of_a_module_of_objectives(monkeypatch):
-    """No other is imported: not the command line, not training."""
-    imported = []
-    monkeypatch.setattr("importlib.import_module", imported.append)
-    for fn in ("docjax.__main__.x", "docjax.main.run", 5, None):
-        assert similarity_of({"fn": fn}) == "cosine"
-    assert not imported
 
 
 def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):

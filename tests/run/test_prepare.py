@@ -453,7 +453,7 @@ def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
 
     def checked():
         prepared = prepare(paired(corpus, path), run)
-        corpora.check_inputs(prepared.config, run)
+        corpora.check_inputs(prepared.config, run, fields.begun(run))
         return len(prepared.examples)
 
     path.write_text("\n".join(lines))
@@ -532,7 +532,7 @@ def test_other_queries_that_test_or_choose_are_refused(corpus, tmp_path):
 
     def checked():
         prepared = prepare(found, run)
-        corpora.check_inputs(prepared.config, run)
+        corpora.check_inputs(prepared.config, run, fields.begun(run))
         return len(prepared.examples)
 
     assert checked() == 2

