@@ -63,6 +63,13 @@ def draw(lengths, t=None, seed=0):
     return generator.integers(5, 97, (len(lengths), t or max(lengths)))
 
 
+@functools.cache
+def first(encoder):
+    """Its first parameters."""
+    given = jnp.ones((1, 4), jnp.int32), jnp.array([4])
+    return jax.jit(encoder.init)(jax.random.key(0), *given)
+
+
 @pytest.mark.parametrize("length", [1, 704, 705, 1500, 4096])
 def test_hidden_states_equal_those_of_torch(length):
     encoder, params = ours()
@@ -88,24 +95,31 @@ def test_the_vector_of_the_first_token_is_its_state():
     keywords = SMALL | dict(pooling="first")
     encoder, ids = BigBird(**keywords), jnp.asarray(draw(LENGTHS), jnp.int32)
     lengths = jnp.asarray(LENGTHS)
-    params = jax.jit(encoder.init)(jax.random.key(0), ids, lengths)
+    params = first(encoder)
     vectors = jax.jit(encoder.apply)(params, ids, lengths)
     full = states(encoder, params, ids, LENGTHS)
     np.testing.assert_allclose(vectors, full[:, 0], atol=1e-5)
 
 
-@pytest.mark.parametrize("dropout", [False, True])
-def test_padding_and_neighbours_do_not_change_a_vector(dropout):
+def test_padding_and_neighbours_do_not_change_a_vector():
+    """With dropout; without it torch says so of every row of a batch above."""
     encoder = BigBird(**SMALL, attention_dropout=0.1)
     ids, lengths = jnp.asarray(draw(LENGTHS), jnp.int32), jnp.asarray(LENGTHS)
-    params = jax.jit(encoder.init)(jax.random.key(0), ids, lengths)
-    keys = jax.random.split(jax.random.key(3), len(LENGTHS)) if dropout else None
+    params = first(encoder)
+    keys = jax.random.split(jax.random.key(3), len(LENGTHS))
     together = jax.jit(encoder.apply)(params, ids, lengths, None, keys)
-    for row, length in enumerate(LENGTHS[:5]):
-        key = keys[row : row + 1] if dropout else None
-        alone = ids[row : row + 1, :length]
-        got = jax.jit(encoder.apply)(params, alone, lengths[row : row + 1], None, key)
+    for row, length in enumerate(LENGTHS[:4]):
+        given = ids[row : row + 1, :length], lengths[row : row + 1], None
+        got = jax.jit(encoder.apply)(params, *given, keys[row : row + 1])
         assert np.abs(got[0] - together[row]).max() < 1e-5
+
+
+@jax.jit
+def slope(params, ids, lengths):
+    def loss(params):
+        return (BigBird(**SMALL).apply(params, ids, lengths)[0] * jnp.arange(32.0)).sum()
+
+    return jax.grad(loss)(params)
 
 
 @pytest.mark.parametrize("length", [20, 45])
@@ -114,14 +128,7 @@ def test_padding_has_no_gradient(length):
     ids = jnp.asarray(draw([length, t]), jnp.int32).at[0, length:].set(96)
     ids = jnp.where((ids == 96) & (jnp.arange(t) < length), 5, ids).at[1].set(7)
     lengths = jnp.array([length, t])
-    params = jax.jit(encoder.init)(jax.random.key(0), ids, lengths)
-
-    def loss(params):
-        return (
-            jax.jit(encoder.apply)(params, ids, lengths)[0] * jnp.arange(32.0)
-        ).sum()
-
-    gradient = jax.jit(jax.grad(loss))(params)["params"]["embeddings"]
+    gradient = slope(first(encoder), ids, lengths)["params"]["embeddings"]
     assert (gradient["tokens"]["embedding"][96] == 0).all()
     assert (gradient["positions"]["embedding"][length:] == 0).all()
     assert (gradient["positions"]["embedding"][:length] != 0).any(1).all()
@@ -170,16 +177,15 @@ def test_the_head_for_masked_tokens_has_the_activation_of_the_encoder():
             scores, torch.tensor(answers[0]), reduction="sum"
         )
     inputs = [jnp.asarray(x, jnp.int32) for x in (ids, [40], places, answers)]
-    loss, _ = encoder.apply(
-        params, inputs[0], inputs[1], None, *inputs[2:], method="token_loss"
-    )
+    token_loss = jax.jit(functools.partial(encoder.apply, method="token_loss"))
+    loss, _ = token_loss(params, inputs[0], inputs[1], None, *inputs[2:])
     assert float(loss) == pytest.approx(float(expected), abs=1e-4)
 
 
 def test_bfloat16_stays_close():
     ids, lengths = jnp.asarray(draw(LENGTHS), jnp.int32), jnp.asarray(LENGTHS)
     exact, rounded = BigBird(**SMALL), BigBird(**SMALL, dtype="bfloat16")
-    params = jax.jit(exact.init)(jax.random.key(0), ids, lengths)
+    params = first(exact)
     a, b = (jax.jit(x.apply)(params, ids, lengths) for x in (exact, rounded))
     assert b.dtype == jnp.float32 and 1e-6 < np.abs(a - b).max() < 0.05
 

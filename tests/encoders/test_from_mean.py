@@ -1,6 +1,7 @@
 """The encoder that begins as the mean, and the word vectors beside a transformer."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -113,9 +114,14 @@ def test_attention_to_another_document_is_that_of_the_branch():
     branch, vectors = BRANCHES["chunks"], drawn(2, 4, 16)
     encoder, lengths = FromMean(branch), jnp.full((2, 1, 4), 5)
     read = vectors[:, None], lengths, jnp.zeros((2, 1, 4, 2), int), Graphs()
-    params = encoder.init(jax.random.key(0), *read, method="views")["params"]
+    init = jax.jit(functools.partial(encoder.init, method="views"))
+    params = init(jax.random.key(0), *read)["params"]
     given = vectors[0], vectors[1, :3], jnp.ones(3, bool)
-    found = encoder.apply({"params": params}, *given, method="cross_attention")
-    alone = {"params": params["branch"]}
-    expected = branch.apply(alone, *given, method="cross_attention")
+    found, expected = (
+        jax.jit(functools.partial(of.apply, method="cross_attention"))(own, *given)
+        for of, own in (
+            (encoder, {"params": params}),
+            (branch, {"params": params["branch"]}),
+        )
+    )
     jax.tree.map(np.testing.assert_array_equal, found, expected)
