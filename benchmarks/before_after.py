@@ -9,6 +9,7 @@ not repeated. A difference is relative if the larger number is above 1.
 """
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
@@ -31,20 +32,31 @@ CONFIGS = (
     "deca:demo",
 )
 SKIPPED = ("time/", "data/")  # metrics that say nothing of the result
-TRAIN = """
-import hashlib, json, sys
-import jax, numpy as np
-import docjax
-config, run, documents = sys.argv[1:]
-model = docjax.train(config, run)
-texts = [json.loads(line) for line in open(documents, encoding="utf-8")]
-np.save(run + "/vectors.npy", model.encode(texts))
-found = hashlib.sha256()
-for path, leaf in jax.tree.leaves_with_path(model.params):
-    found.update(jax.tree_util.keystr(path).encode())
-    found.update(np.asarray(leaf).tobytes())
-open(run + "/vectors.sha256", "w").write(found.hexdigest())
-"""
+
+
+def train(config: str, run: str, documents: str) -> None:
+    """Trains a config; the run gets vectors.npy and the digest of the parameters.
+
+    Another checkout runs the source of this function.
+    """
+    import hashlib
+    import json
+
+    import jax
+    import numpy as np
+
+    import docjax
+
+    model = docjax.train(config, run)
+    with open(documents, encoding="utf-8") as lines:
+        vectors = model.encode([json.loads(line) for line in lines])
+    np.save(f"{run}/vectors.npy", vectors)
+    found = hashlib.sha256()
+    for path, leaf in jax.tree.leaves_with_path(model.params):
+        found.update(jax.tree_util.keystr(path).encode())
+        found.update(np.asarray(leaf).tobytes())
+    with open(f"{run}/vectors.sha256", "w") as file:
+        file.write(found.hexdigest())
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -58,7 +70,7 @@ def main(given: Sequence[str] | None = None) -> None:
     print("| config | loss | metrics | vectors | parameters |\n" + "|---" * 5 + "|")
     for config in flags.configs:
         pair = [
-            result(checkout.resolve(), config, flags.workdir, documents)
+            result(checkout.resolve(), config, flags, documents)
             for checkout in (flags.before, HERE)
         ]
         print(f"| {config} | {' | '.join(compared(*pair))} |", flush=True)
@@ -82,20 +94,29 @@ def write_documents(path: Path) -> Path:
     return path
 
 
-def result(checkout: Path, config: str, workdir: Path, documents: Path) -> Path:
-    """The run of a config, trained by the code of a checkout."""
+def result(
+    checkout: Path, config: str, flags: argparse.Namespace, documents: Path
+) -> Path:
+    """The run of a config, trained by the code of a checkout; with --tiny by this
+    process."""
     side = "after" if checkout == HERE else "before"
-    run = (workdir / side / config.replace(":", "_")).absolute()
-    if not (run / "vectors.sha256").exists():
-        environment = {"PYTHONPATH": str(checkout), "PYTHONWARNINGS": "ignore"}
-        subprocess.run(
-            [sys.executable, "-c", TRAIN, config, run, documents.absolute()],
-            cwd=checkout,
-            env=os.environ | environment,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    run = (flags.workdir / side / config.replace(":", "_")).absolute()
+    if (run / "vectors.sha256").exists():
+        return run
+    asked = config, str(run), str(documents.absolute())
+    if flags.tiny:
+        train(*asked)
+        return run
+    environment = {"PYTHONPATH": str(checkout), "PYTHONWARNINGS": "ignore"}
+    code = f"{inspect.getsource(train)}\nimport sys; train(*sys.argv[1:])"
+    subprocess.run(
+        [sys.executable, "-c", code, *asked],
+        cwd=checkout,
+        env=os.environ | environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     return run
 
 

@@ -6,13 +6,14 @@
 50 are one batch of two views, of which training reads every token: no limit is set. The
 encoder is that of `configs/colde.py:small`, from random weights, with the paper's
 attention between sections and BiLSTM; --init gives a checkpoint in its place. Prints the
-tokens of the texts and those that a step reads, the seconds of a step without
+tokens of the texts and those that a step reads, which must be as many, the seconds of a step without
 compilation, those of encoding the documents, and the most memory that the process had.
 """
 
 import argparse
 import itertools
 import resource
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -73,7 +74,7 @@ def counts(prepared: Prepared) -> tuple[int, int, int]:
     return len(prepared.corpus.tokens), read, chunks
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
@@ -103,7 +104,8 @@ def main(given: Sequence[str] | None = None) -> None:
     print(f"seconds of a step      {min(seconds):.1f}")
     print(f"seconds of encoding    {encoding:.1f} (with compilation)")
     print(f"most memory            {peak:.2f} GiB")
+    return 0 if tokens == of_step else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -85,7 +85,8 @@ def variants(name: str) -> dict[str, dict[str, Any]]:
     return rows
 
 
-ROWS = [*variants("title")]
+UNTRAINED = "untrained graph"
+ROWS = [UNTRAINED, *variants("title")]
 
 
 class Runs:
@@ -145,7 +146,7 @@ class Runs:
             "steps": 1,
             "optimizer.learning_rate": 1e-12,
         }
-        return self.run("untrained graph", fields)
+        return self.run(UNTRAINED, fields)
 
     def _corpus(self) -> Path:
         return next(self.data.glob("corpus.jsonl*"))
@@ -187,7 +188,8 @@ def table(name: str, flags: argparse.Namespace) -> None:
     first = [each.run(FIRST, {}) for each in seeds]
     show("BM25", [scores(run)[DENSE.replace("dense", "bm25")] for run in first])
     show("MiniLM's mean", [plain(run) for run in first])
-    show("untrained graph", [scores(each.untrained_graph())[DENSE] for each in seeds])
+    if UNTRAINED in flags.rows:
+        show(UNTRAINED, [scores(each.untrained_graph())[DENSE] for each in seeds])
     for row, fields in variants(name).items():
         if row not in flags.rows:
             continue

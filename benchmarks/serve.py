@@ -388,7 +388,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--words", type=int, default=100, help="of a document")
     sizes = "--path", tiny.documents, "--model", tiny.checkpoint, "--words", 8
-    flags = tiny.parse(parser, given, *sizes, "--clients", len(KINDS), "--seconds", 1)
+    flags = tiny.parse(parser, given, *sizes, "--clients", len(KINDS), "--seconds", 0.1)
     documents = itertools.islice(jsonl(flags.path), 0, TEXTS * 50, 50)
     texts = [" ".join(full_text(one).split()[: flags.words]) for one in documents]
     expected = Expected.of(docjax.load(flags.model), texts)

@@ -110,12 +110,12 @@ def of_gensim(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
 
 def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
     """The test error in %."""
-    lengths = np.diff(found.corpus.starts())
+    labels, lengths = found.corpus.labels, np.diff(found.corpus.starts())
     means = baselines.counts(found) @ table / np.maximum(lengths, 1)[:, None]
     parts = {
-        part: Embeddings(means[rows], [found.corpus.labels[i] for i in rows])
+        part: Embeddings(means[rows], [labels[i] for i in rows])
         for part in ("train", "test")
-        for rows in [[i for i in found.rows(part) if found.labels[i] >= 0]]
+        for rows in [[i for i in found.rows(part) if labels[i] is not None]]
     }
     return 100 * (1 - Linear(standardize=standardize).score(**parts)["accuracy"])
 
