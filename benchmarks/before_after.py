@@ -9,13 +9,17 @@ not repeated. A difference is relative if the larger number is above 1.
 """
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks import tiny
 
 HERE = Path(__file__).resolve().parents[1]
 CONFIGS = (
@@ -28,33 +32,46 @@ CONFIGS = (
     "deca:demo",
 )
 SKIPPED = ("time/", "data/")  # metrics that say nothing of the result
-ENCODE = """
-import hashlib, json, sys
-import jax, numpy as np
-import docjax
-model = docjax.load(sys.argv[1])
-documents = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
-np.save(sys.argv[3] + ".npy", model.encode(documents))
-found = hashlib.sha256()
-for path, leaf in jax.tree.leaves_with_path(model.params):
-    found.update(jax.tree_util.keystr(path).encode())
-    found.update(np.asarray(leaf).tobytes())
-open(sys.argv[3] + ".sha256", "w").write(found.hexdigest())
-"""
 
 
-def main() -> None:
+def train(config: str, run: str, documents: str) -> None:
+    """Trains a config; the run gets vectors.npy and the digest of the parameters.
+
+    Another checkout runs the source of this function.
+    """
+    import hashlib
+    import json
+
+    import jax
+    import numpy as np
+
+    import docjax
+
+    model = docjax.train(config, run)
+    with open(documents, encoding="utf-8") as lines:
+        vectors = model.encode([json.loads(line) for line in lines])
+    np.save(f"{run}/vectors.npy", vectors)
+    found = hashlib.sha256()
+    for path, leaf in jax.tree.leaves_with_path(model.params):
+        found.update(jax.tree_util.keystr(path).encode())
+        found.update(np.asarray(leaf).tobytes())
+    with open(f"{run}/vectors.sha256", "w") as file:
+        file.write(found.hexdigest())
+
+
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--configs", nargs="*", default=CONFIGS)
-    flags = parser.parse_args()
+    sizes = "--before", HERE, "--workdir", tiny.workdir, "--configs", "deca:smoke"
+    flags = tiny.parse(parser, given, *sizes)
     documents = write_documents(flags.workdir / "documents.jsonl")
     print("| config | loss | metrics | vectors | parameters |\n" + "|---" * 5 + "|")
     for config in flags.configs:
         pair = [
-            result(checkout, config, flags.workdir / side, documents)
-            for side, checkout in (("before", flags.before), ("after", HERE))
+            result(checkout.resolve(), config, flags, documents)
+            for checkout in (flags.before, HERE)
         ]
         print(f"| {config} | {' | '.join(compared(*pair))} |", flush=True)
 
@@ -77,28 +94,30 @@ def write_documents(path: Path) -> Path:
     return path
 
 
-def result(checkout: Path, config: str, folder: Path, documents: Path) -> Path:
-    """The run of a config, trained by the code of a checkout."""
-    run = (folder / config.replace(":", "_")).absolute()
-    name, _, variant = config.partition(":")
-    given = f"configs/{name}.py:{variant}"
-    if not (run / "vectors.sha256").exists():
-        call(checkout, "-m", "docjax.main", f"--config={given}", f"--workdir={run}")
-        stem = str(run / "vectors")
-        call(checkout, "-c", ENCODE, str(run), str(documents.absolute()), stem)
-    return run
-
-
-def call(checkout: Path, *arguments: str) -> None:
-    environment = os.environ | {"PYTHONPATH": str(checkout), "PYTHONWARNINGS": "ignore"}
+def result(
+    checkout: Path, config: str, flags: argparse.Namespace, documents: Path
+) -> Path:
+    """The run of a config, trained by the code of a checkout; with --tiny by this
+    process."""
+    side = "after" if checkout == HERE else "before"
+    run = (flags.workdir / side / config.replace(":", "_")).absolute()
+    if (run / "vectors.sha256").exists():
+        return run
+    asked = config, str(run), str(documents.absolute())
+    if flags.tiny:
+        train(*asked)
+        return run
+    environment = {"PYTHONPATH": str(checkout), "PYTHONWARNINGS": "ignore"}
+    code = f"{inspect.getsource(train)}\nimport sys; train(*sys.argv[1:])"
     subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-c", code, *asked],
         cwd=checkout,
-        env=environment,
+        env=os.environ | environment,
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    return run
 
 
 def compared(before: Path, after: Path) -> list[str]:

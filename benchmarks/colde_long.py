@@ -6,24 +6,24 @@
 50 are one batch of two views, of which training reads every token: no limit is set. The
 encoder is that of `configs/colde.py:small`, from random weights, with the paper's
 attention between sections and BiLSTM; --init gives a checkpoint in its place. Prints the
-tokens of the texts and those that a step reads, the seconds of a step without
+tokens of the texts and those that a step reads, which must be as many, the seconds of a step without
 compilation, those of encoding the documents, and the most memory that the process had.
 """
 
 import argparse
 import itertools
-import json
 import resource
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from absl import logging
 
 import docjax
+from benchmarks import runs, tiny
 from benchmarks.matching import acl_papers
 from docjax import config as configs
-from docjax import main as trainer
 from docjax.data.documents import to_line
 from docjax.data.packing import padding
 from docjax.run.fields import read
@@ -32,19 +32,21 @@ from docjax.run.prepared import Prepared
 from docjax.training.vector_trainer import training_batches
 from docjax.types import Document, Section
 
-WORDS, SECTIONS = 23_629, 8
+SECTIONS = 8
 MARKERS = 2  # of every chunk
 
 
-def documents(papers: Iterator[Document], count: int) -> Iterator[Document]:
-    """Documents of exactly WORDS words, each linked to its neighbour."""
+def documents(
+    papers: Iterator[Document], count: int, length: int
+) -> Iterator[Document]:
+    """Documents of exactly `length` words, each linked to its neighbour."""
     given = itertools.chain.from_iterable(paper.sections for paper in papers)
     words = itertools.chain.from_iterable(part.text.split() for part in given)
     for number in range(count):
-        own = list(itertools.islice(words, WORDS))
-        if len(own) < WORDS:
+        own = list(itertools.islice(words, length))
+        if len(own) < length:
             raise SystemExit(f"the papers have words for {number} of {count} documents")
-        cuts = [i * WORDS // SECTIONS for i in range(SECTIONS + 1)]
+        cuts = [i * length // SECTIONS for i in range(SECTIONS + 1)]
         parts = (" ".join(own[a:b]) for a, b in itertools.pairwise(cuts))
         sections = tuple(Section(f"Part {i}", p) for i, p in enumerate(parts))
         yield Document(f"d{number}", sections, links=(f"d{number ^ 1}",))
@@ -72,23 +74,24 @@ def counts(prepared: Prepared) -> tuple[int, int, int]:
     return len(prepared.corpus.tokens), read, chunks
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--count", type=int, default=50, help="documents")
     parser.add_argument("--init", help="a checkpoint; a small encoder without")
     parser.add_argument("--microbatch", type=int, default=16, help="chunks")
-    flags = parser.parse_args()
+    parser.add_argument("--words", type=int, default=23_629, help="of a document")
+    sizes = "--data", tiny.data, "--workdir", tiny.workdir, "--count", 4, "--words", 64
+    flags = tiny.parse(parser, given, *sizes)
     logging.set_verbosity(logging.INFO)
     flags.workdir.mkdir(parents=True, exist_ok=True)
     source, folder = flags.workdir / "long.jsonl", flags.workdir / "run"
     papers = acl_papers(flags.data)
-    made = list(documents(papers, flags.count))
+    made = list(documents(papers, flags.count, flags.words))
     source.write_text("".join(to_line(each) + "\n" for each in made), "utf-8")
     config = config_of(source, flags.count, flags.init, flags.microbatch)
-    trainer.run(config, folder, "train")
-    lines = map(json.loads, (folder / "metrics.jsonl").read_text("utf-8").splitlines())
+    lines = runs.trained(config, folder)
     seconds = [line["time/step_s"] for line in lines if "time/step_s" in line]
     tokens, of_step, chunks = counts(prepare(read(folder).to_json(), folder))
     began = time.perf_counter()
@@ -101,7 +104,8 @@ def main() -> None:
     print(f"seconds of a step      {min(seconds):.1f}")
     print(f"seconds of encoding    {encoding:.1f} (with compilation)")
     print(f"most memory            {peak:.2f} GiB")
+    return 0 if tokens == of_step else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

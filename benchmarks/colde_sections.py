@@ -21,12 +21,12 @@ from jaxtyping import Float
 from sklearn.preprocessing import normalize
 
 import docjax
+from benchmarks import tiny
 from benchmarks.matching import acl_papers
 from docjax.data.pairs import Pair, read_pairs
 from docjax.retrieval import paired
 from docjax.types import Document
 
-WORDS = 50  # the least of a section
 KINDS = ("same paper", "linked papers", "other papers")
 
 
@@ -57,21 +57,23 @@ def similarities(
     return means
 
 
-def sections(paper: Document) -> list[Document]:
-    """Each section of WORDS words or more as a document."""
-    kept = [part for part in paper.sections if len(part.text.split()) >= WORDS]
+def sections(paper: Document, least: int) -> list[Document]:
+    """Each section of `least` words or more as a document."""
+    kept = [part for part in paper.sections if len(part.text.split()) >= least]
     return [Document(f"{paper.id}-{i}", (section,)) for i, section in enumerate(kept)]
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--pairs", type=Path, required=True)
     parser.add_argument("--count", type=int, default=60)
-    flags = parser.parse_args()
+    parser.add_argument("--words", type=int, default=50, help="least of a section")
+    sizes = "--data", tiny.data, "--model", tiny.checkpoint, "--pairs", tiny.pairs
+    flags = tiny.parse(parser, given, *sizes, "--count", 8, "--words", 5)
     papers = acl_papers(flags.data)
-    cut = {paper.id: sections(paper) for paper in papers}
+    cut = {paper.id: sections(paper, flags.words) for paper in papers}
     pairs = [
         pair
         for pair in read_pairs(flags.pairs)["test"]

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -31,6 +31,7 @@ import numpy as np
 from beartype import BeartypeConf, door
 
 import docjax
+from benchmarks import tiny
 from docjax import config as config_lib
 from docjax.errors import UserError
 from docjax.parts import named
@@ -56,7 +57,7 @@ def shipped() -> dict[str, dict[str, Any]]:
     }
 
 
-def tiny(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+def small(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The config with a corpus of 12 documents in `folder`, and one step."""
     path = folder / "corpus.jsonl"
     text = "A document says what its gradients do. " * 50
@@ -270,21 +271,22 @@ def train(path: Path, folder: Path) -> tuple[str, str]:
     return ("trained" if done.returncode == 0 else "refused"), done.stderr[-300:]
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--real", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = tiny.parse(parser, given, "--count", 14)
     with tempfile.TemporaryDirectory() as folder:
         outcomes = run(shipped(), arguments.count, arguments.seed, Path(folder))
         print("read:", {name: len(paths) for name, paths in outcomes.items()})
-        print("trained:", dict(train_some(arguments.real, Path(folder))))
+        if arguments.real:
+            print("trained:", dict(train_some(arguments.real, Path(folder))))
 
 
 def train_some(count: int, folder: Path) -> collections.Counter:
     """The outcomes of `count` files, half of them accepted before training."""
-    configs = {name: tiny(config, folder) for name, config in shipped().items()}
+    configs = {name: small(config, folder) for name, config in shipped().items()}
     outcomes = run(configs, 15 * count, 1, folder)
     half, trained = count // 2, collections.Counter()
     for path in outcomes["refused"][:half] + outcomes["accepted"][:half]:

@@ -5,45 +5,34 @@
     python -m benchmarks.deca ... --study lambda          # Figure 3
     python -m benchmarks.deca ... --study paraphrases     # Table 5
     python -m benchmarks.deca ... --study batch           # Table 7
-    python -m benchmarks.deca ... --page runs/deca/page   # all figures so far
 
 DATA holds r8.jsonl.xz, r52.jsonl.xz, mr.jsonl.xz, 20news.jsonl.xz, imdb.jsonl.xz and
 imdb_unsup.jsonl.xz. The benchmark keeps every figure under --workdir and does not
 measure it again. The same command continues, and prints the tables of all figures.
 
     --only-measured        measures nothing; a missing figure is a dash
-    --page FOLDER          writes FOLDER/index.html: all tables, the figures of
-                           lambda and of the documents, nearest words
     --validate             a fifth of the training documents in place of the test part
     --set FIELD=JSON ...   other values of the config, for trials
 
-deca_runs.py measures a figure, deca_tables.py puts it beside the published figure, and
-deca_page.py makes the page.
+deca_runs.py measures a figure, and deca_tables.py puts it beside the published figure.
 """
 
 import argparse
 import functools
-import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from absl import logging
 
-import docjax
-from benchmarks import deca_page, deca_runs, deca_tables
+from benchmarks import deca_runs, deca_tables, runs, tiny
 from benchmarks.deca_tables import DATASETS, PARAPHRASES, SYSTEMS, Found, Runs, Table
 
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
-SHOWN = "20news"  # in the map, and with its nearest words
 
 
-def main() -> None:
-    flags = parser().parse_args()
+def main(given: Sequence[str] | None = None) -> None:
+    flags = arguments(given)
     logging.use_absl_handler()
-    if flags.page:
-        flags.only_measured = True
-        print(deca_page.write(flags.page, contents(flags)))
-        return
     for table in tables(flags):
         print(f"\n{table.markdown()}")
 
@@ -111,59 +100,9 @@ def by_seed(
     return {seed: metrics for seed, metrics in found.items() if metrics is not None}
 
 
-def contents(flags: argparse.Namespace) -> deca_page.Contents:
-    """The content of the page: all figures measured with these flags."""
-    facts = {"seeds": " ".join(map(str, flags.seeds)), "set": " ".join(flags.set)}
-    if flags.validate:
-        facts["test part"] = "a fifth of the training documents"
-    studies = {"Tables 3 and 4": None, "Figure 3": "lambda"}
-    studies |= {"Table 5": "paraphrases", "Table 7": "batch"}
-    measuring = dict(only_measured=False, page=None)
-    commands = {
-        name: command(flags, study=study, **measuring)
-        for name, study in studies.items()
-    }
-    commands["This page"] = command(
-        flags, page=flags.page, study=None, only_measured=False
-    )
-    return deca_page.Contents(
-        systems=systems(flags),
-        weights=weights(flags),
-        paraphrases=paraphrases(flags),
-        batches=batches(flags),
-        trained=trained(flags),
-        facts={name: value for name, value in facts.items() if value},
-        commands=commands,
-    )
-
-
-def trained(flags: argparse.Namespace) -> deca_page.Trained | None:
-    """The models that the page shows; None unless both are trained."""
-    models, folder = {}, flags.workdir / SHOWN
-    for system in ("doc2vecc", "deca"):
-        run = folder / f"{system}-0"
-        known = deca_runs.of_system(system, SHOWN, 0, flags) is not None
-        if not known or not (run / "checkpoints").is_dir():
-            return None
-        models[SYSTEMS[system]] = docjax.load(run)
-    words = deca_runs.words(deca_runs.config(SHOWN, 0, flags), folder)
-    return deca_page.Trained(DATASETS[SHOWN], words, models)
-
-
-def command(flags: argparse.Namespace, **changed) -> str:
-    """The command line of these flags, without defaults."""
-    found, default = ["python", "-m", "benchmarks.deca"], parser().get_default
-    for name, value in (changed | vars(flags) | changed).items():  # changed ones first
-        if value != default(name):
-            found.append(f"--{name.replace('_', '-')}")
-            values = value if isinstance(value, list) else [value]
-            found += [str(one) for one in values if one is not True]
-    return shlex.join(found)
-
-
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    add = found.add_argument
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    add = parser.add_argument
     add("--data", type=Path, required=True)
     add("--workdir", type=Path, required=True)
     add("--lexicons", help="the folder of NLTK's data")
@@ -174,10 +113,12 @@ def parser() -> argparse.ArgumentParser:
     add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     add("--study", choices=("lambda", "paraphrases", "batch"))
     add("--only-measured", action="store_true", help="measure nothing")
-    add("--page", type=Path, metavar="FOLDER", help="write what is measured")
     add("--validate", action="store_true", help="without test data")
-    add("--set", nargs="+", default=[], metavar="FIELD=JSON")
-    return found
+    runs.add_set(parser)
+    sizes = "--data", tiny.data, "--workdir", tiny.workdir, "--seeds", 0
+    sizes += "--datasets", "r8", "--systems", "tfidf", "doc2vecc"
+    words = "tokenizer.train.stop_words=false", "tokenizer.train.least_count=1"
+    return tiny.parse(parser, given, *sizes, "--set", *words, "epochs=1")
 
 
 if __name__ == "__main__":

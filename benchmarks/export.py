@@ -13,15 +13,16 @@ cores.
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 import docjax
+from benchmarks import tiny
 from docjax import config as config_lib
-from docjax import main
 from docjax.data.records import full_text
+from docjax.data.sources.jsonl import jsonl
 from docjax.data.sources.pydocs import pydocs
 from docjax.export.libraries import is_stock
 from docjax.export.write import export
@@ -32,10 +33,11 @@ PEER = "sentence-transformers"
 LIBRARIES = ("docjax", "transformers", PEER, f"{PEER}, queries")
 
 
-def documents(count: int, longest: int) -> list[Document]:
-    """Texts of 1 to `longest` words, each longer than the one before."""
-    words = " ".join(full_text(one) for one in pydocs()).split(" ")
-    lengths = np.geomspace(1, longest, count).round().astype(int)
+def documents(flags: argparse.Namespace) -> list[Document]:
+    """Texts of 1 to `--words` words, each longer than the one before."""
+    source = jsonl(str(tiny.documents())) if flags.tiny else pydocs()
+    words = " ".join(map(full_text, source)).split(" ")
+    lengths = np.geomspace(1, flags.words, flags.documents).round().astype(int)
     texts = [" ".join(words[start:][:length]) for start, length in enumerate(lengths)]
     return [Document(str(i), (Section("", text),)) for i, text in enumerate(texts)]
 
@@ -59,7 +61,7 @@ def row(name: str, run: Path, texts: list[Document], folder: Path) -> list[str]:
 def trained(name: str, variant: str, folder: Path) -> Path:
     """The run of a config."""
     run = folder / name
-    main.run(config_lib.load(name, variant=variant), run, "train")
+    docjax.train(config_lib.load(name, variant=variant), run)
     return run
 
 
@@ -78,19 +80,24 @@ def table(rows: Iterator[list[str]]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-if __name__ == "__main__":
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--configs", nargs="+", default=CONFIGS, choices=CONFIGS)
     parser.add_argument("--variant", default="smoke")
     parser.add_argument("--runs", nargs="+", type=Path, help="in place of configs")
     parser.add_argument("--documents", type=int, default=20)
     parser.add_argument("--words", type=int, default=20_000, help="of the longest")
-    flags = parser.parse_args()
-    given = documents(flags.documents, flags.words)
+    sizes = "--configs", "deca_bert", "--documents", 3, "--words", 50
+    flags = tiny.parse(parser, given, *sizes)
+    texts = documents(flags)
     with tempfile.TemporaryDirectory() as place:
         runs = ((run.name, run) for run in flags.runs or ())
         if not flags.runs:
             made = (trained(n, flags.variant, Path(place)) for n in flags.configs)
             runs = ((f"{run.name}:{flags.variant}", run) for run in made)
-        for line in table(row(*each, given, Path(place)) for each in runs):
+        for line in table(row(*each, texts, Path(place)) for each in runs):
             print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,15 +11,15 @@ the data lies in --workdir.
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from absl import logging
 
 import docjax
-from benchmarks import training_pays
+from benchmarks import runs, tiny, training_pays
 from docjax.model.task_data import FileData
-from docjax.run import corpora, fields
 from docjax.tasks import runner
 from docjax.tasks.embeddings import NoLabels
 from docjax.types import Task
@@ -27,19 +27,16 @@ from docjax.types import Task
 
 def measured(corpus: str, flags: argparse.Namespace) -> dict[str, float]:
     """The mean of each metric over the seeds."""
-    model = docjax.load(training_pays.MINILM, dtype=flags.dtype)
+    model = docjax.load(flags.init, dtype=flags.dtype)
     limits = model.limits._replace(segment_tokens=flags.tokens, inference_segments=1)
     model = dataclasses.replace(model, limits=limits)
-    configs = [
-        fields.resolve(training_pays.config(corpus, flags, seed))
-        for seed in flags.seeds
-    ]
-    source = corpora.source(configs[0])
-    data = FileData(model, source, warns=False)  # encodes a document once
+    configs = [training_pays.config(corpus, flags, seed) for seed in flags.seeds]
+    # Encodes a document once.
+    data = FileData(model, runs.source(configs[0]), warns=False)
     scores = []
     for config in configs:
-        tasks = {name: part.built for name, part in config.tasks.items()}
-        ready = {name: task for name, task in tasks.items() if _is_ready(task, data)}
+        tasks = runs.tasks(config).items()
+        ready = {name: task for name, task in tasks if _is_ready(task, data)}
         scores.append(runner.scores(ready, data, "test"))
     return {
         metric: np.mean([of_seed[f"eval/{metric}"] for of_seed in scores])
@@ -58,7 +55,7 @@ def _is_ready(task: Task, data: FileData) -> bool:
     return True
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
@@ -68,7 +65,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.set_defaults(variant="frozen", set=[])
-    flags = parser.parse_args()
+    runs.add_init(parser)
+    sizes = "--corpora", "20news", "--seeds", 0
+    flags = tiny.parse(parser, given, *tiny.TRAINING, *sizes)
     logging.set_verbosity(logging.WARNING)
     print(f"| corpus | {training_pays.TITLES} |\n{'|---' * 7}|")
     for corpus in flags.corpora:

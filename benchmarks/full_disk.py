@@ -12,6 +12,7 @@ The runs share XLA's compiled programs.
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ import jax
 import numpy as np
 
 import docjax
+from benchmarks import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 LATE = 60.0  # seconds more than the undisturbed run
@@ -42,27 +44,38 @@ class Outcome(NamedTuple):
     errors: list[str]  # lines of standard error beside the progress
 
 
-def main() -> int:
+Train = Callable[[Path], Outcome]
+
+
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, default=20, help="file systems to fill")
-    flags = parser.parse_args()
+    parser.add_argument("--config", default="graph_roberta:smoke")
+    flags = tiny.parse(parser, given, "--sizes", 0, "--config", "deca:smoke")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/compiled"
-        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        compiled = {
+            "JAX_COMPILATION_CACHE_DIR": f"{folder}/compiled",
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        train = functools.partial(run, flags.config, os.environ | compiled)
+        if flags.tiny:
+            train = functools.partial(run_here, flags.config)
         whole = Path(folder) / "whole"
         undisturbed = train(whole)
         assert undisturbed.code == 0, undisturbed.errors
         expected = sha256(whole)
         print(f"undisturbed: {undisturbed.seconds:.0f} s, {used(whole):,} bytes")
         print("| KiB | exit | seconds | lines | again | error |\n" + "|---" * 6 + "|")
+        limit = undisturbed.seconds + LATE
         sizes = np.linspace(SMALLEST, LARGEST, flags.sizes) * used(whole)
-        good = [full(int(size), expected, undisturbed.seconds + LATE) for size in sizes]
-        good.append(read_only(undisturbed.seconds + LATE))
+        good = [full(train, int(size), expected, limit) for size in sizes]
+        if not flags.tiny:  # nothing is mounted
+            good.append(read_only(train, limit))
     print(f"{sum(good)} of {len(good)} as they should be")
     return 0 if all(good) else 1
 
 
-def full(size: int, expected: str, limit: float) -> bool:
+def full(train: Train, size: int, expected: str, limit: float) -> bool:
     """Trains in `size` bytes, gives room, and resumes; True if all is well."""
     with mounted(f"size={size}") as folder:
         outcome = train(folder / "run")
@@ -73,7 +86,7 @@ def full(size: int, expected: str, limit: float) -> bool:
         return is_one_line(outcome, limit) and same
 
 
-def read_only(limit: float) -> bool:
+def read_only(train: Train, limit: float) -> bool:
     """Trains on a read-only file system; True if the run ends as it should."""
     with mounted("size=1m,ro") as folder:
         outcome = train(folder / "run")
@@ -92,15 +105,16 @@ def show(name: str, outcome: Outcome, again: object) -> None:
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
-def train(run: Path) -> Outcome:
+def run(config: str, environment: Mapping[str, str], folder: Path) -> Outcome:
     """Runs the training command."""
     started = time.perf_counter()
     done = subprocess.run(
         [
             *(sys.executable, "-m", "docjax.main"),
-            *("--config=configs/graph_roberta.py:smoke", f"--workdir={run}"),
+            *(f"--config={config}", f"--workdir={folder}"),
         ],
         cwd=ROOT,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -108,6 +122,13 @@ def train(run: Path) -> Outcome:
     lines = done.stderr.splitlines()
     errors = [line for line in lines if not PROGRESS.match(line)]
     return Outcome(done.returncode, time.perf_counter() - started, errors)
+
+
+def run_here(config: str, folder: Path) -> Outcome:
+    """Trains in this process."""
+    started = time.perf_counter()
+    docjax.train(config, folder)
+    return Outcome(0, time.perf_counter() - started, [])
 
 
 @contextlib.contextmanager

@@ -89,7 +89,7 @@ class Problem(NamedTuple):
 
 # Many short passages: the segment vectors are most of what grows with the batch.
 MEMORY = Problem(layers=2, width=128, heads=4, passages=24, lengths=(8, 32))
-TINY = Problem(layers=1, width=16, heads=2, passages=4, lengths=(4, 8))
+TINY = Problem(layers=1, width=16, heads=2, passages=4, lengths=(8, 8))
 SPEED = {
     "2 x 128": Problem(2, 128, 4, passages=8, lengths=(16, 128)),
     "MiniLM (6 x 384)": Problem(6, 384, 12, passages=8, lengths=(16, 128)),

@@ -13,32 +13,35 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
 import docjax
-from benchmarks import news_texts
-from benchmarks.training_pays import MINILM
+from benchmarks import news_texts, runs, tiny
 from docjax import config as configs
+from docjax.model.document_model import DocumentModel
 from docjax.run import baselines
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
-    flags = parser.parse_args()
-    rated, others, similarities = news_texts.rated_news()
+    runs.add_init(parser)
+    runs.add_set(parser)
+    sizes = "--workdir", tiny.workdir, "--init", tiny.checkpoint, "--seeds", 0
+    flags = tiny.parse(parser, given, *sizes, "--set", "steps=2")
+    news = tiny.rated_news if flags.tiny else news_texts.rated_news
+    rated, others, similarities = news()
     texts = [*rated, *others]
     words = baselines.tfidf_vectors(texts, rated, None).toarray()
     reduced = baselines.tfidf_vectors(texts, rated, baselines.WIDTH)
     vectors = {"TF-IDF": words, "TF-IDF, 256 dimensions": reduced}
-    vectors["MiniLM"] = docjax.load(MINILM).encode(rated)
+    vectors["MiniLM"] = docjax.load(flags.init).encode(rated)
     for seed in flags.seeds:
-        model, keeps = trained(flags.workdir, texts, seed)
+        model, keeps = trained(flags, texts, seed)
         vectors[f"docjax, seed {seed}, keeps {keeps}"] = model.encode(rated)
     print("| vectors | Pearson | Spearman |\n|---|---|---|")
     for name, of_rated in vectors.items():
@@ -46,16 +49,17 @@ def main() -> None:
         print(f"| {name} | {pearson:.3f} | {spearman:.3f} |")
 
 
-def trained(workdir: Path, texts: Sequence[str], seed: int) -> tuple[Any, str]:
+def trained(
+    flags: argparse.Namespace, texts: Sequence[str], seed: int
+) -> tuple[DocumentModel, str]:
     """The model after training on the texts, and what its judgement keeps."""
-    source, run = workdir / "rated.jsonl", workdir / str(seed)
-    workdir.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
-    source.write_text("".join(lines), encoding="utf-8")
+    source, run = flags.workdir / "rated.jsonl", flags.workdir / str(seed)
+    tiny.write(source, ({"id": str(n), "text": text} for n, text in enumerate(texts)))
     config = configs.load("graph_roberta", variant="frozen")
-    config.init, config.source.path, config.seed = MINILM, str(source), seed
-    model = docjax.train(config, str(run))
-    return model, json.loads((run / "judgement.json").read_text())["keeps"]
+    config.init, config.source.path, config.seed = flags.init, str(source), seed
+    config.update_from_flattened_dict(dict(flags.set))
+    runs.trained(config, run)
+    return docjax.load(run), json.loads((run / "judgement.json").read_text())["keeps"]
 
 
 def agreement(

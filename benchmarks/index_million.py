@@ -16,18 +16,19 @@ takes over 2 seconds.
 import argparse
 import itertools
 import json
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.tiny_transformer import apart, vocabulary, write_model
+from benchmarks import tiny
 from docjax.model.encode_file import DOCUMENTS
 from docjax.retrieval import index_files
 from docjax.storage.digest import digest
@@ -36,7 +37,6 @@ AT_ONCE = 10_000  # documents that are made up at once
 WORDS = (10, 30)
 QUERY_WORDS = (2, 6)
 QUERIES = (1, 100)
-ROUNDS = 3  # of which the median counts
 SYSTEMS = ("dense", "bm25", "fused")
 STAGES = ("check", "first tenth", "encode", "texts", "words")
 KILLS = (
@@ -87,7 +87,7 @@ class Searched(NamedTuple):
 
 def texts(count: int, words: tuple[int, int], seed: int) -> Iterator[str]:
     """Texts of some words; the word of rank r has a frequency of about 1 / r."""
-    known, generator = np.array(vocabulary()), np.random.default_rng(seed)
+    known, generator = np.array(tiny.vocabulary()), np.random.default_rng(seed)
     ends = np.cumsum(1 / (np.arange(len(known)) + 2.7))
     for start in range(0, count, AT_ONCE):
         lengths = generator.integers(*words, min(AT_ONCE, count - start), endpoint=True)
@@ -123,17 +123,28 @@ def most_memory(process: int) -> int:
     return sum(int(line.split()[1]) >> 10 for line in lines if "VmHWM" in line)
 
 
+def make_here(corpus: Path, output: Path, shards: int) -> Made:
+    """Runs `docjax index` in this process; its last stage stands for all."""
+    from docjax import cli  # later, because it makes this process large
+
+    began = time.monotonic()
+    model = str(tiny.checkpoint())
+    code = cli.main(["index", model, str(corpus), "--output", str(output)])
+    assert code == 0, code
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return Made({STAGES[-1]: time.monotonic() - began}, {STAGES[-1]: memory})
+
+
 def make(
-    model: Path,
     corpus: Path,
     output: Path,
     shards: int,
     kill: tuple[str, float, int] | None = None,
 ) -> Made:
     """Runs `docjax index`; `kill`: in this stage, after seconds of it and shards."""
-    command = [sys.executable, "-m", "docjax.cli", "index", str(model), str(corpus)]
+    command = [sys.executable, "-m", "docjax.cli", "index", str(tiny.checkpoint())]
     process = subprocess.Popen(
-        [*command, "--output", str(output)], stdout=subprocess.DEVNULL
+        [*command, str(corpus), "--output", str(output)], stdout=subprocess.DEVNULL
     )
     started = time.monotonic()
     begins, ends, memory = {}, {}, {}
@@ -152,29 +163,33 @@ def make(
     return Made(ends, memory)
 
 
-def make_all(folder: Path, documents: int) -> bool:
-    """Makes all indexes, prints each process as a row; whether memory is flat."""
+def make_all(folder: Path, documents: int, is_tiny: bool) -> bool:
+    """Makes all indexes, prints each process as a row; whether memory is flat.
+
+    With --tiny nothing is killed, and this process makes them.
+    """
+    whole, kills = (make_here, ()) if is_tiny else (make, KILLS)
     print(f"| run | seconds | {' | '.join(f'MiB, {s}' for s in STAGES)} |")
     print("|---" * (2 + len(STAGES)) + "|")
-    model, shards = folder / "model", -(-documents // DOCUMENTS)
-    few = make(model, folder / "few.jsonl", folder / "few", -(-shards // 10))
+    shards = -(-documents // DOCUMENTS)
+    few = whole(folder / "few.jsonl", folder / "few", -(-shards // 10))
     print_made(f"{documents // 10:,} documents", few)
     corpus = folder / "corpus.jsonl"
-    made = [make(model, corpus, folder / "whole", shards)]
+    made = [whole(corpus, folder / "whole", shards)]
     print_made(f"{documents:,} documents", made[0])
     ends, killed = made[0].ends, folder / "killed"
     begins = dict(zip(STAGES, [0, *ends.values()]))
-    for stage, share in KILLS:
+    for stage, share in kills:
         wait = share * (ends[stage] - begins[stage]) if stage != "encode" else 0
         least = int(share * shards) if stage == "encode" else 0
-        made.append(make(model, corpus, killed, shards, (stage, wait, least)))
+        made.append(make(corpus, killed, shards, (stage, wait, least)))
         print_made(f"killed in {stage}, {sealed(killed)} shards", made[-1])
-    made.append(make(model, corpus, killed, shards))
+    made.append(whole(corpus, killed, shards))
     print_made("last", made[-1])
     growth = max(each.most() for each in made) / few.most() - 1
     rate = documents / max(ends.values())
     print(f"\n{rate:,.0f} documents/s without a stop; memory {growth:+.1%}\n")
-    return growth <= GROWTH
+    return is_tiny or growth <= GROWTH
 
 
 def print_made(name: str, made: Made) -> None:
@@ -204,7 +219,14 @@ def search(folder: Path, index: str, system: str, count: int) -> Searched:
     """Runs `docjax search` in a process of its own."""
     queries, run = folder / f"queries-{count}.jsonl", folder / "out.trec"
     options = ["--queries", queries, "--run", run, "--system", system]
-    command = [sys.executable, "-c", SEARCH, folder / "model", folder / index, *options]
+    command = [
+        sys.executable,
+        "-c",
+        SEARCH,
+        tiny.checkpoint(),
+        folder / index,
+        *options,
+    ]
     done = subprocess.run(
         [str(part) for part in command], stdout=subprocess.PIPE, check=True
     )
@@ -214,18 +236,18 @@ def search(folder: Path, index: str, system: str, count: int) -> Searched:
     return Searched(*times, most, own, run.read_bytes())
 
 
-def search_all(folder: Path) -> bool:
+def search_all(folder: Path, flags: argparse.Namespace) -> bool:
     """Whether both indexes give the same answers, the first in time; prints rows."""
     print(
         "\n| system | queries | imports, s | after imports, s | of all cores, s "
         "| most MiB | own MiB | the same answers |\n" + "|---" * 8 + "|"
     )
     holds = True
-    for count, system in itertools.product(QUERIES, SYSTEMS):
+    for count, system in itertools.product(flags.queries, flags.systems):
         path = folder / f"queries-{count}.jsonl"
         write_lines(path, "query", count, QUERY_WORDS, 1)
-        found = [search(folder, "killed", system, count) for _ in range(ROUNDS)]
-        median = sorted(found, key=lambda each: each.seconds)[ROUNDS // 2]
+        found = [search(folder, "killed", system, count) for _ in range(flags.rounds)]
+        median = sorted(found, key=lambda each: each.seconds)[flags.rounds // 2]
         found.append(search(folder, "whole", system, count))
         same = all(each.answer == median.answer for each in found) and median.answer
         print(
@@ -234,26 +256,34 @@ def search_all(folder: Path) -> bool:
             f"{'yes' if same else 'NO'} |",
             flush=True,
         )
-        holds = holds and bool(same) and (count > 1 or median.seconds <= SECONDS)
+        holds = (
+            holds
+            and bool(same)
+            and (flags.tiny or count > 1 or median.seconds <= SECONDS)
+        )
     return holds
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--documents", type=int, default=1_000_000)
-    flags = parser.parse_args()
+    parser.add_argument("--queries", nargs="+", type=int, default=QUERIES)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    parser.add_argument("--rounds", type=int, default=3, help="the median counts")
+    sizes = "--folder", tiny.workdir, "--documents", 40, "--queries", 1
+    sizes += "--systems", "fused", "--rounds", 1
+    flags = tiny.parse(parser, given, *sizes)
     folder = flags.folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    apart(write_model, folder / "model")
     for name, count in (("few", flags.documents // 10), ("corpus", flags.documents)):
         write_lines(folder / f"{name}.jsonl", "document", count, WORDS, 0)
-    is_flat = make_all(folder, flags.documents)
+    is_flat = make_all(folder, flags.documents, flags.tiny)
     same = compare_files(folder / "whole", folder / "killed")
-    answers = search_all(folder)
-    sys.exit(not (is_flat and same and answers))
+    answers = search_all(folder, flags)
+    return 0 if is_flat and same and answers else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

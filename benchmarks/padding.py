@@ -11,10 +11,13 @@ the micro-batches of a step, and the seconds that one thread needs for a batch.
 import argparse
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import tiny
+from docjax import config as configs
 from docjax.data.packing import padding
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.run.fields import read
@@ -22,13 +25,22 @@ from docjax.run.prepare import prepare
 from docjax.training.vector_trainer import training_batches
 
 
-def main() -> None:
+def begun() -> Path:
+    """A run of made documents that has read its corpus."""
+    config, run = configs.load("graph_roberta", variant="smoke"), tiny.workdir()
+    source = "docjax.data.sources.jsonl.jsonl"
+    config.source = dict(fn=source, path=str(tiny.documents()))
+    prepare(config, run)
+    return run
+
+
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("run", type=Path, help="a run directory")
     parser.add_argument("--batch", type=int, help="examples; the run's own")
     parser.add_argument("--microbatch", type=int, help="segments; the run's own")
     parser.add_argument("--batches", type=int, help="of an epoch; all")
-    flags = parser.parse_args()
+    flags = tiny.parse(parser, given, begun)
     prepared = prepare(read(flags.run).to_json(), flags.run)
     config = dataclasses.replace(
         prepared.config,

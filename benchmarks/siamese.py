@@ -33,7 +33,7 @@ from jaxtyping import Array, Bool, Float, Int
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
-from benchmarks import smith
+from benchmarks import smith, tiny
 from benchmarks.siamese_data import Data, Pairs, padded, read, sentences_of, words_of
 from benchmarks.siamese_models import ARC1, DSSM, HAN
 from docjax.data.records import full_text
@@ -227,7 +227,7 @@ def table(flags: argparse.Namespace) -> None:
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--documents", required=True, help="JSON lines with sections")
     parser.add_argument("--pairs", required=True, help="split, source, target, label")
@@ -241,7 +241,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=4, help="of SMITH's blocks")
     parser.add_argument("--width", type=int, default=256, help="of SMITH's vectors")
     parser.add_argument("--pretraining", type=int, default=10, help="epochs of SMITH")
-    flags = parser.parse_args()
+    sizes = "--documents", tiny.documents, "--pairs", tiny.pairs, "--seeds", 0
+    sizes += "--systems", "DSSM", "--epochs", 1, "--batch", 16
+    flags = tiny.parse(parser, given, *sizes)
     try:
         for name in ("epochs", "batch", "words", "blocks", "layers", "width"):
             if getattr(flags, name) < 1:

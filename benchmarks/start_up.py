@@ -13,7 +13,10 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 LOAD = """
@@ -29,10 +32,12 @@ COMMANDS = {
 BARS = ("", 0.3, 0.5, 1.3)  # multiples of `import jax`
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=7)
-    turns = [turn() for _ in range(1 + parser.parse_args().repeats)][1:]
+    flags = tiny.parse(parser, given, "--repeats", 0)
+    first, *rest = (turn() for _ in range(1 + flags.repeats))
+    turns = rest or [first]
     medians = {name: statistics.median(t[name] for t in turns) for name in COMMANDS}
     print("| what | seconds | x import jax | at most |\n|---|---|---|---|")
     for (name, median), bar in zip(medians.items(), BARS, strict=True):

@@ -58,6 +58,16 @@ def documents() -> Path:
     return data() / "20news.jsonl.xz"
 
 
+def collection() -> Path:
+    """A retrieval collection."""
+    return data() / COLLECTIONS[0]
+
+
+def pairs() -> Path:
+    """A table of pairs of the documents in `documents`."""
+    return data() / "pairs.tsv"
+
+
 @functools.cache
 def data() -> Path:
     """A folder of made data under the names of the real data."""
@@ -66,16 +76,23 @@ def data() -> Path:
         write(folder / f"{name}.jsonl.xz", made)
     write(folder / "acl/papers.jsonl.xz", made)
     ids = [document["id"] for document in made]
-    pairs = list(_pairs(ids))
+    found = list(_pairs(ids))
     for name in ("acl/pairs.tsv", "acl/pairs_uniform.tsv"):
         _write_table(
-            folder / name, pairs, {"train": slice(0, 240), "dev": slice(240, 320)}
+            folder / name, found, {"train": slice(0, 240), "dev": slice(240, 320)}
         )
     parts = {"train": slice(0, 160), "dev": slice(160, 240), "test": slice(240, 320)}
-    _write_table(folder / "pairs.tsv", pairs, parts)
+    _write_table(folder / "pairs.tsv", found, parts)
     for name in COLLECTIONS:
         _write_collection(folder / name, made)
     return folder
+
+
+def rated_news() -> tuple[list[str], list[str], np.ndarray]:
+    """Texts that people would have rated, others, and the rating of each pair."""
+    texts = [" ".join(each["text"] for each in d["sections"]) for d in _documents()]
+    topics = np.arange(TEST) % TOPICS
+    return texts[:TEST], texts[TEST:], 1.0 * (topics[:, None] == topics)
 
 
 def _documents() -> Iterator[dict[str, Any]]:
@@ -83,16 +100,17 @@ def _documents() -> Iterator[dict[str, Any]]:
     chance, words = random.Random(0), vocabulary()[1000:]
     topics = [chance.sample(words, 20) for _ in range(TOPICS)]
     for number in range(TRAIN + TEST):
-        topic = number % TOPICS
-        own = lambda: " ".join(chance.choices(topics[topic] + words[:20], k=10))
+        known = topics[number % TOPICS] + words[:20]
+        texts = [" ".join(chance.choices(known, k=10)) for _ in range(7)]
         sections = [
-            {"heading": f"Part {part}", "text": f"{own()}. {own()}."} for part in "ABC"
+            {"heading": f"Part {i}", "text": f"{texts[i]}. {texts[i + 3]}."}
+            for i in range(3)
         ]
         yield {
             "id": f"P{number % 20:02}-{number:04}",
-            "title": own(),
+            "title": texts[6],
             "sections": sections,
-            "label": f"topic{topic}",
+            "label": f"topic{number % TOPICS}",
             "split": "train" if number < TRAIN else "test",
         }
 
@@ -100,7 +118,8 @@ def _documents() -> Iterator[dict[str, Any]]:
 def _pairs(ids: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """Two pairs with each document: one of its topic, and one of the next topic."""
     for number, name in enumerate(ids):
-        for similar, step in ((1, TOPICS), (0, 1)):
+        both = ((1, TOPICS), (0, 1))[:: 1 - 2 * (number % 2)]
+        for similar, step in both:
             yield ids[(number + step) % len(ids)], name, similar
 
 
@@ -192,3 +211,7 @@ def _shapes(tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     for name, shape in sizes.items():
         yield f"{name}.weight", shape
         yield f"{name}.bias", shape[:1]
+
+
+# The flags of a benchmark that trains.
+TRAINING = "--data", data, "--workdir", workdir, "--init", checkpoint

@@ -246,10 +246,8 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--deca", action="store_true", help="train DECA too")
     add_init(parser)
     add_set(parser)
-    sizes = "--data", tiny.data, "--workdir", tiny.workdir, "--init", tiny.checkpoint
-    return tiny.parse(
-        parser, given, *sizes, "--corpora", "20news", "--seeds", 0, "--set", "steps=2"
-    )
+    sizes = "--corpora", "20news", "--seeds", 0, "--set", "steps=2"
+    return tiny.parse(parser, given, *tiny.TRAINING, *sizes)
 
 
 def choose(flags: argparse.Namespace) -> None:

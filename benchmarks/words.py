@@ -21,13 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
 from absl import logging
 
-from benchmarks import baselines
+from benchmarks import baselines, tiny
 from docjax import config as config_lib
 from docjax.data.vocabulary import vocabulary
 from docjax.run.parameters import initial_params
@@ -46,6 +47,8 @@ def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
     if flags.path:
         config.source.path = str(flags.path)
     config.tokenizer.train.lexicons = flags.lexicons
+    if flags.tiny:
+        config.tokenizer.train.stop_words = False  # they need a lexicon
     config.objective.update(weight=0.0, window=WINDOW, negatives=NEGATIVES)
     config.objective.update(context=flags.context, subsample=0.0)
     config.views = dict(fn="docjax.views.replaced.Dropped")
@@ -107,28 +110,32 @@ def of_gensim(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.nda
 
 def error(found: Prepared, table: np.ndarray, standardize: bool) -> float:
     """The test error in %."""
-    lengths = np.diff(found.corpus.starts())
+    labels, lengths = found.corpus.labels, np.diff(found.corpus.starts())
     means = baselines.counts(found) @ table / np.maximum(lengths, 1)[:, None]
     parts = {
-        part: Embeddings(means[rows], [found.corpus.labels[i] for i in rows])
+        part: Embeddings(means[rows], [labels[i] for i in rows])
         for part in ("train", "test")
-        for rows in [[i for i in found.rows(part) if found.labels[i] >= 0]]
+        for rows in [[i for i in found.rows(part) if labels[i] is not None]]
     }
     return 100 * (1 - Linear(standardize=standardize).score(**parts)["accuracy"])
+
+
+def measured(flags: argparse.Namespace) -> list[float]:
+    """Words a second, and the test errors."""
+    found = prepared(flags, flags.run)
+    measure = of_docjax if flags.system == "docjax" else of_gensim
+    rate, table = measure(found, flags)
+    return [rate, *(error(found, table, wide) for wide in (True, False))]
 
 
 def child(flags: argparse.Namespace) -> None:
     """Prints one measurement, on cores of its own, as JSON."""
     os.sched_setaffinity(0, range(flags.cores))
     sharding.use_cores(flags.cores)
-    found = prepared(flags, flags.run)
-    measure = of_docjax if flags.system == "docjax" else of_gensim
-    rate, table = measure(found, flags)
-    errors = [error(found, table, standardize) for standardize in (True, False)]
-    print(json.dumps([rate, *errors]))
+    print(json.dumps(measured(flags)))
 
 
-def parse() -> argparse.Namespace:
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--path", type=Path, help="default: docstrings, as :demo")
     parser.add_argument("--lexicons")
@@ -138,7 +145,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--cores", type=int, help="of one measurement")
     parser.add_argument("--system", choices=("docjax", "gensim"))
     parser.add_argument("--run", type=Path)
-    return parser.parse_args()
+    sizes = "--path", tiny.documents, "--passes", 1, "--run", tiny.workdir
+    return tiny.parse(parser, given, *sizes, "--system", "docjax", "--cores", 1)
 
 
 def table(flags: argparse.Namespace) -> None:
@@ -175,7 +183,16 @@ def _call(cores: int, system: str, run: Path) -> list[float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-if __name__ == "__main__":
+def main(given: Sequence[str] | None = None) -> None:
     logging.use_absl_handler()
-    given = parse()
-    child(given) if given.system else table(given)
+    flags = parse(given)
+    if flags.tiny:  # without gensim, on the cores of this process
+        print(measured(flags))
+    elif flags.system:
+        child(flags)
+    else:
+        table(flags)
+
+
+if __name__ == "__main__":
+    main()

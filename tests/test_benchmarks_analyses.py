@@ -1,19 +1,14 @@
 """The tables of the analyses, beside what was published."""
 
 import json
-import sys
 
 from benchmarks import analyses
 
 
-def test_redundancy_of_files_stands_beside_the_papers(
-    nltk_data, tmp_path, monkeypatch, capsys
-):
+def test_redundancy_of_files_stands_beside_the_papers(nltk_data, tmp_path, capsys):
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps({"id": "a", "text": "The dog chased a dog."}) + "\n")
-    given = ["analyses", "--lexicons", nltk_data, "--redundancy", str(path)]
-    monkeypatch.setattr(sys, "argv", given)
-    analyses.main()
+    analyses.main(["--lexicons", nltk_data, "--redundancy", str(path)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "| | 1-50 | 51-100 | 101-200 | 201-300 | 301- | all |"
     assert "| mine | 1.50 | - | - | - | - | 1.50 |" in lines

@@ -5,7 +5,7 @@ import argparse
 import jax
 import pytest
 
-from benchmarks import colde
+from benchmarks import colde, runs
 from docjax import config as configs
 from docjax.data.pairs import Pair, read_pairs, write_pairs
 from docjax.encoders.document import fresh_params
@@ -71,19 +71,21 @@ def test_a_run_has_the_vectors_of_an_earlier_one_and_is_not_repeated(
     tmp_path, monkeypatch
 ):
     calls = []
-    monkeypatch.setattr(colde.trainer, "run", lambda *given: calls.append(given))
+    monkeypatch.setattr(runs, "trained", lambda *given: calls.append(given))
     known = tmp_path / "minilm/any"
     (known / "corpus").mkdir(parents=True)
     (known / "corpus/vectors.npy").write_bytes(b"vectors")
     (known / "baselines.json").write_text("{}")
-    flags = argparse.Namespace(data=tmp_path, workdir=tmp_path, encoder="minilm")
+    flags = argparse.Namespace(
+        data=tmp_path, workdir=tmp_path, encoder="minilm", init="minilm", set=[]
+    )
     name = "CoLDE w/o LSTM"
     folder = colde.run(colde.systems("minilm")[name], name, 3, flags)
-    [(config, given, mode)] = calls
-    assert folder == given == tmp_path / "minilm/CoLDE_wo_LSTM-3" and mode == "train"
+    [(config, given)] = calls
+    assert folder == given == tmp_path / "minilm/CoLDE_wo_LSTM-3"
     assert (folder / "corpus/vectors.npy").read_bytes() == b"vectors"
     assert (folder / "baselines.json").exists()
-    assert (config.seed, config.init) == (3, colde.MINILM)
+    assert (config.seed, config.init) == (3, "minilm")
     assert config.source.without == colde.LEFT_OUT
     table = str(tmp_path / "pairs.tsv")
     assert (config.examples.path, config.tasks.matching.path) == (table, table)

@@ -4,7 +4,7 @@ from benchmarks import colde_late_topics as late
 
 
 def test_the_topic_stands_only_in_the_last_two_sections():
-    made = late.corpus(0)
+    made = late.corpus(0, 240)
     words = lambda name, parts: {
         word.strip(".")
         for document in made.documents
@@ -21,7 +21,7 @@ def test_the_topic_stands_only_in_the_last_two_sections():
 
 
 def test_half_of_the_pairs_are_similar_and_splits_share_no_document():
-    made = late.corpus(0)
+    made = late.corpus(0, 240)
     seen = set()
     for pairs in made.pairs.values():
         assert sum(pair.similar for pair in pairs) * 2 == len(pairs)
@@ -33,7 +33,7 @@ def test_half_of_the_pairs_are_similar_and_splits_share_no_document():
 
 
 def test_shuffled_documents_have_the_same_sections():
-    made = late.corpus(0)
+    made = late.corpus(0, 240)
     again = late.shuffled(made.documents, 1)
     both = list(zip(made.documents, again, strict=True))
     assert all(set(a.sections) == set(b.sections) for a, b in both)

@@ -1,12 +1,10 @@
-"""Long documents: their words, and that a step reads all of their tokens."""
+"""Long documents: their words, and their links."""
 
 import itertools
 
 import pytest
 
 from benchmarks import colde_long as long
-from docjax.data.documents import to_line
-from docjax.run.prepare import prepare
 from docjax.types import Document, Section
 
 
@@ -17,9 +15,8 @@ def papers(words: int = 1000):
         yield Document(f"p{number}", (Section("All", " ".join(own)),))
 
 
-def test_documents_have_the_words_in_order_and_are_linked_in_pairs(monkeypatch):
-    monkeypatch.setattr(long, "WORDS", 2_500)
-    made = list(long.documents(papers(), 4))
+def test_documents_have_the_words_in_order_and_are_linked_in_pairs():
+    made = list(long.documents(papers(), 4, 2_500))
     words = [w for d in made for s in d.sections for w in s.text.split()]
     assert words == [f"word{i}" for i in range(10_000)]
     assert {len(each.sections) for each in made} == {long.SECTIONS}
@@ -29,13 +26,4 @@ def test_documents_have_the_words_in_order_and_are_linked_in_pairs(monkeypatch):
 def test_too_few_words_are_told():
     few = itertools.islice(papers(), 30)
     with pytest.raises(SystemExit, match="words for 1 of 2 documents"):
-        list(long.documents(few, 2))
-
-
-def test_a_step_reads_every_token(monkeypatch, tmp_path, one_device):
-    monkeypatch.setattr(long, "WORDS", 1_200)
-    made, source = list(long.documents(papers(), 4)), tmp_path / "long.jsonl"
-    source.write_text("".join(to_line(each) + "\n" for each in made))
-    config = long.config_of(source, 4, None, 16)
-    tokens, read, chunks = long.counts(prepare(config, tmp_path / "run"))
-    assert tokens == read > 4 * 1_200 and chunks > 8
+        list(long.documents(few, 2, 23_629))

@@ -47,8 +47,7 @@ def test_short_sections_are_left_out_and_the_means_are_printed(
     write_pairs(table, {"train": pairs, "test": pairs})
     monkeypatch.setattr(colde_sections.docjax, "load", lambda model: Given())
     given = ["--data", str(tmp_path), "--model", "m", "--pairs", str(table)]
-    monkeypatch.setattr("sys.argv", ["colde_sections", *given])
-    colde_sections.main()
+    colde_sections.main(given)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "2 papers, 8 sections of 4 papers"
     means = ["same paper: 1.000", "linked papers: 0.707", "other papers: 0.000"]

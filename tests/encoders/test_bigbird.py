@@ -117,7 +117,9 @@ def test_padding_and_neighbours_do_not_change_a_vector():
 @jax.jit
 def slope(params, ids, lengths):
     def loss(params):
-        return (BigBird(**SMALL).apply(params, ids, lengths)[0] * jnp.arange(32.0)).sum()
+        return (
+            BigBird(**SMALL).apply(params, ids, lengths)[0] * jnp.arange(32.0)
+        ).sum()
 
     return jax.grad(loss)(params)
 

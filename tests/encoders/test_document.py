@@ -36,7 +36,9 @@ def apply(params):
 def compiled(encoder, params, *given, method):
     """A method of the encoder as one program; operation by operation takes longer."""
     kinds = 5 if method == "views" else ()
-    call = jax.jit(functools.partial(encoder.apply, method=method), static_argnums=kinds)
+    call = jax.jit(
+        functools.partial(encoder.apply, method=method), static_argnums=kinds
+    )
     return call({"params": params}, *given)
 
 
