@@ -682,7 +682,7 @@ class TaskData(Protocol):
 
 BEFORE, AFTER = "before training", "after training"  # rows that a run has measured
 
-Rows = Mapping[str, Mapping[str, float]]  # row -> metric or column -> value
+Rows = Mapping[str, Mapping[str, float | int]]  # row -> metric or column -> value
 
 
 @dataclasses.dataclass(frozen=True)

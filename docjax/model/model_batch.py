@@ -24,13 +24,13 @@ def of_documents(
     documents: Sequence[Segments],
     limit: int,
     graph: GraphBuilder | None,
-    sparse: bool,
+    sparse: bool | None,
     like: ModelBatch | None,
 ) -> ModelBatch:
     """The batch of tokenised documents whose segments have at most `limit` tokens.
 
     Args:
-      sparse: whether graphs are lists of edges.
+      sparse: whether graphs are lists of edges; None: by their size.
       like: a batch of documents; no axis is shorter than there.
 
     Raises:

@@ -40,15 +40,15 @@ class Callbacks:
         self._call(OnBegin, lambda each: each.begin(config, workdir), "at the begin")
         self.raise_failure("nothing was trained")
 
-    def step(self, step: int, metrics: Mapping[str, float]) -> None:
+    def step(self, step: int, metrics: Mapping[str, float | int]) -> None:
         line = dict(metrics)
         self._call(OnStep, lambda each: each.step(step, line), f"at step {step}")
 
-    def evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
+    def evaluation(self, step: int, metrics: Mapping[str, float | int]) -> None:
         line, when = dict(metrics), f"at the evaluation after step {step}"
         self._call(OnEvaluation, lambda each: each.evaluation(step, line), when)
 
-    def end(self, metrics: Mapping[str, float]) -> None:
+    def end(self, metrics: Mapping[str, float | int]) -> None:
         """Raises UserError if a callback fails; the run itself is complete."""
         line = dict(metrics)
         self._call(OnEnd, lambda each: each.end(line), "at the end")

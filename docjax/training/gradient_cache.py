@@ -42,7 +42,7 @@ from docjax.types import DOCUMENT, Batch, Graphs, Masked, Microbatch, Targets
 FIRST_OTHERS = slice(0, 1), slice(1, None)  # the first view, and the other views
 BLOCK = 64  # the light pass reads at least BLOCK examples per device at once
 Params = Any
-Metrics = dict[str, Float[Array, ""]]
+Metrics = dict[str, Array]  # scalars, but a loss of one's own may give more
 Number = int | Int[Array, ""]
 DropoutKey = Key[Array, ""] | None  # None turns dropout off
 Loss = Float[Array, ""]
@@ -401,8 +401,8 @@ class GradientCache:
         average: Params,
         documents: Float[Array, "v b w"],
         key: DropoutKey,
-    ) -> Float[Array, "v b o"]:
-        """What the objective reads, after the head."""
+    ) -> Float[Array, "_ b o"]:
+        """What the objective reads, after the head, which may append predictions."""
         read = lambda params, documents: self.encoder.apply(
             {"params": params}, documents, key, method="outputs"
         )

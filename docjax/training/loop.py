@@ -161,12 +161,14 @@ class _Loop:
           Stopped: otherwise.
         """
         self.close()
-        saved = (
+        self.callbacks.raise_failure(
             f"step {step} of {self.trainer.steps} is saved in {self.prepared.run}: the "
             "same command continues"
         )
-        self.callbacks.raise_failure(saved)
-        raise Stopped(f"stopped; {saved}")
+        raise Stopped(
+            f"stopped at step {step} of {self.trainer.steps} and saved in "
+            f"{self.prepared.run}: the same command continues"
+        )
 
     def _log(self, step: int, line: dict[str, float]) -> None:
         """Writes the metrics of a step; warns once of a batch without positives."""

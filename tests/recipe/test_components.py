@@ -34,7 +34,7 @@ def run(tmp_path_factory, one_device, no_reports):
     graph_roberta = docjax.config.load("graph_roberta")  # not judged: keeps its words
     config.views, config.objective = graph_roberta.views, graph_roberta.objective
     config.objective.update(similarity="cosine", temperature=0.05)
-    config.units = graph_roberta.units
+    config.keep, config.units = graph_roberta.keep, graph_roberta.units
     config.update(steps=4, batch=16, checkpoint_every=4)
     path = tmp_path_factory.mktemp("runs") / "components"
     docjax.train(config, path)

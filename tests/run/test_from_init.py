@@ -16,6 +16,7 @@ from docjax.export.write import export
 from docjax.model.inference import local_mesh
 from docjax.model.load import load_transformer
 from docjax.objectives.masked_lm import MaskedLM
+from docjax.recipe import judges, words
 from docjax.run import fields
 from docjax.run import frozen as reading
 from docjax.run.fields import Prompts
@@ -98,6 +99,7 @@ def ids(prepared: Prepared, prompt: str) -> list[int]:
 def test_a_run_has_the_prompts_of_its_init(judged, init, tmp_path, caplog):
     with caplog.at_level("INFO", "absl"):
         prepared = prepare(retriever(judged, init), tmp_path / "run")
+    words.fit(prepared, judges.of_run(prepared))
     assert prepared.config.prompts.by_name() == {
         "document": "passage: ",
         "query": "query: ",

@@ -20,6 +20,7 @@ from docjax.data.pairs import Pair, write_pairs
 from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.export import write
+from docjax.objectives.facts import check_examples
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -28,7 +29,6 @@ from docjax.storage.checkpoint import restore_params
 from docjax.training import sharding, vector_trainer
 from docjax.training.vector_trainer import (
     VectorTrainer,
-    _check_positives,
     _shapes,
     training_batches,
 )
@@ -128,7 +128,7 @@ def test_different_labels_are_refused_with_several_views_too():
     with pytest.raises(
         UserError, match="no two of 4 .* --config.objective.by=document"
     ):
-        _check_positives(examples, 2, objective)
+        check_examples(objective, examples, 2)
 
 
 @pytest.mark.parametrize(
