@@ -106,6 +106,41 @@ def at_the_top() -> list[str]:
     return sorted(path.name for path in (ROOT / "docjax").glob("*.py"))
 
 
+# Where the parts lie that a config may name.
+PARTS = (
+    *("data/units", "data/segments", "data/examples", "data/sources", "data/splits"),
+    *("views/", "encoders/", "objectives/", "tasks/", "training/rows", "keep"),
+    *("training/optimizer", "retrieval/judged_queries"),
+)
+ASKED = 5  # times that code asks for the class of a part of another module
+
+
+def questions() -> list[str]:
+    """Where code asks whether a part is of a class of another module."""
+    files = set((ROOT / "docjax").rglob("*.py")) - EXPORTED
+    paths = {path: str(path.relative_to(ROOT / "docjax")) for path in sorted(files)}
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in paths}
+    home = {
+        node.name: path
+        for path, tree in trees.items()
+        if paths[path].startswith(PARTS)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    return [
+        f"{paths[path]}:{call.lineno} {name.id}"
+        for path, tree in trees.items()
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "isinstance"
+        for name in ast.walk(call.args[1])
+        if isinstance(name, ast.Name) and home.get(name.id, path) != path
+    ]
+
+
+def test_code_hardly_asks_for_the_class_of_a_part():
+    assert len(questions()) <= ASKED, questions()
+
+
 def test_few_modules_lie_at_the_top():
     assert len(at_the_top()) <= AT_THE_TOP
 

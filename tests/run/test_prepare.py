@@ -17,6 +17,7 @@ from docjax.data.documents import parse
 from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
+from docjax.parts import named
 from docjax.run import check_parts, corpora, fields
 from docjax.run import prepare as prepare_lib
 from docjax.run.parameters import initial_params
@@ -45,6 +46,18 @@ def config(corpus: Path, **fields):
     found.batch = found.microbatch = 8
     found.update_from_flattened_dict(fields)
     return found
+
+
+def test_each_part_of_a_run_is_built_once(corpus, tmp_path, monkeypatch):
+    built, arguments = [], named.arguments
+
+    def counted(node, *rest):
+        built.append(node["fn"])
+        return arguments(node, *rest)
+
+    monkeypatch.setattr(named, "arguments", counted)
+    prepare(config(corpus), tmp_path / "run")
+    assert len(built) == len(set(built)) <= 15
 
 
 @pytest.fixture(scope="module")
