@@ -14,6 +14,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from benchmarks import tiny
+
 MEASURES = ("precision", "recall", "f1", "accuracy")
 
 
@@ -141,12 +143,12 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.4f}"
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("datasets", nargs="*", metavar="DATASET")
-    datasets = parser.parse_args().datasets or list(PUBLISHED)
+    datasets = tiny.parse(parser, given).datasets or list(PUBLISHED)
     if unknown := set(datasets) - set(PUBLISHED):
         parser.error(f"no data set {min(unknown)}: give one of {', '.join(PUBLISHED)}")
     print("\n".join(lines(datasets)))

@@ -235,21 +235,23 @@ def _check_place(built: Any, place: Place, label: str, path: str) -> None:
         needed = f"({', '.join(place.arguments)})"
         raise UserError(
             f"{label} takes {signature_in_words(built)}, {place.noun} takes {needed}: "
-            f"{_mend_of(signature, place, path)}"
+            f"{_mend_of(signature, place, path, is_function)}"
         ) from None
     result, is_ours = signature.return_annotation, "docjax." in label.split()[1]
     if is_ours and (get_origin(result) or result) is not place.result:
         raise UserError(f"{label} gives another result: {place.noun} {_asked(place)}")
 
 
-def _mend_of(signature: inspect.Signature, place: Place, path: str) -> str:
+def _mend_of(
+    signature: inspect.Signature, place: Place, path: str, is_function: bool
+) -> str:
     """What mends a function whose arguments do not fit its place."""
     names = [
         name
         for name, parameter in signature.parameters.items()
         if parameter.default is parameter.empty and name not in place.arguments
     ]
-    if names:
+    if names and is_function:
         return f"set {', '.join(f'--config.{path}.{name}' for name in names)}"
     return f"name another function in {path}.fn"
 

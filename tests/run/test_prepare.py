@@ -573,12 +573,12 @@ def test_documents_of_one_example_never_read_each_other(corpus, tmp_path):
         (
             "encoder.segment",
             "docjax.encoders.pooling.Mean",
-            "segment Mean gives no seg",
+            "encoder.segment Mean has no averages_words",
         ),
         (
             "objective",
             "docjax.objectives.masked_lm.MaskedLM",
-            "objective.contrastive takes a function",
+            r"Queue takes .vectors, targets, memory., an objective takes",
         ),
     ],
 )
@@ -609,9 +609,12 @@ def test_two_views_of_each_of_two_documents_are_refused(corpus, tmp_path):
         ({"encoder.segment.heads": 0}, "cannot be built"),
         ({"encoder.segment.heads": 7}, "width 32 is not a multiple of heads 7"),
         ({"encoder.segment.layers": 10**8}, "layers is 100000000, not a number"),
-        ({"views.fn": "docjax.views.ready.Ready"}, "views takes the class ViewMaker"),
-        ({"views.fn": "docjax.views.replaced.WordViews"}, "the class ViewMaker"),
-        ({"tasks.clustering.fn": "docjax.tasks.embeddings.NoLabels"}, "class Task"),
+        (
+            {"views.fn": "docjax.views.ready.Ready"},
+            "a maker of views is as docjax.types.ViewMaker says",
+        ),
+        ({"views.fn": "docjax.views.replaced.WordViews"}, "has no files, fitted"),
+        ({"tasks.clustering.fn": "docjax.tasks.embeddings.NoLabels"}, "has no command"),
         ({"examples.fn": "docjax.data.examples.Known"}, "needs run, source, corpus"),
     ],
 )

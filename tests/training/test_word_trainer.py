@@ -400,7 +400,7 @@ def test_all_documents_are_trained_on_or_those_of_the_training_part(corpus, tmp_
         ),
         (
             {"objective.replicas": 8, "optimizer.fn": "docjax.training.rows.Adam"},
-            "replicas 8: .* moments of Adam",
+            "replicas 8: .* moments of docjax.training.rows.Adam",
         ),
         ({"objective.replicas": 0}, "'replicas': 0.*at least 1"),
         ({"microbatch": 100}, "microbatch 100: give a multiple of 32"),
