@@ -13,8 +13,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
 demo: .venv/.runtime  ## train, evaluate and report on the built-in corpus
-	$(BIN)/python -m docjax.main --config=configs/graph_roberta.py:words \
-		--config.source='{"fn": "docjax.data.sources.pydocs.pydocs"}' --workdir=runs/demo
+	$(BIN)/python -m docjax.main --config=configs/graph_roberta.py
 	@echo "The report: runs/demo/report/index.html"
 
 test: .venv/.test  ## ruff and the whole test suite

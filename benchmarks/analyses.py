@@ -15,10 +15,10 @@ from pathlib import Path
 
 import docjax
 from benchmarks import runs, tiny
+from benchmarks.docsplit_published import REDUNDANCY, SENTENCE_SIMILARITY
 from docjax.data.parts_of_speech import nltk
 from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
-from docjax.explain.docsplit_tables import REDUNDANCY, SENTENCE_SIMILARITY
 from docjax.model.evaluate import evaluate_model
 from docjax.tasks.redundancy import redundancy as of_texts
 

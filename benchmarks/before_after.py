@@ -20,17 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import tiny
+from docjax import config as config_lib
 
 HERE = Path(__file__).resolve().parents[1]
-CONFIGS = (
-    "graph_roberta:smoke",
-    "retriever_pretraining:smoke",
-    "graph_roberta_classify:smoke",
-    "deca:smoke",
-    "deca_bert:smoke",
-    "graph_roberta:demo",
-    "deca:demo",
-)
+CONFIGS = tuple(f"{name}:smoke" for name in config_lib.shipped())
 SKIPPED = ("time/", "data/")  # metrics that say nothing of the result
 
 

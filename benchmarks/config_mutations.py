@@ -96,7 +96,7 @@ def read(path: Path) -> fields.RunConfig:
     given = config_lib.load(path)
     config = fields.resolve(given)
     with contextlib.suppress(UserError):  # a file that a shipped config leaves open
-        prepare.checked(given, path.with_suffix(".run"))
+        prepare.checked(config, path.with_suffix(".run"), None)
     again = fields.resolve(json.loads(json.dumps(config.to_json())))
     assert again == config, "config.json holds another config"
     return config

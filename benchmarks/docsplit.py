@@ -40,13 +40,13 @@ import numpy as np
 from absl import logging
 
 import docjax
+from benchmarks import docsplit_published as published
 from benchmarks import runs, tiny
 from benchmarks.training_pays import files
 from docjax import config as configs
 from docjax.data import splits
 from docjax.data.records import full_text
 from docjax.data.sources import jsonl
-from docjax.explain import docsplit_tables as published
 from docjax.model.task_data import FileData
 from docjax.retrieval import paired
 from docjax.run import baselines

@@ -37,7 +37,8 @@ from docjax.data.packing import Layout, pack
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean, TrainingHead
 from docjax.encoders.transformer import Transformer
-from docjax.huggingface import exported, families
+from docjax.huggingface import exported
+from docjax.huggingface.families import bert
 from docjax.objectives.infonce import infonce
 from docjax.training import memory, sharding
 from docjax.training import optimizer as optimizers
@@ -181,7 +182,7 @@ def main(given: Sequence[str] | None = None) -> None:
     step, key = make_step(cache, optimizer), jax.random.key(0)
     with tempfile.TemporaryDirectory() as folder:
         exported.write_params(Path(folder), encoder, params)
-        config = families.BERT.config({f: getattr(segment, f) for f in FIELDS})
+        config = bert.FAMILY.config({f: getattr(segment, f) for f in FIELDS})
         (Path(folder) / "config.json").write_text(json.dumps(config))
         step_of_torch, loss_of_torch = of_torch(
             folder, batch, params["head"]["dense"], flags

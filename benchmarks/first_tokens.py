@@ -3,7 +3,7 @@
     python -m benchmarks.first_tokens --data FOLDER --workdir runs/pays \
         --corpora openstax cranfield --dtype bfloat16
 
-Makes the table of MiniLM cut at 512 tokens in docs/results.md. all-MiniLM-L6-v2 is set to
+Makes the table of MiniLM cut at 512 tokens in docs/log. all-MiniLM-L6-v2 is set to
 256 tokens, but has positions for 512. Tasks, splits and seeds are those of
 `benchmarks/training_pays.py`, whose reports cut at the limit. What that script makes of
 the data lies in --workdir.

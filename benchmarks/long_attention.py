@@ -160,7 +160,8 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     import transformers
     from flax.traverse_util import unflatten_dict
 
-    from docjax.huggingface import families, names
+    from docjax.huggingface import names
+    from docjax.huggingface.family import family_of_config
     from docjax.training import memory
 
     if not flags.memory:
@@ -171,7 +172,7 @@ def measure(name: str, flags: argparse.Namespace) -> None:
     keywords = SHARED | spec.keywords | {"num_hidden_layers": flags.layers}
     config = getattr(transformers, spec.config)(**keywords)
     model = transformers.AutoModel.from_config(config).eval()
-    family = families.family_of_config(config.to_dict(), name)
+    family = family_of_config(config.to_dict(), name)
     of_gpu = {"dtype": "bfloat16"} if flags.gpu else {}
     encoder = family.module(**family.to_keywords(config.to_dict(), name), **of_gpu)
     state, table = model.state_dict(), family.table(encoder)

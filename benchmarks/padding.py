@@ -47,7 +47,7 @@ def main(given: Sequence[str] | None = None) -> None:
         batch=flags.batch or prepared.config.batch,
         microbatch=flags.microbatch or prepared.config.microbatch,
     )
-    objective = config.objective.build()
+    objective = config.objective.built
     masked = objective if isinstance(objective, MaskedLM) else None
     batches = training_batches(dataclasses.replace(prepared, config=config), masked)
     steps = flags.batches or batches.epoch_steps

@@ -61,7 +61,7 @@ def prepared(flags: argparse.Namespace, run: Path) -> Prepared:
 def of_docjax(found: Prepared, flags: argparse.Namespace) -> tuple[float, np.ndarray]:
     """Words a second, and the table of vectors."""
     mesh = sharding.mesh()
-    trainer = WordTrainer(found, found.config.objective.build(), mesh)
+    trainer = WordTrainer(found, found.config.objective.built, mesh)
     key = jax.random.key(0)
     for measured in (False, True):  # the first time compiles
         state = sharding.replicate(

@@ -20,15 +20,14 @@ rows would stay random. A later chunk takes the last row.
       --config.source.path=papers.jsonl.xz --config.examples.path=pairs.tsv \
       --config.init=FOLDER
 
-Variants, by corpus: `aan`: papers with "links", of which a tenth each tests and chooses the
-threshold. `acl`: papers with a table of pairs. Neither reads "Abstract" and "References", as
-in the paper. `wiki`: articles with a table of pairs, 35 epochs. `patents`: claims and
-description, with a table, 200 epochs; scored vectors read every section but "Abstract".
-`small`: a small encoder and its own tokenizer from scratch, without places and chunk
-attention, temperature 0.1. `acl,small,beside_mean`: the vector begins as the mean of
-the chunks, and CoLDE's layers begin at zero beside it (docs/results.md). `demo`:
-`small` on the docstrings of the installed Python packages, linked by "See Also".
-`smoke`: everything in seconds.
+Variants by data set: `aan`: papers with "links", of which a tenth each tests and chooses
+the threshold. `acl`: papers with a table of pairs. Neither reads "Abstract" and
+"References", as in the paper. `wiki`: articles with a table of pairs, 35 epochs.
+`patents`: claims and description, with a table, 200 epochs; scored vectors read every
+section but "Abstract".
+By size: `small`: a small encoder and its own tokenizer from scratch, without places and
+chunk attention, temperature 0.1. `demo`: `small` on the docstrings of the installed
+Python packages, linked by "See Also". `smoke`: everything in seconds.
 
 The paper's ablations: `acl,no_sections` (w/o Aug: a document is one view), `acl,no_lstm`
 (the mean of the chunks, no chunk attention) and `acl,no_contrast` (w/o CL: the cosine of
@@ -36,17 +35,20 @@ labelled pairs). Its studies: `tokens1000`, `tokens4000` and `tokens8000` (token
 section in training), `sections3`, `sections4` and `sections5` (not with `patents` and the
 ablations without sections), `batch50`, `batch100` and `batch200`, and `shuffled`, which
 scores documents with their sections, and with their chunks, in random order too; all go
-with a corpus, as in `acl,sections5`. `encoder.frozen`
-"segment/(?!embeddings/(sections|chunks))" freezes BERT, but not the tables of places,
-which begin at random; "segment/(?!layer_11/|embeddings/(sections|chunks))" leaves out its
-last layer too.
+with a data set and with each other, as in `acl,sections5` and `acl,no_lstm,tokens4000`.
 
-`acl,frozen`, also with further names but `tokens...`, as in `acl,no_contrast,frozen`:
-the encoder in FOLDER reads all texts once and is not trained. It reads passages of at
-most 350 words, in pieces of at most its length. The vector of a document begins as the
-mean of their vectors. Word vectors of the corpus stand beside it, with a share that the
-texts choose, as in `graph_roberta:frozen`. CoLDE's layers begin at zero. Passages know
-no places.
+`encoder.frozen` "segment/(?!embeddings/(sections|chunks))" freezes BERT, but not the
+tables of places, which begin at random;
+"segment/(?!layer_11/|embeddings/(sections|chunks))" leaves out its last layer too.
+
+Recipes: `beside_mean`, as in `acl,small,beside_mean`: the vector begins as the mean of the
+chunks, and CoLDE's layers begin at zero beside it (docs/results.md).
+`frozen`, as in `acl,frozen`, also with further names but sizes and `tokens...`, as in
+`acl,no_contrast,frozen`: the encoder in FOLDER reads all texts once and is not trained.
+It reads passages of at most 350 words, in pieces of at most its length. The vector of a
+document begins as the mean of their vectors. Word vectors of the corpus stand beside it,
+with a share that the texts choose, as in `graph_roberta:frozen`. CoLDE's layers begin at
+zero. Passages know no places.
 """
 
 from collections.abc import Callable
@@ -54,8 +56,7 @@ from collections.abc import Callable
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
-from docjax.errors import UserError
+from docjax.config import base, vary
 
 VARIANTS = (
     *("", "aan", "acl", "wiki", "patents", "small", "demo", "smoke"),
@@ -68,113 +69,109 @@ NOT_READ = "Abstract", "References"  # sections of papers
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("graph_roberta")
-    config.units = dict(fn="docjax.data.units.Sentences")
-    config.segments = dict(fn="docjax.data.segments.Chunks")
-    config.examples = dict(
-        fn="docjax.data.examples.Documents", related="links", path=placeholder(str)
+    config = base().config(
+        units=dict(fn="docjax.data.units.Sentences"),
+        examples=dict(
+            fn="docjax.data.examples.Documents", related="links", path=placeholder(str)
+        ),
+        views=dict(fn="docjax.views.sections.Sections", count=2),
+        segments=dict(fn="docjax.data.segments.Chunks"),
+        limits=dict(segment_tokens=512, query_tokens=512, training_segments=10),
+        encoder=dict(
+            segment=base().bert(sections=2, chunks=10),
+            document=dict(
+                fn="docjax.encoders.chunks.ChunkEncoder",
+                width=256,
+                heads=4,
+                hidden=512,
+                attention="literal",
+                dropout=0.1,
+            ),
+        ),
+        objective=dict(
+            fn="docjax.objectives.supervised_contrastive.supervised_contrastive",
+            temperature=0.5,
+            by="document",
+        ),
+        optimizer=base().adamw(
+            learning_rate=5e-5, warmup=0.0, weight_decay=0.01, decay=False
+        ),
+        batch=75,
+        epochs=25,
+        tasks=dict(matching=dict(fn="docjax.tasks.matching.Matching")),
+        init="bert-base-uncased",
     )
-    config.views = dict(fn="docjax.views.sections.Sections", count=2)
-    config.limits.update(
-        segment_tokens=512,
-        query_tokens=512,
-        training_units=None,
-        training_segments=10,
-        inference_segments=None,
-    )
-    config.graph = placeholder(object)
-    config.encoder.segment.update(
-        vocabulary=30522,
-        positions=512,
-        position_offset=0,
-        types=2,
-        epsilon=1e-12,
-        sections=2,
-        chunks=10,
-    )
-    config.encoder.document = dict(
-        fn="docjax.encoders.chunks.ChunkEncoder",
-        width=256,
-        heads=4,
-        hidden=512,
-        attention="literal",
-        dropout=0.1,
-    )
-    config.objective = dict(
-        fn="docjax.objectives.supervised_contrastive.supervised_contrastive",
-        temperature=0.5,
-        by="document",
-    )
-    config.optimizer.update(
-        learning_rate=5e-5, warmup=0.0, weight_decay=0.01, decay=False
-    )
-    config.batch = 75
-    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
-    config.epochs = 25
-    config.evaluate_every = config.checkpoint_every = None
-    config.tasks = dict(matching=dict(fn="docjax.tasks.matching.Matching"))
     # The table of the examples, unless the task gets a table of its own.
     config.tasks.matching.path = config.examples.get_oneway_ref("path")
-    config.init = "bert-base-uncased"
+    sizes = small, demo, smoke
     return vary(
         config,
         variant,
-        *(aan, acl, wiki, patents, small, demo, smoke, *STUDIES),
-        *(no_sections, no_lstm, no_contrast, beside_mean, shuffled, frozen),
+        size=sizes,
+        data_set=(aan, acl, wiki, patents, demo, smoke),
+        recipe=(frozen, beside_mean),
+        encoder=(frozen, *sizes),
+        # Only two views of any sections become three, four or five.
+        sections=(no_sections, *SECTIONS),
+        views=(patents, *SECTIONS),
+        pairs=(no_contrast, *SECTIONS),
+        layers=(no_lstm,),
+        tokens=(frozen, *TOKENS),
+        batch=BATCHES,
+        study=(shuffled,),
     )
 
 
 def aan(config: ConfigDict) -> None:
     """Papers with "links"."""
-    config.source = config.source.to_dict() | {"without": NOT_READ}
-    config.holdout = ConfigDict(
-        dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
-    )
+    config.source.without = NOT_READ
+    config.holdout = dict(fn="docjax.data.splits.holdout", test=0.1, validation=0.1)
     config.splits.validation = "validation"
 
 
 def acl(config: ConfigDict) -> None:
     """Papers whose similar pairs stand in a table."""
-    config.source = config.source.to_dict() | {"without": NOT_READ}
-    config.examples.related = "pairs"
+    config.source.without = NOT_READ
+    _pairs_of_table(config)
 
 
 def wiki(config: ConfigDict) -> None:
     """Articles whose similar pairs stand in a table."""
-    config.examples.related = "pairs"
+    _pairs_of_table(config)
     config.epochs = 35
 
 
 def patents(config: ConfigDict) -> None:
     """The claims and the description of patents, with pairs in a table."""
-    config.source = config.source.to_dict() | {"without": ("Abstract",)}
-    config.examples.related = "pairs"
-    config.views = dict(
-        fn="docjax.views.sections.NamedSections", names=("claims", "description")
-    )
+    config.source.without = ("Abstract",)
+    _pairs_of_table(config)
+    if config.views.fn != WHOLE:
+        config.views = dict(
+            fn="docjax.views.sections.NamedSections", names=("claims", "description")
+        )
     config.epochs = 200
+
+
+def _pairs_of_table(config: ConfigDict) -> None:
+    if "related" in config.examples:  # not those of `no_contrast`, which are pairs
+        config.examples.related = "pairs"
 
 
 def no_sections(config: ConfigDict) -> None:
     """w/o Aug: one view, which knows no places, with as much text as two sections."""
     if config.views.fn == WHOLE:
         return
-    if config.views.get("count", 2) != 2:
-        raise UserError(
-            f"no_sections reads documents whole, sections{config.views.count} makes "
-            f"{config.views.count} views: give one of the two"
-        )
     for name in ("training_segments", "training_tokens"):
         if most := config.limits.get(name):
             config.limits[name] = 2 * most
     config.views = dict(fn=WHOLE)
     config.encoder.segment.update(sections=0, chunks=0)
-    config.encoder.document.attention = "none"
+    _layers(config).attention = "none"
 
 
 def no_lstm(config: ConfigDict) -> None:
     """w/o LSTM: the mean of the chunks, without attention between sections."""
-    config.encoder.document.update(hidden=0, attention="none")
+    _layers(config).update(hidden=0, attention="none")
 
 
 def no_contrast(config: ConfigDict) -> None:
@@ -192,10 +189,9 @@ def no_contrast(config: ConfigDict) -> None:
 
 def beside_mean(config: ConfigDict) -> None:
     """The mean of the chunks, turned, and CoLDE's layers beside it, from zero."""
-    branch = config.encoder.document.to_dict()
     config.encoder.document = dict(
         fn="docjax.encoders.from_mean.FromMean",
-        branch=branch,
+        branch=config.encoder.document.to_dict(),
         normalize=True,
         turn=True,
     )
@@ -203,56 +199,57 @@ def beside_mean(config: ConfigDict) -> None:
 
 def frozen(config: ConfigDict) -> None:
     """Passages that the encoder reads once, and layers beside their mean."""
-    recipe = load("graph_roberta", variant="frozen")
-    config.init = None  # the user's
+    base().frozen_encoder(config, branch=config.encoder.document.to_dict())
+    config.encoder.segment.update(sections=0, chunks=0)
     config.units = dict(fn="docjax.data.units.Passages", words=350)
     config.segments = dict(fn="docjax.data.segments.OneEach")
     config.limits.training_segments = None
-    config.encoder.frozen = recipe.encoder.frozen
-    words = recipe.encoder.segment.words
-    config.encoder.segment.update(pooling=None, dtype="float32", words=words)
-    config.encoder.segment.update(sections=0, chunks=0)
-    branch = config.encoder.document.to_dict()
-    branch = branch.get("branch", branch)  # of `beside_mean`
-    config.encoder.document = recipe.encoder.document
-    config.encoder.document.branch = branch
-    config.optimizer.learning_rate = recipe.optimizer.learning_rate
-    config.evaluate_every = recipe.evaluate_every
+    config.optimizer.learning_rate = 1e-3
+    config.evaluate_every = 0  # before training and at the end
 
 
-def _study(name: str, **fields) -> Callable[[ConfigDict], None]:
-    """Sets the fields; None leaves a number out. An encoder without places stays so."""
-
-    def study(config: ConfigDict) -> None:
-        given = fields | {name: placeholder(int) for name in fields if not fields[name]}
-        if not config.encoder.segment.sections:
-            for place in ("sections", "chunks"):
-                given.pop(f"encoder.segment.{place}", None)
-        config.update_from_flattened_dict(given)
-
-    study.__name__ = name
-    return study
+def _layers(config: ConfigDict) -> ConfigDict:
+    """CoLDE's own document encoder, also beside a mean."""
+    document = config.encoder.document
+    return document.get("branch", document)
 
 
 def _tokens(most: int) -> Callable[[ConfigDict], None]:
-    fields = {
-        "limits.training_tokens": most,
-        "limits.training_segments": None,
-        "encoder.segment.chunks": -(-most // 510),
-    }
-    return _study(f"tokens{most}", **fields)
+    """`most` tokens of a section in training; a whole document is two sections."""
+
+    def study(config: ConfigDict) -> None:
+        views = 1 if config.views.fn == WHOLE else 2
+        config.limits.update(training_tokens=2 * most // views, training_segments=None)
+        if config.encoder.segment.chunks:
+            config.encoder.segment.chunks = -(-most // 510)
+
+    study.__name__ = f"tokens{most}"
+    return study
 
 
 def _sections(count: int) -> Callable[[ConfigDict], None]:
-    fields = {"views.count": count, "encoder.segment.sections": count}
-    return _study(f"sections{count}", **fields)
+    """`count` sections of a document in training."""
+
+    def study(config: ConfigDict) -> None:
+        config.views.count = count
+        if config.encoder.segment.sections:
+            config.encoder.segment.sections = count
+
+    study.__name__ = f"sections{count}"
+    return study
 
 
-STUDIES = (
-    *map(_tokens, (1000, 4000, 8000)),
-    *map(_sections, (3, 4, 5)),
-    *(_study(f"batch{size}", batch=size) for size in (50, 100, 200)),
-)
+def _batch(size: int) -> Callable[[ConfigDict], None]:
+    def study(config: ConfigDict) -> None:
+        config.batch = size
+
+    study.__name__ = f"batch{size}"
+    return study
+
+
+TOKENS = tuple(map(_tokens, (1000, 4000, 8000)))
+SECTIONS = tuple(map(_sections, (3, 4, 5)))
+BATCHES = tuple(map(_batch, (50, 100, 200)))
 
 
 def shuffled(config: ConfigDict) -> None:
@@ -276,37 +273,33 @@ def small(config: ConfigDict) -> None:
     pair by what it has read, and learns little else from random weights. Without places:
     beside the mean of random token vectors they are all that a section's vector says.
     """
-    graph_roberta = load("graph_roberta", variant="small")
-    config.encoder.segment.update(graph_roberta.encoder.segment)
-    sizes = dict(positions=514, position_offset=2, types=1, sections=0, chunks=0)
-    config.encoder.segment.update(sizes)
-    config.encoder.document.update(width=128, hidden=128, attention="none")
-    config.objective.temperature = 0.1
-    for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
-        config[name] = graph_roberta[name]
-    config.optimizer.learning_rate = 1e-3
+    base().small(config)
+    _sizes(config, 128)
+    config.encoder.segment.update(sections=0, chunks=0)
+    _layers(config).attention = "none"
+    config.checkpoint_every = None  # each epoch
 
 
 def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
     small(config)
-    config.encoder.segment.layers = 1
-    config.source = load("graph_roberta", variant="demo").source
+    base().demo(config)
     config.limits.segment_tokens = 128
-    config.batch = 64
     config.microbatch = 8
-    config.epochs = 4
+    config.checkpoint_every = None
 
 
 def smoke(config: ConfigDict) -> None:
-    """A few documents of the built-in corpus, with links."""
-    demo(config)
-    graph_roberta = load("graph_roberta", variant="smoke")
-    config.source.packages = ("numpy",)
-    for name in ("tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = graph_roberta[name]
-    config.checkpoint_every = graph_roberta.checkpoint_every
-    config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.encoder.segment.update(sections=2, chunks=10)
-    config.encoder.document.update(width=32, hidden=32, attention="literal")
+    """A few documents of the built-in corpus, with links; with places and attention."""
+    base().smoke(config)
+    _sizes(config, 32)
+    config.source = dict(fn=base().PYDOCS, packages=("numpy",))
     config.limits.segment_tokens = 64  # few widths to compile
+    config.microbatch = 8
+
+
+def _sizes(config: ConfigDict, width: int) -> None:
+    layers = _layers(config)
+    layers.update(width=width, hidden=min(width, layers.hidden))
+    if "temperature" in config.objective:
+        config.objective.temperature = 0.1

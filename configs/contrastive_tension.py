@@ -17,36 +17,57 @@ the one that scores better on sentence similarity.
   python -m docjax.main --config=configs/contrastive_tension.py --workdir=runs/ct \
       --config.source.path='sentences/*.jsonl.zst'
 
-Variants: `five`: five examples of each class in the few-shot task. `small`: small copies
-and their own tokenizer from scratch, on documents. `demo`: `small` on the docstrings of
-the installed Python packages. `smoke`: everything in seconds.
+Variants: `five`: five examples of each class in the few-shot task. By size: `small`: small
+copies and their own tokenizer from scratch, on documents. `demo`: `small` on the
+docstrings of the installed Python packages. `smoke`: everything in seconds.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
+from docjax.config import base, load, vary
 
 VARIANTS = ("", "five", "small", "demo", "smoke", "five,small")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("simcse")
-    _copies(config)
-    config.encoder.head = placeholder(object)
-    config.objective = dict(
-        fn="docjax.objectives.contrastive_tension.contrastive_tension", negatives=7
+    config = base().config(
+        units=dict(fn="docjax.data.units.Whole"),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(fn="docjax.views.twice.Twice"),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        limits=dict(
+            segment_tokens=512,
+            query_tokens=64,
+            training_segments=1,
+            inference_segments=1,
+        ),
+        encoder=dict(
+            segment=dict(
+                fn="docjax.encoders.towers.Towers",
+                by="view",
+                encoder=base().bert(dropout=0.0, pooling="mean", masked_lm=False),
+            ),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+            head=None,
+        ),
+        objective=dict(
+            fn="docjax.objectives.contrastive_tension.contrastive_tension", negatives=7
+        ),
+        optimizer=dict(
+            fn="docjax.training.optimizer.rmsprop",
+            learning_rates=(1e-5, 8e-6, 6e-6, 4e-6, 2e-6),
+            every=500,
+        ),
+        batch=16,
+        microbatch=16,
+        steps=5000,
+        log_every=100,
+        evaluate_every=1000,
+        checkpoint_every=1000,
+        tasks=load("docsplit").tasks,
+        init="bert-base-uncased",
     )
-    config.optimizer = dict(
-        fn="docjax.training.optimizer.rmsprop",
-        learning_rates=(1e-5, 8e-6, 6e-6, 4e-6, 2e-6),
-        every=500,
-    )
-    config.batch = config.microbatch = 16
-    config.epochs = None
-    config.steps = 5000
-    config.checkpoint_every = config.evaluate_every = 1000
-    return vary(config, variant, small, demo, smoke, five)
+    return vary(config, variant, size=(small, demo, smoke), shots=(five,))
 
 
 def five(config: ConfigDict) -> None:
@@ -54,36 +75,27 @@ def five(config: ConfigDict) -> None:
 
 
 def small(config: ConfigDict) -> None:
-    """From random weights: larger steps; 1e-3 diverges."""
-    _as_simcse(config, "small")
+    base().small(config)
+    _from_scratch(config)
 
 
 def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
-    _as_simcse(config, "demo")
+    base().demo(config)
+    _from_scratch(config)
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
-    _as_simcse(config, "smoke")
+    base().smoke(config)
+    _from_scratch(config)
+    config.steps = 4
+    config.tasks.few_shot.update(shots=5, repeats=2)
 
 
-def _as_simcse(config: ConfigDict, variant: str) -> None:
-    """The sizes of SimCSE's variant."""
-    simcse = load("simcse", variant)
-    config.optimizer.learning_rates = (1e-4,)
-    objective, optimizer = config.objective, config.optimizer
-    for name in simcse:
-        config[name] = simcse[name]
-    config.objective, config.optimizer = objective, optimizer
-    _copies(config)
-    config.encoder.head = placeholder(object)
-
-
-def _copies(config: ConfigDict) -> None:
-    """Two copies of the segment encoder, one for each view."""
-    inner = config.encoder.segment
-    inner.update(dropout=0.0, pooling="mean")
-    config.encoder.segment = dict(
-        fn="docjax.encoders.towers.Towers", by="view", encoder=inner
+def _from_scratch(config: ConfigDict) -> None:
+    """From random weights: larger steps; 1e-3 diverges."""
+    config.optimizer = dict(
+        fn="docjax.training.optimizer.rmsprop", learning_rates=(1e-4,), every=500
     )
+    config.steps = None

@@ -18,47 +18,62 @@ The queue holds 64 batches: with a batch other than 2,048 set `objective.batches
   python -m docjax.main --config=configs/contriever.py --workdir=runs/contriever \
       --config.source.path='wikipedia/*.jsonl.zst'
 
-Variants: `five`: five examples of each class in the few-shot task. `small`: a small
-encoder and its own tokenizer from scratch, cosines, and a short queue whose encoder
+Variants: `five`: five examples of each class in the few-shot task. By size: `small`: a
+small encoder and its own tokenizer from scratch, cosines, and a short queue whose encoder
 follows faster. `demo`: `small` on the docstrings of the installed Python packages.
 `smoke`: everything in seconds.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
+from docjax.config import base, load, vary
 
 VARIANTS = ("", "five", "small", "demo", "smoke", "five,small")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("simcse")
-    config.views = dict(
-        fn="docjax.views.crops.Crops",
-        span=256,
-        shortest=0.05,
-        longest=0.5,
-        deletion=0.1,
+    config = base().config(
+        units=dict(fn="docjax.data.units.Whole"),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(
+            fn="docjax.views.crops.Crops",
+            span=256,
+            shortest=0.05,
+            longest=0.5,
+            deletion=0.1,
+        ),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        limits=dict(
+            segment_tokens=512,
+            query_tokens=64,
+            training_segments=1,
+            training_tokens=128,  # of a crop: half of views.span
+            inference_segments=1,
+        ),
+        encoder=dict(
+            segment=base().bert(pooling="mean", masked_lm=False),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+            head=None,
+        ),
+        objective=dict(
+            fn="docjax.objectives.queue.Queue",
+            batches=64,
+            similarity="dot",
+            temperature=0.05,
+            symmetric=False,
+            momentum=0.9995,
+            in_batch=False,
+        ),
+        optimizer=base().adamw(learning_rate=5e-5, warmup=0.04, weight_decay=0.01),
+        batch=2048,
+        steps=500_000,
+        log_every=100,
+        evaluate_every=10_000,
+        checkpoint_every=10_000,
+        tasks=load("docsplit").tasks,
+        init="bert-base-uncased",
     )
-    config.encoder.segment.pooling = "mean"
-    config.encoder.head = placeholder(object)
-    config.objective = dict(
-        fn="docjax.objectives.queue.Queue",
-        batches=64,
-        similarity="dot",
-        temperature=0.05,
-        symmetric=False,
-        momentum=0.9995,
-        in_batch=False,
-    )
-    config.optimizer.update(learning_rate=5e-5, warmup=0.04)
-    config.batch = 2048
-    config.limits.training_tokens = 128  # of a crop: half of views.span
-    config.epochs = None
-    config.steps = 500_000
-    config.checkpoint_every = config.evaluate_every = 10_000
-    return vary(config, variant, small, demo, smoke, five)
+    return vary(config, variant, size=(small, demo, smoke), shots=(five,))
 
 
 def five(config: ConfigDict) -> None:
@@ -66,25 +81,23 @@ def five(config: ConfigDict) -> None:
 
 
 def small(config: ConfigDict) -> None:
-    _as_simcse(config, "small")
+    """The queue holds a few batches of a small corpus."""
+    base().small(config)
+    config.objective.update(batches=4, similarity="cosine", momentum=0.99)
+    config.optimizer.warmup = 0.0
+    config.limits.training_tokens = None
+    config.steps = None
+    config.evaluate_every = 1000
 
 
 def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
-    _as_simcse(config, "demo")
+    small(config)
+    base().demo(config)
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
-    _as_simcse(config, "smoke")
-
-
-def _as_simcse(config: ConfigDict, variant: str) -> None:
-    """The sizes of SimCSE's variant; the queue holds a few batches of a small corpus."""
-    simcse = load("simcse", variant)
-    config.objective.update(batches=4, similarity="cosine", momentum=0.99)
-    views, objective = config.views, config.objective
-    for name in simcse:
-        config[name] = simcse[name]
-    config.views, config.objective = views, objective
-    config.encoder.head = placeholder(object)
+    small(config)
+    base().smoke(config)
+    config.tasks.few_shot.update(shots=5, repeats=2)

@@ -23,10 +23,10 @@ but not their labels. `--config.objective.weight=0` is Doc2vecC.
 `--config.objective.replicas=2` trains on two cores or GPUs at a time. The vectors
 differ from those of one replica but are equally good. Replicas are faster for Doc2vecC
 with at least 512 documents for each replica in a step (`--config.batch=1024`), not for
-DECA with its batch of 512 (docs/trials.md).
+DECA with its batch of 512 (docs/log).
 
 Departures from the paper, and choices that it leaves open, made on a part of the
-training documents (docs/trials.md): windows as in the authors' code ("left"), so that
+training documents (docs/log): windows as in the authors' code ("left"), so that
 some words are predicted from their document alone; Adagrad for every row with a linear
 decay; steps of all words of 512 documents, but of fewer frequent words (subsample).
 Further settings depend on the number of words in all documents that are in the
@@ -37,16 +37,16 @@ vocabulary:
 - up to 10 million (Ohsumed, 20 Newsgroups): 0.4, 1e-4, lambda 0.05, 240 passes;
 - above (IMDB): 0.4, 1e-4, lambda 0.1, 20 passes.
 
-Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb`: the values of the paper's
-Table 2. `simsiam`: SimSiam in place of InfoNCE (DC+SS), also after another variant and
-a comma. `demo`: the docstrings of the installed Python packages, without any lexicon.
-`smoke`: everything in seconds, nothing learnt.
+Variants by data set: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb`: the values of the
+paper's Table 2. A recipe, `simsiam`: SimSiam in place of InfoNCE (DC+SS), also after a
+data set and a comma. By size: `demo`: the docstrings of the installed Python packages,
+without any lexicon. `smoke`: everything in seconds, nothing learnt.
 """
 
 from ml_collections import ConfigDict, FieldReference
 from ml_collections.config_dict import placeholder
 
-from docjax.config import vary
+from docjax.config import base, vary
 
 DATASETS = ("r8", "r52", "mr", "ohsumed", "20news", "imdb")
 VARIANTS = ("", *DATASETS, "simsiam", "demo", "smoke")
@@ -54,102 +54,74 @@ VARIANTS = ("", *DATASETS, "simsiam", "demo", "smoke")
 
 def get_config(variant: str = "") -> ConfigDict:
     lexicons = FieldReference(None, field_type=str)  # one value for all its places
-    config = ConfigDict(
-        dict(
-            seed=0,
-            source=dict(
-                fn="docjax.data.sources.jsonl.jsonl",
-                path="corpus.jsonl",
-                max_bad_fraction=0.0,
+    config = base().config(
+        transductive=True,
+        units=dict(fn="docjax.data.units.Whole"),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(
+            fn="docjax.views.replaced.WordNet", least_count=10, lexicons=lexicons
+        ),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        encoder=dict(
+            segment=dict(
+                fn="docjax.encoders.word_average.WordAverage", vocabulary=0, width=100
             ),
-            holdout=placeholder(object),
-            splits=dict(train="train", validation=placeholder(str), test="test"),
-            transductive=True,
-            tokenizer=dict(
-                path=placeholder(str),
-                train=dict(
-                    fn="docjax.data.word_tokenizer.train_words",
-                    cleaning="letters",
-                    least_count=5,
-                    stop_words=True,
-                    keep=("not",),
-                    lexicons=lexicons,
-                ),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+        ),
+        objective=dict(
+            fn="docjax.objectives.negative_sampling.NegativeSampling",
+            window=8,
+            negatives=5,
+            sample=5,
+            context="left",
+            combine="mean",
+            subsample=1e-3,
+            weight=0.25,
+            replicas=1,
+            contrastive=dict(
+                fn="docjax.objectives.infonce.infonce",
+                similarity="cosine",
+                temperature=1.0,
+                symmetric=False,
+                include_positive=True,
             ),
-            units=dict(fn="docjax.data.units.Whole"),
-            examples=dict(fn="docjax.data.examples.Documents"),
-            segments=dict(fn="docjax.data.segments.OneEach"),
-            limits=dict(
-                segment_tokens=512,
-                query_tokens=512,
-                training_units=placeholder(int),
-                training_segments=placeholder(int),
-                training_tokens=placeholder(int),
-                inference_segments=placeholder(int),
+        ),
+        optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.15),
+        batch=512,
+        microbatch=1024,
+        epochs=20,
+        log_every=100,
+        evaluate_every=0,  # before training and at the end
+        tasks=dict(
+            classification=dict(fn="docjax.tasks.classification.Linear"),
+            classification_raw=dict(
+                fn="docjax.tasks.classification.Linear", standardize=False
             ),
-            graph=placeholder(object),
-            views=dict(
-                fn="docjax.views.replaced.WordNet", least_count=10, lexicons=lexicons
+            clustering=dict(
+                fn="docjax.tasks.clustering.Clustering",
+                all_documents=True,
+                normalize=True,
             ),
-            encoder=dict(
-                fn="docjax.encoders.document.DocumentEncoder",
-                frozen="",
-                segment=dict(
-                    fn="docjax.encoders.word_average.WordAverage",
-                    vocabulary=0,
-                    width=100,
-                ),
-                document=dict(fn="docjax.encoders.pooling.Mean"),
+            clustering_raw=dict(
+                fn="docjax.tasks.clustering.Clustering", all_documents=True
             ),
-            objective=dict(
-                fn="docjax.objectives.negative_sampling.NegativeSampling",
-                window=8,
-                negatives=5,
-                sample=5,
-                context="left",
-                combine="mean",
-                subsample=1e-3,
-                weight=0.25,
-                replicas=1,
-                contrastive=dict(
-                    fn="docjax.objectives.infonce.infonce",
-                    similarity="cosine",
-                    temperature=1.0,
-                    symmetric=False,
-                    include_positive=True,
-                ),
-            ),
-            optimizer=dict(fn="docjax.training.rows.Adagrad", learning_rate=0.15),
-            batch=512,
-            microbatch=1024,
-            epochs=20,
-            steps=placeholder(int),
-            log_every=100,
-            evaluate_every=0,  # before training and at the end
-            checkpoint_every=placeholder(int),
-            tasks=dict(
-                classification=dict(fn="docjax.tasks.classification.Linear"),
-                classification_raw=dict(
-                    fn="docjax.tasks.classification.Linear", standardize=False
-                ),
-                clustering=dict(
-                    fn="docjax.tasks.clustering.Clustering",
-                    all_documents=True,
-                    normalize=True,
-                ),
-                clustering_raw=dict(
-                    fn="docjax.tasks.clustering.Clustering", all_documents=True
-                ),
-            ),
-            init=placeholder(str),
-            select=placeholder(str),
-            report=dict(compare=(), published=placeholder(object)),
-            tensorboard=False,
-            prompts=dict(document=placeholder(str), query=placeholder(str)),
-        )
+        ),
     )
-    rest = (r8, r52, mr, ohsumed, imdb, simsiam, demo, smoke)
-    return vary(config, variant, *rest, **{"20news": news})
+    config.tokenizer.train = dict(
+        fn="docjax.data.word_tokenizer.train_words",
+        cleaning="letters",
+        least_count=5,
+        stop_words=True,
+        keep=("not",),
+        lexicons=lexicons,
+    )
+    return vary(
+        config,
+        variant,
+        size=(demo, smoke),
+        data_set=(r8, r52, mr, ohsumed, news, imdb, demo, smoke),
+        recipe=(simsiam,),
+    )
 
 
 def _table_2(config: ConfigDict, window: int, negatives: int, sample: int) -> None:
@@ -201,6 +173,9 @@ def news(config: ConfigDict) -> None:
     """20 Newsgroups."""
     _table_2(config, window=8, negatives=5, sample=5)
     _large(config, epochs=240, weight=0.05)
+
+
+news.__name__ = "20news"
 
 
 def imdb(config: ConfigDict) -> None:

@@ -14,53 +14,72 @@ documents a second in batches of 2: half an hour for MR.
 `--config.init=FOLDER` takes another BERT. Paraphrases replace only words that are a
 single piece of its tokenizer.
 
-Variants: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb`: the paraphrases of the paper's
-Table 2. `simsiam`: SimSiam, also after another variant and a comma. `smoke`: a small
-encoder from scratch on the built-in corpus, everything in seconds.
+Variants by data set: `r8`, `r52`, `mr`, `ohsumed`, `20news`, `imdb`: the paraphrases of
+the paper's Table 2. A recipe, `simsiam`: SimSiam, also after a data set and a comma.
+`smoke`: a small encoder from scratch on the built-in corpus, everything in seconds.
 """
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
+from docjax.config import base, load, vary
 
 DATASETS = ("r8", "r52", "mr", "ohsumed", "20news", "imdb")
 VARIANTS = ("", *DATASETS, "simsiam", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("graph_roberta")
-    words = load("deca")
-    config.transductive = True
-    config.units = dict(fn="docjax.data.units.Whole")
-    config.limits.update(
-        segment_tokens=512, training_units=1, training_segments=1, inference_segments=1
+    config = base().config(
+        transductive=True,
+        units=dict(fn="docjax.data.units.Whole"),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(
+            fn="docjax.views.replaced.WordNet",
+            least_count=10,
+            lexicons=placeholder(str),
+        ),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        limits=dict(
+            segment_tokens=512,
+            query_tokens=64,
+            training_units=1,
+            training_segments=1,
+            inference_segments=1,
+        ),
+        encoder=dict(
+            segment=base().bert(dropout=0.3),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+        ),
+        objective=dict(
+            fn="docjax.objectives.infonce.infonce",
+            similarity="cosine",
+            temperature=1.0,
+            symmetric=False,
+            include_positive=True,
+        ),
+        optimizer=base().adamw(learning_rate=3e-6, warmup=0.0, weight_decay=0.0),
+        batch=2,
+        microbatch=2,
+        epochs=1,
+        log_every=100,
+        evaluate_every=0,  # before training and at the end
+        checkpoint_every=1000,
+        tasks=load("deca").tasks,
+        init="bert-base-uncased",
     )
-    config.graph = placeholder(object)
-    config.views = words.views
-    config.encoder.segment.update(
-        vocabulary=30522,
-        positions=512,
-        position_offset=0,
-        types=2,
-        epsilon=1e-12,
-        dropout=0.3,
+    return vary(
+        config,
+        variant,
+        size=(smoke,),
+        data_set=(r8, r52, mr, ohsumed, news, imdb, smoke),
+        recipe=(simsiam,),
     )
-    config.encoder.document = dict(fn="docjax.encoders.pooling.Mean")
-    config.objective = words.objective.contrastive
-    config.optimizer.update(learning_rate=3e-6, warmup=0.0)
-    config.batch = config.microbatch = 2
-    config.epochs = 1
-    config.log_every = 100
-    config.evaluate_every = 0  # before training and at the end
-    config.tasks = words.tasks
-    config.init = "bert-base-uncased"
-    rest = (r8, r52, mr, ohsumed, imdb, simsiam, smoke)
-    return vary(config, variant, *rest, **{"20news": news})
 
 
 def r8(config: ConfigDict) -> None:
-    config.views = load("deca", "r8").views
+    config.views = dict(
+        fn="docjax.views.replaced.Antonyms", probability=0.5, lexicons=placeholder(str)
+    )
 
 
 def r52(config: ConfigDict) -> None:
@@ -80,6 +99,9 @@ def news(config: ConfigDict) -> None:
     """20 Newsgroups: no change."""
 
 
+news.__name__ = "20news"
+
+
 def imdb(config: ConfigDict) -> None:
     config.views = dict(fn="docjax.views.replaced.Paraphrases", path=placeholder(str))
 
@@ -94,11 +116,9 @@ def simsiam(config: ConfigDict) -> None:
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus; the paraphrases drop random words."""
-    small = load("graph_roberta", "smoke")
-    for name in ("source", "steps", "epochs", "log_every", "checkpoint_every"):
-        config[name] = small[name]
-    config.tokenizer = small.tokenizer
-    config.encoder.segment = small.encoder.segment
-    config.limits.segment_tokens = 64
+    base().smoke(config)
     config.views = dict(fn="docjax.views.replaced.Dropped")
-    config.init = None
+    config.encoder.segment.dropout = 0.1
+    config.limits.segment_tokens = 64
+    config.optimizer.learning_rate = 3e-6
+    config.batch = config.microbatch = 2

@@ -23,100 +23,102 @@ are counted and left out.
   python -m docjax.main --config=configs/docsplit.py --workdir=runs/docsplit \
       --config.source.path='wikipedia/*.jsonl.zst'
 
-Variants, by the model that `init` names: `bert` (the same), `roberta`, `longformer` (the
-paper's: 20 Newsgroups 75.44 and 51.18 %), `bigbird`, and `modernbert` (views of up to
-4,096 tokens; the others read 512). `five`: five examples of each class in the few-shot
-task, as the papers have for 20 Newsgroups, NYT and BBC (ten for FakeNews and arXiv).
-`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
-docstrings of the installed Python packages. `smoke`: everything in seconds.
+Variants by encoder, the model that `init` names: `bert` (the same), `roberta`, `longformer`
+(the paper's: 20 Newsgroups 75.44 and 51.18 %), `bigbird`, and `modernbert` (views of up
+to 4,096 tokens; the others read 512).
+By size, in place of such an encoder: `small`: a small encoder and its own tokenizer from
+scratch. `demo`: `small` on the docstrings of the installed Python packages. `smoke`:
+everything in seconds.
 
-Two more variants go with another one (`bert,analyses`). `analyses`: the papers' analyses
-as further tasks: accuracy against examples of a class, nearest neighbours, redundancy,
-similarity of sentences, and, for BERT and RoBERTa, attention by part of speech. Two of
-them read NLTK's data: `--config.tasks.redundancy.lexicons` and
-`--config.tasks.word_attention.lexicons` name its folder, if NLTK does not find it.
-`links`: DocSplit's task of citation links; `--config.tasks.links.path` is a table of pairs,
-such as `docjax pair` makes.
+Three more go with these, as in `bert,analyses`. `five`: five examples of each class in
+the few-shot task, as the papers have for 20 Newsgroups, NYT and BBC (ten for FakeNews
+and arXiv). `analyses`: the papers' analyses as further tasks: accuracy against examples
+of a class, nearest neighbours, redundancy, similarity of sentences, and, for BERT and
+RoBERTa, attention by part of speech. Two of them read NLTK's data:
+`--config.tasks.redundancy.lexicons` and `--config.tasks.word_attention.lexicons` name its
+folder, if NLTK does not find it. `links`: DocSplit's task of citation links;
+`--config.tasks.links.path` is a table of pairs, such as `docjax pair` makes.
 """
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
-from docjax.errors import UserError
+from docjax.config import base, vary
 
 TRANSFORMER = "docjax.encoders.transformer.Transformer"
 VARIANTS = (
     *("", "bert", "roberta", "longformer", "bigbird", "modernbert"),
     *("five", "small", "demo", "smoke", "bert,analyses", "longformer,analyses,links"),
 )
+PROBE = dict(
+    fn="docjax.tasks.probe.Probe",
+    hidden_layers=1,
+    width=768,
+    dropout=0.1,
+    learning_rate=3e-4,
+    weight_decay=0.01,
+    batch=8,
+    epochs=10,
+    held_out=0.1,
+)
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("graph_roberta")
-    config.units = dict(fn="docjax.data.units.Sentences")
-    config.segments = dict(fn="docjax.data.segments.Joined")
-    config.views = dict(fn="docjax.views.sentence_split.SentenceSplit")
-    config.limits.update(
-        segment_tokens=512,
-        query_tokens=64,
-        training_units=None,
-        training_segments=1,
-        inference_segments=1,
-    )
-    config.graph = placeholder(object)
-    config.encoder.segment.update(
-        vocabulary=30522,
-        positions=512,
-        position_offset=0,
-        types=2,
-        epsilon=1e-12,
-        masked_lm=True,
-    )
-    config.encoder.document = dict(fn="docjax.encoders.pooling.Mean")
-    config.encoder.head = placeholder(object)  # --config.encoder.head=None is possible
-    config.encoder.head = dict(fn="docjax.encoders.pooling.TrainingHead")
-    config.objective = dict(
-        fn="docjax.objectives.masked_lm.MaskedLM",
-        weight=0.1,
-        rate=0.15,
-        contrastive=dict(
-            fn="docjax.objectives.infonce.infonce",
-            similarity="cosine",
-            temperature=0.05,
-            symmetric=False,
+    config = base().config(
+        units=dict(fn="docjax.data.units.Sentences"),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(fn="docjax.views.sentence_split.SentenceSplit"),
+        segments=dict(fn="docjax.data.segments.Joined"),
+        limits=dict(
+            segment_tokens=512,
+            query_tokens=64,
+            training_segments=1,
+            inference_segments=1,
         ),
-    )
-    config.optimizer.update(learning_rate=5e-5, warmup=0.0, weight_decay=0.01)
-    config.batch = 36
-    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
-    config.epochs = 1
-    config.log_every = 100
-    probe = dict(
-        fn="docjax.tasks.probe.Probe",
-        hidden_layers=1,
-        width=768,
-        dropout=0.1,
-        learning_rate=3e-4,
-        weight_decay=0.01,
-        batch=8,
-        epochs=10,
-        held_out=0.1,
-    )
-    config.tasks = dict(
-        few_shot=dict(
-            fn="docjax.tasks.few_shot.FewShot",
-            shots=10,
-            repeats=10,
-            classifier=probe | dict(epochs=100, held_out=0.0),
+        encoder=dict(
+            segment=base().bert(masked_lm=True),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+            head=dict(fn="docjax.encoders.pooling.TrainingHead"),
         ),
-        classification=probe,
-        clustering=dict(fn="docjax.tasks.clustering.Clustering", normalize=True),
+        objective=dict(
+            fn="docjax.objectives.masked_lm.MaskedLM",
+            weight=0.1,
+            rate=0.15,
+            contrastive=dict(
+                fn="docjax.objectives.infonce.infonce",
+                similarity="cosine",
+                temperature=0.05,
+                symmetric=False,
+            ),
+        ),
+        optimizer=base().adamw(learning_rate=5e-5, warmup=0.0, weight_decay=0.01),
+        batch=36,
+        epochs=1,
+        log_every=100,
+        evaluate_every=1000,
+        checkpoint_every=1000,
+        tasks=dict(
+            few_shot=dict(
+                fn="docjax.tasks.few_shot.FewShot",
+                shots=10,
+                repeats=10,
+                classifier=PROBE | dict(epochs=100, held_out=0.0),
+            ),
+            classification=PROBE,
+            clustering=dict(fn="docjax.tasks.clustering.Clustering", normalize=True),
+        ),
+        init="bert-base-uncased",
     )
-    config.init = "bert-base-uncased"
-    backbones = bert, roberta, longformer, bigbird, modernbert
-    smaller = small, demo, smoke
-    return vary(config, variant, *backbones, five, *smaller, analyses, links)
+    sizes = small, demo, smoke
+    return vary(
+        config,
+        variant,
+        size=sizes,
+        encoder=(bert, roberta, longformer, bigbird, modernbert, *sizes),
+        shots=(five,),
+        analyses=(analyses,),
+        task=(links,),
+    )
 
 
 def bert(config: ConfigDict) -> None:
@@ -159,6 +161,8 @@ def _backbone(config: ConfigDict, name: str, tokens: int) -> None:
         masked_lm=True,
     )
     config.limits.segment_tokens = tokens
+    if "word_attention" in config.tasks:  # of `analyses`
+        del config.tasks.word_attention
 
 
 def five(config: ConfigDict) -> None:
@@ -166,41 +170,20 @@ def five(config: ConfigDict) -> None:
 
 
 def small(config: ConfigDict) -> None:
-    """A small encoder from scratch: from random weights, token means learn sooner."""
-    if config.encoder.segment.fn != TRANSFORMER:
-        raise UserError(
-            "the variants longformer, bigbird and modernbert have no small form: give "
-            "small, demo or smoke without them"
-        )
-    graph_roberta = load("graph_roberta", variant="small")
-    config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.encoder.segment.update(positions=514, position_offset=2, types=1)
-    for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
-        config[name] = graph_roberta[name]
-    config.checkpoint_every = graph_roberta.checkpoint_every
-    config.optimizer.learning_rate = 1e-3
+    base().small(config)
 
 
 def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
-    small(config)
-    config.encoder.segment.layers = 1
-    config.source = load("graph_roberta", variant="demo").source
-    config.batch = 64
-    config.microbatch = 4  # the lengths of docstrings differ a lot
-    config.epochs = 4
+    base().demo(config)
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
-    demo(config)
-    graph_roberta = load("graph_roberta", variant="smoke")
-    for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = graph_roberta[name]
-    config.checkpoint_every = graph_roberta.checkpoint_every
-    config.encoder.segment.update(graph_roberta.encoder.segment)
-    config.limits.segment_tokens = 32  # few widths to compile
+    base().smoke(config)
     config.tasks.few_shot.update(shots=5, repeats=2)
+    if "shots" in config.tasks:  # of `analyses`
+        config.tasks.shots.repeats = 2
 
 
 def analyses(config: ConfigDict) -> None:

@@ -13,7 +13,7 @@ start from this one share the choice.
   python -m docjax.main --config=configs/graph_roberta.py --workdir=runs/pretrain \
       --config.source.path='openwebtext/*.jsonl.zst'
 
-Variants for your own corpus, without a setting to choose:
+Recipes for your own corpus, without a setting to choose (`:RECIPE`):
 
   python -m docjax.main --config=configs/graph_roberta.py:frozen \
       --config.source.path=mine.jsonl --config.init=FOLDER
@@ -33,130 +33,66 @@ section or half. It was better than `frozen` on one corpus of three, with one se
 `words`: without FOLDER, in a minute: word vectors of the corpus replace a small untrained
 encoder, and training keeps similar documents together.
 
-Further variants: `small`: a small encoder and its own tokenizer from scratch, for a
-corpus on a laptop. `demo`: `small` on the docstrings of the installed Python packages,
-in minutes on 2 cores. `smoke`: everything in seconds, nothing learnt.
+Sizes, in place of a recipe: `small`: a small encoder and its own tokenizer from
+scratch, for a corpus on a laptop. `demo`: `words` on the docstrings of the installed
+Python packages, in minutes on 2 cores. `smoke`: everything in seconds, nothing learnt.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
-from docjax.config import vary
+from docjax.config import base, vary
 
 VARIANTS = ("", "frozen", "tune", "words", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = ConfigDict(
-        dict(
-            seed=0,
-            source=dict(
-                fn="docjax.data.sources.jsonl.jsonl",
-                path="corpus.jsonl",
-                max_bad_fraction=0.0,
+    config = base().config(
+        units=dict(fn="docjax.data.units.Passages", words=100),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(fn="docjax.views.halves.Halves"),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        limits=dict(
+            segment_tokens=256,
+            query_tokens=64,
+            training_units=50,
+            inference_segments=100,
+        ),
+        graph=dict(fn="docjax.data.graphs.full"),
+        encoder=dict(
+            segment=base().roberta(),
+            document=dict(
+                fn="docjax.encoders.graph_attention.GraphAttention",
+                width=512,
+                layers=2,
+                heads=2,
             ),
-            holdout=placeholder(object),
-            splits=dict(train="train", validation=placeholder(str), test="test"),
-            transductive=False,
-            tokenizer=dict(
-                path=placeholder(str),
-                train=dict(
-                    fn="docjax.data.tokenizer.train_tokenizer", vocabulary=50265
-                ),
-            ),
-            units=dict(fn="docjax.data.units.Passages", words=100),
-            examples=dict(fn="docjax.data.examples.Documents"),
-            segments=dict(fn="docjax.data.segments.OneEach"),
-            limits=dict(
-                segment_tokens=256,
-                query_tokens=64,
-                training_units=50,
-                training_segments=placeholder(int),
-                training_tokens=placeholder(int),
-                inference_segments=100,
-            ),
-            graph=dict(fn="docjax.data.graphs.full"),
-            views=dict(fn="docjax.views.halves.Halves"),
-            encoder=dict(
-                fn="docjax.encoders.document.DocumentEncoder",
-                frozen="",
-                segment=dict(
-                    fn="docjax.encoders.transformer.Transformer",
-                    vocabulary=50265,
-                    layers=12,
-                    width=768,
-                    heads=12,
-                    hidden=3072,
-                    positions=514,
-                    position_offset=2,
-                    types=1,
-                    epsilon=1e-5,
-                    dropout=0.1,
-                    attention_dropout=0.0,
-                    pooling="first",
-                    normalize=False,
-                    dtype="bfloat16",
-                ),
-                document=dict(
-                    fn="docjax.encoders.graph_attention.GraphAttention",
-                    width=512,
-                    layers=2,
-                    heads=2,
-                ),
-            ),
-            objective=dict(
-                fn="docjax.objectives.infonce.infonce",
-                similarity="dot",
-                temperature=1.0,
-                symmetric=True,
-            ),
-            optimizer=dict(
-                fn="docjax.training.optimizer.adamw",
-                learning_rate=5e-5,
-                warmup=0.1,
-                weight_decay=0.0,
-                clip=1.0,
-            ),
-            batch=placeholder(int),
-            microbatch=256,
-            epochs=placeholder(int),
-            steps=placeholder(int),
-            log_every=10,
-            evaluate_every=placeholder(int),
-            checkpoint_every=placeholder(int),
-            tasks=dict(
-                clustering=dict(fn="docjax.tasks.clustering.Clustering"),
-                classification=dict(fn="docjax.tasks.classification.Linear"),
-            ),
-            init=placeholder(str),
-            select=placeholder(str),
-            report=dict(compare=(), published=placeholder(object)),
-            tensorboard=False,
-            prompts=dict(document=placeholder(str), query=placeholder(str)),
-        )
+        ),
+        objective=dict(
+            fn="docjax.objectives.infonce.infonce",
+            similarity="dot",
+            temperature=1.0,
+            symmetric=True,
+        ),
+        optimizer=base().adamw(learning_rate=5e-5, warmup=0.1, weight_decay=0.0),
+        batch=1536,
+        microbatch=256,
+        epochs=10,
+        evaluate_every=1000,
+        checkpoint_every=1000,
+        tasks=dict(
+            clustering=dict(fn="docjax.tasks.clustering.Clustering"),
+            classification=dict(fn="docjax.tasks.classification.Linear"),
+        ),
+        init="roberta-base",
     )
-    config.batch = 1536
-    config.epochs = 10
-    config.evaluate_every = config.checkpoint_every = 1000
-    config.init = "roberta-base"
-    return vary(config, variant, frozen, tune, words, small, demo, smoke)
+    recipes, sizes = (frozen, tune, words), (small, demo, smoke)
+    return vary(config, variant, recipe=recipes, size=sizes, encoder=recipes + sizes)
 
 
 def frozen(config: ConfigDict) -> None:
-    """The recipe for a user's corpus and encoder; docs/trials.md has what it beat."""
-    config.init = None  # the user's
-    config.encoder.frozen = "segment/"
-    config.encoder.segment.update(pooling=None, dtype="float32", words=256)
-    config.encoder.document = dict(
-        fn="docjax.encoders.from_mean.FromMean",
-        branch=None,
-        words=256,
-        share=placeholder(float),  # excerpts of the documents choose
-        normalize=placeholder(bool),
-        turn=True,
-        components=False,
-    )
-    config.graph = placeholder(object)
+    """The recipe for a user's corpus and encoder; docs/log has what it beat."""
+    base().frozen_encoder(config)
+    config.graph = None
     config.units = dict(fn="docjax.data.units.WholeSections")
     config.views = dict(fn="docjax.views.two_parts.TwoParts", tokens=128)
     config.objective = dict(
@@ -181,6 +117,7 @@ def frozen(config: ConfigDict) -> None:
     config.evaluate_every = 0  # before training and at the end
     config.checkpoint_every = 60
     config.tasks.few_shot = dict(fn="docjax.tasks.few_shot.FewShot")
+    config.keep = dict(fn="docjax.keep.Judged")
 
 
 def tune(config: ConfigDict) -> None:
@@ -222,50 +159,18 @@ def small(config: ConfigDict) -> None:
     loss stays at log batch). Means of tokens compared by cosine learn from the first
     step.
     """
-    config.tokenizer.train.vocabulary = 8192
-    config.encoder.segment.update(
-        vocabulary=8192,
-        layers=2,
-        width=128,
-        heads=4,
-        hidden=512,
-        pooling="mean",
-        dtype="float32",
-    )
-    config.encoder.document.update(width=128)
+    base().small(config)
     config.objective.update(similarity="cosine", temperature=0.05)
-    config.optimizer.learning_rate = 1e-3
-    config.batch = 128
-    config.microbatch = 16
-    config.epochs = 3
-    config.init = None
-    config.log_every = 5
-    config.checkpoint_every = 50
 
 
 def demo(config: ConfigDict) -> None:
-    """The built-in corpus, one epoch."""
-    small(config)
-    config.encoder.segment.layers = 1
-    config.batch = 64
-    config.microbatch = 4  # the lengths of docstrings differ a lot
-    config.epochs = 1
-    config.source = dict(fn="docjax.data.sources.pydocs.pydocs")
+    """`words` on the built-in corpus; what the config runs if no documents are given."""
+    words(config)
+    config.source = dict(fn=base().PYDOCS)
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     small(config)
-    config.source = dict(
-        fn="docjax.data.sources.pydocs.pydocs", packages=("optax",), label_documents=20
-    )
-    config.tokenizer.train.vocabulary = 512
-    config.limits.segment_tokens = 32  # few widths to compile
-    config.encoder.segment.update(layers=1, width=32, heads=2, hidden=64)
-    config.encoder.document.update(width=32)
-    config.batch = 16
+    base().smoke(config)
     config.microbatch = 128
-    config.epochs = None
-    config.steps = 4
-    config.log_every = 1
-    config.checkpoint_every = 2

@@ -19,41 +19,51 @@ of held-out documents.
 `--mode=export` writes a folder that `transformers.AutoModelForMaskedLM` reads;
 `--config.init=RUN` (or that folder) begins another run with the encoder and its head.
 
-Variants: `scratch`: an encoder of 4 layers of 256 from random weights, with its own
-tokenizer: AdamW 5e-4 with warm-up. `small`: a smaller one, for a corpus on a laptop.
+Variants by size: `scratch`: an encoder of 4 layers of 256 from random weights, with its
+own tokenizer: AdamW 5e-4 with warm-up. `small`: a smaller one, for a corpus on a laptop.
 `demo`: `small` on the docstrings of the installed Python packages. `smoke`: everything in
 seconds.
 """
 
 from ml_collections import ConfigDict
-from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
+from docjax.config import base, vary
 
 VARIANTS = ("", "scratch", "small", "demo", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("docsplit")
-    config.holdout = ConfigDict(dict(fn="docjax.data.splits.holdout", test=0.05))
-    config.units = dict(fn="docjax.data.units.Whole")
-    config.segments = dict(fn="docjax.data.segments.OneEach")
-    config.views = dict(fn="docjax.views.whole.Whole")
-    config.limits.update(training_segments=None, inference_segments=None)
-    config.encoder.head = placeholder(object)
-    config.objective = dict(
-        fn="docjax.objectives.masked_lm.MaskedLM",
-        contrastive=placeholder(object),
-        weight=1.0,
-        rate=0.15,
+    config = base().config(
+        holdout=dict(fn="docjax.data.splits.holdout", test=0.05),
+        units=dict(fn="docjax.data.units.Whole"),
+        examples=dict(fn="docjax.data.examples.Documents"),
+        views=dict(fn="docjax.views.whole.Whole"),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        limits=dict(segment_tokens=512, query_tokens=64),
+        encoder=dict(
+            segment=base().bert(masked_lm=True),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+            head=None,
+        ),
+        objective=dict(
+            fn="docjax.objectives.masked_lm.MaskedLM",
+            contrastive=None,
+            weight=1.0,
+            rate=0.15,
+        ),
+        optimizer=base().adamw(learning_rate=5e-5, warmup=0.0, weight_decay=0.01),
+        batch=16,
+        epochs=3,
+        log_every=100,
+        evaluate_every=1000,
+        checkpoint_every=1000,
+        tasks=dict(
+            tokens=dict(fn="docjax.tasks.masked_tokens.MaskedTokens", rate=0.15),
+            classification=dict(fn="docjax.tasks.classification.Linear"),
+        ),
+        init="bert-base-uncased",
     )
-    config.batch = 16
-    config.epochs = 3
-    config.tasks = dict(
-        tokens=dict(fn="docjax.tasks.masked_tokens.MaskedTokens", rate=0.15),
-        classification=dict(fn="docjax.tasks.classification.Linear"),
-    )
-    return vary(config, variant, scratch, small, demo, smoke)
+    return vary(config, variant, size=(scratch, small, demo, smoke))
 
 
 def scratch(config: ConfigDict) -> None:
@@ -68,29 +78,18 @@ def scratch(config: ConfigDict) -> None:
 
 
 def small(config: ConfigDict) -> None:
-    _as_docsplit(config, "small")
+    base().small(config)
     config.optimizer.warmup = 0.1
 
 
 def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
     small(config)
-    _as_docsplit(config, "demo")
+    base().demo(config)
     config.microbatch = 16
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
-    demo(config)
-    _as_docsplit(config, "smoke")
-
-
-def _as_docsplit(config: ConfigDict, variant: str) -> None:
-    docsplit = load("docsplit", variant)
-    for name in ("source", "tokenizer", "init", "batch", "microbatch", "epochs"):
-        config[name] = docsplit[name]
-    for name in ("steps", "log_every", "checkpoint_every"):
-        config[name] = docsplit[name]
-    config.encoder.segment = docsplit.encoder.segment
-    config.limits.segment_tokens = docsplit.limits.segment_tokens
-    config.optimizer.learning_rate = docsplit.optimizer.learning_rate
+    small(config)
+    base().smoke(config)

@@ -23,12 +23,12 @@ Without `examples.negatives` BM25 mines the negatives before the first step;
 id, text), qrels/train.qrels, and the judgements of the dev queries or of TREC DL 2019
 as qrels/test.qrels.
 
-Variants of the paper, with its values where it gives them: `msmarco`: batches of 128, 5
-epochs a run, one negative; rate and warm-up are ours, and start anew in the second run,
-where the paper trains on; 100 training queries choose the fusion's weight, as many as
-the paper holds out; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %, of the dev
-queries; its nDCG@10 is of TREC DL 2019. `robust04`: batches of 32, 10 epochs, 8 uniform
-negatives, five runs with --workdir=runs/robust04_K, --config.examples.fold=K and
+Variants by data set, with the paper's values where it gives them: `msmarco`: batches of
+128, 5 epochs a run, one negative; rate and warm-up are ours, and start anew in the
+second run, where the paper trains on; 100 training queries choose the fusion's weight,
+as many as the paper holds out; expected (Table 4) MRR@100 34.85 %, with BM25 37.60 %, of
+the dev queries; its nDCG@10 is of TREC DL 2019. `robust04`: batches of 32, 10 epochs, 8
+uniform negatives, five runs with --workdir=runs/robust04_K, --config.examples.fold=K and
 --config.tasks.retrieval.fold=K (0 to 4), each testing on its fold (K is fold K + 1 of
 ir-datasets); expected (Table 3) nDCG@20 20.02 %, with BM25 43.90 %, over all folds (its
 P@20 of 23.89 %, above the nDCG@20, may be a misprint):
@@ -41,21 +41,21 @@ P@20 of 23.89 %, above the nDCG@20, may be a misprint):
 probably --config.tasks.retrieval.words=wikir; its section graph is
 --config.graph.fn=docjax.data.graphs.section.
 
-Its baselines, as in --config=configs/retriever.py:msmarco,ance_maxp: `de`, one vector
-of the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments of 64 tokens;
-`ance_firstp` and `ance_maxp`, the first segment and the best of four, each of 512
+Recipes: the paper's baselines, as in --config=configs/retriever.py:msmarco,ance_maxp:
+`de`, one vector of the first 512 tokens; `me`, the best of 8 vectors, here of 8 segments
+of 64 tokens; `ance_firstp` and `ance_maxp`, the first segment and the best of four, each of 512
 tokens. Departures: they have this config's loss over the batch, warm-up and AdamW, and
 begin with its RoBERTa, where Luan et al. have BERT. ANCE trains on pairs with one
 negative each, from its own first 200 (`docjax mine --top 200`), by LAMB. An example
 keeps its `each` negatives in all epochs.
 
-For your own collection: `frozen`: a transformer such as a sentence encoder reads the
-documents once; what is trained begins as the mean of its vectors, with word vectors of
-the corpus. Of 200 steps the run keeps the best of six evaluations, perhaps the start,
-by queries that choose: those of qrels/dev.tsv, or each tenth training query. Queries of
-the documents themselves need documents of the split "validation". `cisi`, `cranfield`:
-`frozen` on the first fold of the queries, for collections without training queries.
-`nfcorpus`: `frozen` on the split "train".
+The recipe for your own collection, `frozen`: a transformer such as a sentence encoder
+reads the documents once; what is trained begins as the mean of its vectors, with word
+vectors of the corpus. Of 200 steps the run keeps the best of six evaluations, perhaps
+the start, by queries that choose: those of qrels/dev.tsv, or each tenth training query.
+Queries of the documents themselves need documents of the split "validation". Data sets
+of this recipe: `cisi`, `cranfield`: `frozen` on the first fold of the queries, for
+collections without training queries. `nfcorpus`: `frozen` on the split "train".
 
   python -m docjax.main --config=configs/retriever.py:frozen --config.init=FOLDER \
       --config.source.path=mine/corpus.jsonl --config.examples.path=mine \
@@ -71,15 +71,16 @@ test, the task takes another part, as
       --config.examples.path=ir-datasets:beir/nfcorpus \
       --config.tasks.retrieval.path=ir-datasets:beir/nfcorpus
 
-`small`: a small encoder and its own tokenizer from scratch. `demo`: `small` on the
-docstrings of the installed Python packages; their summary lines are the queries, and
-their "See Also" name further answers. `smoke`: everything in seconds.
+Sizes: `small`: a small encoder and its own tokenizer from scratch, also of a baseline.
+`demo`: `small` on the docstrings of the installed Python packages; their summary lines
+are the queries, and their "See Also" name further answers. `smoke`: everything in
+seconds.
 """
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
+from docjax.config import base, vary
 
 VARIANTS = (
     *("", "msmarco", "robust04", "wikir", "wikirs"),
@@ -89,33 +90,66 @@ VARIANTS = (
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("graph_roberta")
-    config.examples = dict(
-        fn="docjax.retrieval.judged_queries.JudgedQueries",
-        path=placeholder(str),
-        fold=placeholder(int),
-        negatives=placeholder(str),
-        each=1,
-        words="docjax",
-    )
-    config.views = dict(fn="docjax.views.whole.Whole")
-    config.objective.symmetric = False
-    config.batch = 128
-    config.microbatch = 128
-    config.evaluate_every = config.checkpoint_every = None
-    config.tasks = dict(
-        retrieval=dict(
-            fn="docjax.tasks.retrieval.Retrieval",
+    config = base().config(
+        units=dict(fn="docjax.data.units.Passages", words=100),
+        examples=dict(
+            fn="docjax.retrieval.judged_queries.JudgedQueries",
             path=placeholder(str),
-            max_bad_fraction=0.0,
             fold=placeholder(int),
-            passages=False,
+            negatives=placeholder(str),
+            each=1,
             words="docjax",
-        )
+        ),
+        views=dict(fn="docjax.views.whole.Whole"),
+        segments=dict(fn="docjax.data.segments.OneEach"),
+        limits=dict(
+            segment_tokens=256,
+            query_tokens=64,
+            training_units=50,
+            inference_segments=100,
+        ),
+        graph=dict(fn="docjax.data.graphs.full"),
+        encoder=dict(
+            segment=base().roberta(),
+            document=dict(
+                fn="docjax.encoders.graph_attention.GraphAttention",
+                width=512,
+                layers=2,
+                heads=2,
+            ),
+        ),
+        objective=dict(
+            fn="docjax.objectives.infonce.infonce",
+            similarity="dot",
+            temperature=1.0,
+            symmetric=False,
+        ),
+        optimizer=base().adamw(learning_rate=5e-5, warmup=0.1, weight_decay=0.0),
+        batch=128,
+        microbatch=128,
+        epochs=10,
+        tasks=dict(
+            retrieval=dict(
+                fn="docjax.tasks.retrieval.Retrieval",
+                path=placeholder(str),
+                max_bad_fraction=0.0,
+                fold=placeholder(int),
+                passages=False,
+                words="docjax",
+            )
+        ),
+        init="roberta-base",
     )
-    published = msmarco, robust04, wikir, wikirs, de, me, ance_firstp, ance_maxp
-    own = frozen, cisi, cranfield, nfcorpus, small, demo, smoke
-    return vary(config, variant, *published, *own)
+    published, own = (msmarco, robust04, wikir, wikirs), (cisi, cranfield, nfcorpus)
+    sizes = small, demo, smoke
+    return vary(
+        config,
+        variant,
+        size=sizes,
+        data_set=(*published, *own, demo, smoke),
+        recipe=(de, me, ance_firstp, ance_maxp, frozen, *own),
+        encoder=(frozen, *own, *sizes),
+    )
 
 
 def msmarco(config: ConfigDict) -> None:
@@ -218,7 +252,7 @@ def _first_segments(
     config: ConfigDict, parts: int, tokens: int, projected: bool
 ) -> None:
     config.units = dict(fn="docjax.data.units.Whole")
-    config.graph = placeholder(object)
+    config.graph = None
     config.encoder.document = dict(
         fn="docjax.encoders.first_segments.FirstSegments",
         parts=parts,
@@ -231,19 +265,24 @@ def _first_segments(
 
 
 def frozen(config: ConfigDict) -> None:
-    """A user's sentence encoder reads the documents once; docs/trials.md has more."""
-    base = load("graph_roberta", variant="frozen")
-    for name in ("init", "encoder", "graph", "limits", "batch", "microbatch"):
-        config[name] = base[name]
-    config.limits.query_tokens = 64
+    """A user's sentence encoder reads the documents once; docs/log has more."""
     config.units = dict(fn="docjax.data.units.Whole")
+    config.graph = None
+    config.limits.update(
+        segment_tokens=512,  # or what `init` can read
+        training_units=None,
+        inference_segments=None,
+    )
+    base().frozen_encoder(config)
     config.objective.update(similarity="cosine", temperature=0.05)
     config.optimizer.learning_rate = 3e-4
+    config.batch = None  # follows the corpus
+    config.microbatch = None  # as many as have 8,192 tokens a device
     config.epochs = None
     config.steps = 200
-    config.splits.validation = "validation"  # these queries choose among the steps
-    config.select = "retrieval/dense/ndcg@10"
     config.evaluate_every = config.checkpoint_every = 40
+    config.splits.validation = "validation"  # these queries choose among the steps
+    config.keep = dict(fn="docjax.keep.Best", metric="retrieval/dense/ndcg@10")
     config.tasks.retrieval.passages = True
 
 
@@ -264,39 +303,24 @@ def nfcorpus(config: ConfigDict) -> None:
 
 
 def small(config: ConfigDict) -> None:
-    """A small encoder from scratch, compared by cosine."""
-    graph_roberta = load("graph_roberta", variant="small")
-    _sizes(config, graph_roberta)
+    """A small encoder from scratch, compared by cosine; a baseline stays a baseline."""
+    base().small(config)
     config.objective.update(similarity="cosine", temperature=0.05)
-    for name in ("tokenizer", "batch", "microbatch", "epochs", "init", "log_every"):
-        config[name] = graph_roberta[name]
-    config.optimizer.learning_rate = 1e-3
+    config.checkpoint_every = None  # each epoch
 
 
 def demo(config: ConfigDict) -> None:
     """The built-in corpus."""
     small(config)
-    config.encoder.segment.layers = 1
-    config.source = load("graph_roberta", variant="demo").source
-    config.batch = 64
+    base().demo(config)
     config.microbatch = 8
     config.epochs = 1
+    config.checkpoint_every = None
     config.tasks.retrieval.passages = True
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus."""
     demo(config)
-    graph_roberta = load("graph_roberta", variant="smoke")
-    for name in ("source", "tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = graph_roberta[name]
-    config.checkpoint_every = graph_roberta.checkpoint_every
-    _sizes(config, graph_roberta)
-    config.limits.segment_tokens = graph_roberta.limits.segment_tokens
-
-
-def _sizes(config: ConfigDict, like: ConfigDict) -> None:
-    """The sizes of another config's encoders; a baseline keeps its document encoder."""
-    config.encoder.segment.update(like.encoder.segment)
-    if config.encoder.document.fn == like.encoder.document.fn:
-        config.encoder.document.update(like.encoder.document)
+    base().smoke(config)
+    config.microbatch = 8

@@ -20,59 +20,59 @@ encoders drop 0.1), so that GPUs can use fast attention kernels.
 The task `matching` scores other splits of the same table. Without a table the pairs are
 documents with a link between them ("links" of the source), and as many without.
 
-Variants: `sbert` (the same), `slong`: Longformer and its first token. `acl`, as in
-`acl,slong`: "Abstract" and "References" are not read, as in CoLDE. `small`, as in
-`slong,small`: a small encoder and its own tokenizer from scratch, the mean of tokens.
-`smoke`: `small` on the docstrings of numpy, linked by "See Also", in seconds.
+Variants by encoder: `sbert` (the same), `slong`: Longformer and its first token. By data
+set: `acl`, as in `acl,slong`: "Abstract" and "References" are not read, as in CoLDE. By
+size: `small`, as in `slong,small`: a small encoder and its own tokenizer from scratch,
+the mean of tokens. `smoke`: `small` on the docstrings of numpy, linked by "See Also", in
+seconds.
 """
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from docjax.config import load, vary
+from docjax.config import base, vary
+from docjax.errors import UserError
 
 VARIANTS = ("", "sbert", "slong", "acl", "acl,slong", "small", "slong,small", "smoke")
 
 
 def get_config(variant: str = "") -> ConfigDict:
-    config = load("graph_roberta")
-    config.units = dict(fn="docjax.data.units.Whole")
-    config.segments = dict(fn="docjax.data.segments.Joined")
-    config.examples = dict(
-        fn="docjax.data.examples.Pairs", path=placeholder(str), dissimilar=True
+    config = base().config(
+        units=dict(fn="docjax.data.units.Whole"),
+        examples=dict(
+            fn="docjax.data.examples.Pairs", path=placeholder(str), dissimilar=True
+        ),
+        views=dict(fn="docjax.views.whole.Whole"),
+        segments=dict(fn="docjax.data.segments.Joined"),
+        limits=dict(
+            segment_tokens=512,
+            query_tokens=512,
+            training_segments=1,
+            inference_segments=1,
+        ),
+        encoder=dict(
+            segment=base().bert(pooling="mean"),
+            document=dict(fn="docjax.encoders.pooling.Mean"),
+        ),
+        objective=dict(
+            fn="docjax.objectives.pair_similarity.pair_similarity",
+            margin=placeholder(float),
+        ),
+        optimizer=base().adamw(learning_rate=2e-5, warmup=0.1, weight_decay=0.0),
+        batch=16,
+        epochs=4,
+        tasks=dict(matching=dict(fn="docjax.tasks.matching.Matching")),
+        init="bert-base-uncased",
     )
-    config.views = dict(fn="docjax.views.whole.Whole")
-    config.limits.update(
-        segment_tokens=512,
-        query_tokens=512,
-        training_units=None,
-        training_segments=1,
-        inference_segments=1,
-    )
-    config.graph = placeholder(object)
-    config.encoder.segment.update(
-        vocabulary=30522,
-        positions=512,
-        position_offset=0,
-        types=2,
-        epsilon=1e-12,
-        pooling="mean",
-    )
-    config.encoder.document = dict(fn="docjax.encoders.pooling.Mean")
-    config.objective = dict(
-        fn="docjax.objectives.pair_similarity.pair_similarity",
-        margin=placeholder(float),
-    )
-    config.optimizer.learning_rate = 2e-5
-    config.batch = 16
-    config.microbatch = placeholder(int)  # as many as have 8,192 tokens a device
-    config.epochs = 4
-    config.evaluate_every = config.checkpoint_every = None
-    config.tasks = dict(matching=dict(fn="docjax.tasks.matching.Matching"))
     # The table of the examples, unless the task gets a table of its own.
     config.tasks.matching.path = config.examples.get_oneway_ref("path")
-    config.init = "bert-base-uncased"
-    return vary(config, variant, sbert, slong, acl, small, smoke)
+    return vary(
+        config,
+        variant,
+        size=(small, smoke),
+        data_set=(acl, smoke),
+        encoder=(sbert, slong),
+    )
 
 
 def sbert(config: ConfigDict) -> None:
@@ -80,6 +80,11 @@ def sbert(config: ConfigDict) -> None:
 
 
 def slong(config: ConfigDict) -> None:
+    """Longformer."""
+    if not config.init:
+        raise UserError(
+            "type slong before small or smoke, which make its encoder small"
+        )
     config.encoder.segment = dict(
         fn="docjax.encoders.longformer.Longformer", pooling="first"
     )
@@ -89,29 +94,25 @@ def slong(config: ConfigDict) -> None:
 
 def acl(config: ConfigDict) -> None:
     """Papers, as `colde:acl` reads them."""
-    config.source = load("colde", variant="acl").source
+    config.source.without = ("Abstract", "References")
 
 
 def small(config: ConfigDict) -> None:
     """A small encoder from scratch."""
-    graph_roberta = load("graph_roberta", variant="small")
-    kind = dict(fn=config.encoder.segment.fn)
-    kind |= dict(positions=config.limits.segment_tokens + 2, position_offset=2, types=1)
-    config.encoder.segment.update(graph_roberta.encoder.segment.to_dict() | kind)
-    for name in ("tokenizer", "init", "log_every"):
-        config[name] = graph_roberta[name]
+    base().small_encoder(config)
+    config.encoder.segment.update(
+        positions=config.limits.segment_tokens + 2,
+        dropout=0.1,
+        attention_dropout=0.0,
+        normalize=False,
+    )
     config.optimizer.learning_rate = 1e-3
+    config.log_every = 5
 
 
 def smoke(config: ConfigDict) -> None:
     """A few documents of the built-in corpus, with links."""
-    small(config)
-    graph_roberta = load("graph_roberta", variant="smoke")
-    config.source = graph_roberta.source
+    base().smoke(config)
     config.source.packages = ("numpy",)
-    for name in ("tokenizer", "batch", "steps", "epochs", "log_every"):
-        config[name] = graph_roberta[name]
-    config.checkpoint_every = graph_roberta.checkpoint_every
-    config.encoder.segment.update(graph_roberta.encoder.segment)
-    # Few widths to compile.
-    config.limits.update(segment_tokens=32, query_tokens=32)
+    config.limits.query_tokens = 32
+    config.microbatch = None

@@ -16,8 +16,8 @@ Departures from the paper: those of `docsplit.py`; among them, the attention wei
 encoder are not dropped (`encoder.segment.attention_dropout` is 0; the paper's backbones
 drop 0.1).
 
-Variants: `bert`, `longformer`, `five`, `small`, `demo`, `smoke` and, with
-another one, `analyses` (`bert,analyses`), as in `docsplit.py`.
+Variants as in `docsplit.py`: by encoder `bert`, `longformer`; by size, in its place,
+`small`, `demo`, `smoke`; with these `five` and `analyses`, as in `bert,analyses`.
 """
 
 from ml_collections import ConfigDict

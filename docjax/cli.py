@@ -33,8 +33,8 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    flags = _parser().parse_args(argv)
     try:
+        flags = _parse(argv)
         flags.run_command(flags)
         sys.stdout.flush()
     except UserError as error:
@@ -60,7 +60,23 @@ def _leave_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The flags of a command. Ends the process, after the usage, for a wrong flag."""
+    parser = _parser(argv)
+    flags, unknown = parser.parse_known_args(argv)
+    if unknown:
+        flags.refuse(flags, unknown)
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return flags
+
+
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of all commands.
+
+    A command may have `named_options(parser, words)`, which adds the options of a part
+    that the words of the command name, and `refuse(flags, unknown)`, which raises
+    UserError for an option of another part.
+    """
     parser = argparse.ArgumentParser(
         prog="docjax", description="Embeddings of long documents."
     )
@@ -74,7 +90,10 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"example: {command.EXAMPLE}",
         )
         command.arguments(subparser)
-        subparser.set_defaults(run_command=command.run)
+        if argv[:1] == [name] and hasattr(command, "named_options"):
+            command.named_options(subparser, argv[1:])
+        refuse = getattr(command, "refuse", lambda *_: None)
+        subparser.set_defaults(run_command=command.run, refuse=refuse)
     return parser
 
 

@@ -9,7 +9,7 @@ A program for a GPU or a TPU has no such transposes. In a `shard_map` the device
 mesh decide, and elsewhere the platform that a program is lowered for.
 
 `benchmarks/encoder.py` measures the layouts and `materialize`, `benchmarks/words.py` the
-row sums; docs/trials.md has the times without them.
+row sums; docs/log has the times without them.
 """
 
 import functools

@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from logging import INFO, WARNING, LogRecord, root
 from pathlib import Path
 from typing import Any
@@ -31,17 +31,20 @@ from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
-from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
+from docjax.parts.outside import errors_named
+from docjax.recipe import judges, words
+from docjax.recipe.components import fit_components
+from docjax.recipe.share import with_share, with_this_share
+from docjax.recipe.teacher import teacher_of
 from docjax.run import (
     command_help,
     config_flag,
     corpora,
     fields,
     frozen,
-    judgement,
 )
-from docjax.run.components import fit_components
+from docjax.run.fields import RunConfig
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import prepare
@@ -57,6 +60,7 @@ from docjax.training import (
     sharding,
     vector_trainer,
 )
+from docjax.training.callbacks import Callbacks
 from docjax.training.word_trainer import WordTrainer
 from docjax.types import Trainer
 
@@ -74,8 +78,8 @@ def main(argv: list[str]) -> int:
             _define_flags()
             print(command_help.text(__doc__, FLAGS, argv))
             return 0
-        read_flags(argv)
-        workdir = Path() if FLAGS.mode == "plan" else _workdir()
+        told = read_flags(argv)
+        workdir = Path() if FLAGS.mode == "plan" else _workdir(told)
         if FLAGS.coordinator:
             jax.distributed.initialize(
                 FLAGS.coordinator, FLAGS.processes, FLAGS.process
@@ -85,7 +89,7 @@ def main(argv: list[str]) -> int:
         elif FLAGS.mode in ("train", "plan"):
             _use_cores(FLAGS.config)
         made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags()])
-        metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with)
+        metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with, FLAGS.allow)
         if jax.process_index() == 0:
             with disk_errors.in_one_line(Path("standard output")):
                 print(json.dumps(metrics), flush=True)
@@ -112,7 +116,13 @@ def _print_unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel:
+def train(
+    config: ConfigDict | str | Path,
+    workdir: str | Path,
+    *,
+    allow: str | Sequence[str] = (),
+    callbacks: Sequence[Any] = (),
+) -> DocumentModel:
     """Trains a config and returns the model; `workdir` gets all files of the run.
 
     `python -m docjax.main` with this config and workdir gives the same parameters (bit
@@ -124,9 +134,15 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
       config: a config, such as `docjax.config.load("graph_roberta", variant="small")`
         with your changes; or a shipped name or a config file's path.
       workdir: the run directory, which is made if needed.
+      allow: the packages outside of docjax whose parts the config may name, such as
+        ("mylab.",).
+      callbacks: objects with one or more of the methods `begin`, `step`, `evaluation`
+        and `end` (`docjax.types.OnBegin` and its neighbours). One that raises ends the
+        run, which is saved.
 
     Raises:
-      UserError: for a mistake in the config or the data, explained in one line.
+      UserError: for a mistake in the config or the data, and for a part or callback of
+        yours that fails, explained in one line.
       docjax.training.loop.Stopped: after SIGTERM, when everything is saved.
       docjax.training.loop.NotFinite: if the loss or the gradient is not finite.
     """
@@ -135,8 +151,9 @@ def train(config: ConfigDict | str | Path, workdir: str | Path) -> DocumentModel
     run_directory = Path(workdir)
     _use_cores(config)
     with _process_unchanged(), _choices_logged():
-        run(config, run_directory, "train", "docjax.train(config, workdir)")
-        return load(run_directory)
+        made_with = "docjax.train(config, workdir)"
+        run(config, run_directory, "train", made_with, allow, callbacks)
+        return load(run_directory, allow=allow)
 
 
 @contextlib.contextmanager
@@ -176,32 +193,41 @@ def _use_cores(config: ConfigDict) -> None:
 
 
 def run(
-    config: ConfigDict, workdir: Path, mode: str, made_with: str = ""
+    config: ConfigDict,
+    workdir: Path,
+    mode: str,
+    made_with: str = "",
+    allow: str | Sequence[str] = (),
+    callbacks: Sequence[Any] = (),
 ) -> dict[str, Any]:
     """Trains and evaluates, or evaluates or exports a trained run, or plans a run.
 
     Returns the final metrics, or the plan. An export goes to `workdir/export`. The
-    report shows the command `made_with`.
+    report shows the command `made_with`. `allow` and `callbacks` are as in `train`.
 
     Raises:
       UserError: for a mistake in the config or the data, for a full or read-only disk,
         and if another process works in `workdir`.
     """
-    resolved = fields.resolve(config)  # a wrong field raises before a workdir is made
+    # A wrong field raises before a workdir is made.
+    resolved, called = fields.resolve(config, allow), Callbacks(callbacks)
     if mode in ("train", "plan"):
         fields.warn_of_epochs(resolved)
     if mode == "plan":
-        return _planned(config)
+        return _planned(resolved)
     if mode != "train" and not fields.is_run(str(workdir)):
         raise UserError(
             f"--workdir {workdir} has no trained run: train it first, with --mode=train"
         )
-    with disk_errors.in_one_line(workdir), locked(workdir):
-        return _run(config, workdir, mode, made_with)
+    foreign = errors_named(resolved.allow, f"--workdir {workdir}")
+    with disk_errors.in_one_line(workdir), locked(workdir), foreign:
+        metrics = _run(resolved, workdir, mode, made_with, called)
+        called.end(metrics)
+        return metrics
 
 
 def _run(
-    config: ConfigDict, workdir: Path, mode: str, made_with: str
+    config: RunConfig, workdir: Path, mode: str, made_with: str, callbacks: Callbacks
 ) -> dict[str, Any]:
     memory.keep_freed()
     prepared = _prepared(config, workdir, mode)
@@ -212,11 +238,10 @@ def _run(
     prepared = frozen.with_vectors(prepared)
     if mode == "train":
         mesh = sharding.mesh()
-        prepared = judgement.with_share(prepared, mesh)
+        prepared = with_share(prepared, mesh)
         fit_components(prepared, mesh)
-        judge = judgement.judge_of(prepared, mesh)
         scoring = Scoring(prepared, mesh, ready)
-        loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, judge)
+        loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, callbacks)
     after = trained_params(workdir, prepared.encoder)
     local = Scoring(prepared, local_mesh(), ready)
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
@@ -232,7 +257,7 @@ def _run(
         from docjax.run import retrieval_report
 
         if mode == "export":
-            export.export_run(workdir)
+            export.export_run(workdir, config.allow)
         plain = plain_data(prepared, local.mesh)
         found = retrieval_report.gathered(prepared, local.data(after), metrics)
         page = run_report.write(prepared, local.data, plain, after, made_with, found)
@@ -241,7 +266,7 @@ def _run(
     return metrics
 
 
-def _prepared(config: ConfigDict, workdir: Path, mode: str) -> Prepared:
+def _prepared(config: RunConfig, workdir: Path, mode: str) -> Prepared:
     """The parts of the run, without halves if it does not train.
 
     Raises:
@@ -250,7 +275,8 @@ def _prepared(config: ConfigDict, workdir: Path, mode: str) -> Prepared:
     prepared = prepare(config, workdir)
     if mode != "train":
         return prepared.changed(halved=None)
-    corpora.check_inputs(prepared.config, prepared.run)
+    words.fit(prepared, judges.of_run(prepared))
+    corpora.check_inputs(prepared.config, prepared.run, prepared.begun)
     _check_sizes(prepared)
     return prepared
 
@@ -259,14 +285,14 @@ def _check_sizes(prepared: Prepared) -> None:
     """Raises UserError for a batch that cannot be filled or a document that is too large,
     before any document is encoded."""
     mesh = sharding.mesh()
-    if not isinstance(prepared.config.objective.build(), NegativeSampling):
+    if not prepared.config.reads_words:
         vector_trainer.check_batch(prepared, mesh)
     if frozen.reads_once(prepared):
         width = frozen.vector_width(prepared.encoder)
         vector_trainer.check_vectors(prepared, mesh, width)
 
 
-def _planned(config: ConfigDict) -> dict[str, Any]:
+def _planned(config: RunConfig) -> dict[str, Any]:
     """The plan of a run, made in a temporary folder and printed as a table."""
     if jax.process_count() > 1:
         raise UserError(
@@ -277,29 +303,35 @@ def _planned(config: ConfigDict) -> dict[str, Any]:
     memory.keep_freed()
     with tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
+        words.fit(prepared, judges.of_run(prepared))
         _check_sizes(prepared)
-        prepared = frozen.with_stand_ins(judgement.with_this_share(prepared))
-        scoring = Scoring(prepared, mesh)
-        trainer = lambda run: _trainer(run, mesh)
-        found = plan.plan(prepared, mesh, trainer, scoring.asked)
+        prepared = frozen.with_stand_ins(with_this_share(prepared))
+        Scoring(prepared, mesh).check("train")
+        found = plan.plan(prepared, mesh, lambda run: _trainer(run, mesh))
     print(plan_table.table(found), file=sys.stderr, flush=True)
     return found
 
 
 def _trainer(prepared: Prepared, mesh: jax.sharding.Mesh) -> Trainer:
     """The trainer of words or of vectors, as the objective needs."""
-    objective = prepared.config.objective.build()
-    if isinstance(objective, NegativeSampling):
+    objective = prepared.config.objective.built
+    if prepared.config.reads_words:
         return WordTrainer(prepared, objective, mesh)
-    return vector_trainer.VectorTrainer(prepared, objective, mesh)
+    teacher = teacher_of(prepared, mesh)
+    return vector_trainer.VectorTrainer(prepared, objective, mesh, teacher)
 
 
-def read_flags(argv: list[str]) -> None:
-    """Parses the flags and the config. Raises UserError for a mistake in them."""
+def read_flags(argv: list[str]) -> str:
+    """Parses the flags and the config; without documents it is the config's demo.
+
+    Returns what to tell the user of that, or "". Raises UserError for a mistake in them.
+    """
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_ours)
     _define_flags()
+    FLAGS.mark_as_parsed()  # a config logs while the flags are parsed
+    argv, told = config_flag.demo_without_source(argv)
     try:
         rest = FLAGS(argv)[1:]
     except config_flag.ERRORS as error:
@@ -311,6 +343,7 @@ def read_flags(argv: list[str]) -> None:
         raise UserError(
             f"--config is missing: give {names}, or the path of a config file"
         )
+    return told
 
 
 def _define_flags() -> None:
@@ -320,6 +353,12 @@ def _define_flags() -> None:
         "workdir", None, "The run directory; runs/NAME[_VARIANT] by default."
     )
     flags.DEFINE_enum("mode", "train", MODES, "What to do.")
+    flags.DEFINE_multi_string(
+        "allow",
+        [],
+        "A package outside of docjax whose parts the config may name, such as mylab.; "
+        "may be repeated.",
+    )
     flags.DEFINE_bool("distributed", False, "Find the cluster and join it.")
     flags.DEFINE_string("coordinator", None, "HOST:PORT of process 0, to join by hand.")
     flags.DEFINE_integer("processes", 1, "Number of processes, with --coordinator.")
@@ -337,15 +376,19 @@ def _training_flags() -> list[str]:
     return kept
 
 
-def _workdir() -> Path:
-    """`--workdir`, or runs/NAME[_VARIANT] by default, which is printed."""
-    if FLAGS.workdir is not None:
-        return Path(FLAGS.workdir)
+def _workdir(told: str) -> Path:
+    """`--workdir`, or runs/NAME[_VARIANT] by default, printed with what there is to tell.
+
+    The demo of graph-roberta, docjax's first system, lies in runs/demo.
+    """
     path, variant = config_lib.find(config_flags.get_config_filename(FLAGS["config"]))
     name = "_".join([path.stem, *filter(None, variant.split(","))])
-    if FLAGS.process == 0:
-        print(f"--workdir={Path('runs', name)}", file=sys.stderr, flush=True)
-    return Path("runs", name)
+    name = "demo" if told and path.stem == "graph_roberta" else name
+    workdir = Path("runs", name) if FLAGS.workdir is None else Path(FLAGS.workdir)
+    if FLAGS.process == 0 and (told or FLAGS.workdir is None):
+        line = f"--workdir={workdir}" + (f" ({told})" if told else "")
+        print(line, file=sys.stderr, flush=True)
+    return workdir
 
 
 def _ours(record: LogRecord) -> bool:

@@ -5,6 +5,10 @@ view is a choice of units of one document, and is cut into segments. A batch is 
 segments: the transformer reads the segments of all examples and views in order of
 length, and views point to their segments.
 
+Units, segments, graphs and document encoders may have `exported_as`: the function or
+class in the files of an exported folder that computes the same
+(`docjax/export/forms.py`). `docjax export` refuses a model whose part lacks it.
+
 Axis letters, the same in every annotation, docstring and einsum string:
 
   v  views of an example            d  model width
@@ -19,15 +23,16 @@ Axis letters, the same in every annotation, docstring and einsum string:
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 SIMILARITIES = ("cosine", "dot")  # similarities of two vectors
 
 Reader = Callable[[float], Iterator["Document"]]  # of max_bad_fraction
+Arrays = np.ndarray | jax.Array
 Run = dict[str, dict[str, float]]  # query id -> document id -> score
 Qrels = dict[str, dict[str, int]]  # query id -> document id -> gain
 DOCUMENT, QUERY = "document", "query"  # the kinds of a view: how its vector is made
@@ -243,6 +248,20 @@ class Batch(NamedTuple):
     cut: int | None = None
 
 
+class ModelBatch(NamedTuple):
+    """What a trained model reads of some documents, or of some queries.
+
+    `rows` says which segments a document has. In a batch of queries it is None: each
+    row of `tokens` is a query.
+    """
+
+    tokens: Int[Arrays, "n t"]  # of all segments, padded at the end
+    lengths: Int[Arrays, " n"]  # tokens of each segment, 0 for an unused row
+    places: Int[Arrays, "n 2"]  # section, and number in the section
+    rows: Int[Arrays, "b p"] | None = None  # in order, -1 after the last segment
+    graphs: Graphs = Graphs()
+
+
 class Encoded(NamedTuple):
     """A document's vector and, if they were asked for, those of its segments."""
 
@@ -353,19 +372,53 @@ class ViewMaker(Protocol):
 
 @runtime_checkable
 class SegmentEncoder(Protocol):
-    """Tokens of segments to their vectors: a Flax module of `docjax.encoders`."""
+    """Tokens of segments to their vectors: a Flax module of `docjax.encoders`.
+
+    `docjax.encoders.segment_defaults.SegmentDefaults` has all but `vocabulary` and the
+    call, for an encoder that does nothing special.
+    """
 
     has_towers: bool  # there are several towers, and each view has its tower
     masked_lm: bool  # the encoder predicts masked tokens with `token_loss`
+    reads_prompts: bool  # the words before a text change how the text is read
+    shows_attention: bool  # `encoders/first_token.py` can read the last layer
+    averages_words: bool  # a vector is the mean of rows of the parameter `words`
+    words: int  # numbers at the end of a vector, of fitted word vectors; 0: none
 
     @property
     def vocabulary(self) -> int:
         """Rows of the table of tokens."""
         ...
 
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        """The rows of the tables that embed a segment's section and its number in the
+        section; 0 without a table."""
+        ...
+
+    def check_training(self, tokens: int) -> None:
+        """Raises UserError unless segments of up to `tokens` tokens can be trained."""
+        ...
+
+    def in_dtype(self, dtype: str) -> "SegmentEncoder":
+        """The encoder that computes in "float32" or "bfloat16".
+
+        Raises UserError for a type that it does not have.
+        """
+        ...
+
     def __call__(
         self, tokens: Any, lengths: Any, places: Any, keys: Any = None
     ) -> Any: ...
+
+
+@runtime_checkable
+class EncoderOfWords(Protocol):
+    """A segment encoder whose words have vectors, which the report shows."""
+
+    def word_vectors(self, params: Any) -> Any:
+        """The vectors of the words [w d], by id."""
+        ...
 
 
 @runtime_checkable
@@ -375,7 +428,7 @@ class DocumentEncoder(Protocol):
     `views` sees all views of an example; `EachViewAlone` encodes each view separately.
     """
 
-    sparse: bool  # the encoder reads graphs as edges
+    sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
 
     @property
@@ -403,12 +456,88 @@ class DocumentEncoder(Protocol):
 
 
 @runtime_checkable
+class BeginsAsMean(Protocol):
+    """A document encoder that begins as the mean of the segment vectors.
+
+    Before training, a run fits and chooses what the encoder asks for (`docjax.recipe`).
+    """
+
+    words: int  # numbers of word vectors at the end of a segment vector
+    share: float | None  # of the words in a vector; None: the run chooses it
+    components: bool  # the vectors are rotated to principal components
+
+    @property
+    def words_alone(self) -> bool:
+        """Whether training leaves nothing of the transformer's vectors."""
+        ...
+
+    @property
+    def chooses_share(self) -> bool:
+        """Whether a run chooses the share of the words."""
+        ...
+
+    @property
+    def unit_length(self) -> bool:
+        """Whether the vectors begin with length 1."""
+        ...
+
+    def begin(self, params: Any) -> Any:
+        """The parameters with which training begins: the words have their share."""
+        ...
+
+    def plain(self, params: Any) -> Any:
+        """The parameters of the start, for vectors of the segment encoder alone."""
+        ...
+
+
+@runtime_checkable
+class ChecksRun(Protocol):
+    """A part that does not fit every run."""
+
+    def check_run(self, config: Any) -> None:
+        """Raises UserError if the part does not fit, before documents are read.
+
+        `config` is the `docjax.run.fields.RunConfig`; its parts are built, such as
+        `config.views.built`.
+        """
+        ...
+
+
+@runtime_checkable
 class Objective(Protocol):
-    """A loss of the views' vectors [v b d], with metrics: from `docjax.objectives`."""
+    """A loss of the views' vectors [v b d], with metrics: from `docjax.objectives`.
+
+    `docjax.objectives.facts` has what a loss says about itself.
+    """
 
     def __call__(
         self, vectors: Any, targets: Targets
     ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+@runtime_checkable
+class ObjectiveOfTokens(Protocol):
+    """A loss of masked tokens, which `SegmentEncoder.token_loss` computes, with or
+    without a loss of vectors."""
+
+    contrastive: Callable | None
+    weight: float
+    rate: float  # the share of tokens that are predicted
+
+
+@runtime_checkable
+class ObjectiveOfWords(Protocol):
+    """A loss of words in tables; `docjax.training.word_trainer` trains with it."""
+
+    contrastive: Callable | None
+    weight: float  # of the contrastive loss
+    replicas: int
+
+    def chances(self, counts: Any) -> Any: ...
+
+    def gradient(
+        self, rows: Any, words: Any, estimates: Any, noise: Any, windows: Any
+    ) -> Any: ...
 
 
 @runtime_checkable
@@ -431,7 +560,7 @@ class ObjectiveWithMemory(Protocol):
 
 @runtime_checkable
 class ObjectiveWithTeacher(Protocol):
-    """A loss that reads `Targets.teacher`, made as `docjax/run/teacher.py` says."""
+    """A loss that reads `Targets.teacher`, made as `docjax/recipe/teacher.py` says."""
 
     neighbours: int
     smoothing: float
@@ -439,6 +568,40 @@ class ObjectiveWithTeacher(Protocol):
     def __call__(
         self, vectors: Any, targets: Targets
     ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
+
+
+class Kept(NamedTuple):
+    """What a run keeps at its end, and why, in one line."""
+
+    name: str  # "trained", "words" or "start"
+    params: Any
+    reason: str
+    metrics: dict[str, float]
+
+
+@runtime_checkable
+class Keep(Protocol):
+    """What a run keeps at its end: a class of `docjax.keep`."""
+
+    @property
+    def metric(self) -> str | None:
+        """The validation metric, TASK/METRIC, that chooses among the evaluated steps;
+        None: the last step is the trained model."""
+        ...
+
+    def held_out(self, rows: np.ndarray, seed: int) -> np.ndarray:
+        """The training documents that the steps must not learn from."""
+        ...
+
+    def choose(
+        self, run: Any, mesh: Any, start: Callable[[], Any], trained: Any
+    ) -> Kept | None:
+        """What to keep; None: the trained parameters, without a word.
+
+        `run` is the `docjax.run.prepared.Prepared`; `start` makes the parameters before
+        the first step, and `trained` are those after the last.
+        """
+        ...
 
 
 @runtime_checkable
@@ -517,19 +680,183 @@ class TaskData(Protocol):
         ...
 
 
+BEFORE, AFTER = "before training", "after training"  # rows that a run has measured
+
+Rows = Mapping[str, Mapping[str, float | int]]  # row -> metric or column -> value
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """A figure of rows, a colour each: lines over the columns, or bars.
+
+    Attributes:
+      name: of the files in the run's folder `figures`.
+      caption: the words below the figure on the page.
+      x, y: what the columns and the values are.
+      deviations: error bars of the lines.
+    """
+
+    kind: Literal["lines", "bars"]
+    name: str
+    rows: Rows
+    title: str
+    caption: str
+    y: str
+    x: str = ""
+    deviations: Rows = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table of a task, and its figure.
+
+    The tables of several tasks with the same title become one.
+
+    Attributes:
+      rows: row -> column -> value; a row may lack a column.
+      columns: in their order; empty: as the rows have them.
+      note: what the values are, in a sentence below the table.
+      corner: the words above the names of the rows.
+      decimals: of each value; None: four digits.
+    """
+
+    title: str
+    rows: Rows
+    columns: Sequence[str] = ()
+    note: str = ""
+    corner: str = ""
+    decimals: int | None = None
+    drawing: Drawing | None = None
+
+    def by_column(self) -> dict[str, dict[str, float]]:
+        """Column -> row -> value, of the columns that have a value."""
+        every = dict.fromkeys(name for row in self.rows.values() for name in row)
+        names = [name for name in self.columns or every if name in every]
+        return {
+            name: {
+                row: cells[name] for row, cells in self.rows.items() if name in cells
+            }
+            for name in names
+        }
+
+
+class RankedQuery(NamedTuple):
+    """A query with its answers, and the score of each system."""
+
+    id: str
+    text: str
+    relevant: Sequence[str]  # ids of documents
+    scores: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rankings:
+    """The documents that several systems found for the queries of a task.
+
+    Attributes:
+      runs: system -> what it found, best first.
+      metric: what the scores of the queries are.
+      systems: two systems; the report shows the queries on which the first gains and
+        loses most against the second.
+      weights, curves: the score of each fused system by the weight of its vectors.
+      documents: the documents that were ranked; None: the documents of the run.
+    """
+
+    queries: Sequence[RankedQuery]
+    runs: Mapping[str, Run]
+    metric: str
+    systems: tuple[str, str]
+    weights: Sequence[float] = ()
+    curves: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    documents: Callable[[], Iterator[Document]] | None = None
+
+
+Reads = Literal["labels", "texts", "pairs", "collection", "nothing"]
+
+
 @runtime_checkable
 class Task(Protocol):
     """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
 
     A task names the data that it reads. `part` is the scored part, "test" or
-    "validation".
+    "validation". `docjax.tasks.task.TaskDefaults` has all but `check` and the call.
+
+    Attributes:
+      command: its name in `docjax evaluate --task`; "": it goes by its dotted name.
+      reads: "labels": the labelled documents of its parts and nothing else, so that a
+        frozen encoder need not read the other documents of a run. What `docjax
+        evaluate` gives the others: "texts", all documents of a file as the part
+        "test"; "pairs", the name of a table as `path`, and the documents of a file;
+        "collection", a folder or a name as `path`; "nothing", no data.
+      prompted: the task encodes documents, so the prompt of a model matters.
+      keeps: the files that it writes with `TaskData.keep`, in words; "": none.
+      curves: the metrics that the report draws against the training step.
     """
+
+    command: str
+    reads: Reads
+    prompted: bool
+    keeps: str
+    curves: tuple[str, ...]
+
+    @property
+    def on_baselines(self) -> bool:
+        """Whether the report scores the vectors of baselines too."""
+        ...
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if the data are missing, before anything is encoded."""
         ...
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]: ...
+
+    def is_score(self, metric: str) -> bool:
+        """Whether a metric stands in the report's table of scores."""
+        ...
+
+    def tells_gain(self, metric: str) -> bool:
+        """Whether a higher value says that training helped."""
+        ...
+
+    def tables(self, measured: Rows, published: Rows) -> Sequence[Table]:
+        """Tables of its own for the report.
+
+        Args:
+          measured: the metrics before and after training and of the baselines, by row.
+          published: the metrics that `report.published` gives for this task, by row.
+        """
+        ...
+
+
+@runtime_checkable
+class TaskOfPairs(Protocol):
+    """A task that knows similar documents: the report compares a few of them."""
+
+    def similar(self, data: TaskData, part: str) -> Sequence[tuple[str, str]]:
+        """The ids of similar documents. Raises UserError if there are none."""
+        ...
+
+
+@runtime_checkable
+class TaskOfRankings(Protocol):
+    """A task that ranks documents: the report shows a few searches."""
+
+    def rankings(self, folder: Path) -> Rankings | None:
+        """What the task found, from the files that it kept in `folder`; None without."""
+        ...
+
+
+@runtime_checkable
+class TaskOfFiles(Protocol):
+    """A task for which `docjax evaluate` also takes a file of results as the model."""
+
+    suffix: str  # of such a file
+
+    def of_file(
+        self, file: Path, keep: Callable[[str, str], None] | None
+    ) -> dict[str, float]:
+        """The metrics of the results; `keep` is as in `TaskData`, None: keeps nothing."""
+        ...
 
 
 class State(NamedTuple):
@@ -544,6 +871,8 @@ class State(NamedTuple):
 @runtime_checkable
 class RowOptimizer(Protocol):
     """Updates the table rows that a gradient names: from `docjax.training.rows`."""
+
+    adds_up: bool  # changes that replicas of a table make can be added up
 
     def init(self, table: Any) -> Any: ...
 
@@ -575,6 +904,42 @@ class Trainer(Protocol):
 
     def documents(self, step: int) -> list[str]:
         """The ids of the documents and queries that a step reads."""
+        ...
+
+
+@runtime_checkable
+class OnBegin(Protocol):
+    """A callback of `docjax.train` before the first step."""
+
+    def begin(self, config: dict[str, Any], workdir: Path) -> None:
+        """Reads the config of the run, as config.json has it, and its folder."""
+        ...
+
+
+@runtime_checkable
+class OnStep(Protocol):
+    """A callback after each logged step (`log_every`)."""
+
+    def step(self, step: int, metrics: dict[str, float]) -> None:
+        """Reads the metrics of the step, by their names in metrics.jsonl."""
+        ...
+
+
+@runtime_checkable
+class OnEvaluation(Protocol):
+    """A callback after each evaluation."""
+
+    def evaluation(self, step: int, metrics: dict[str, float]) -> None:
+        """Reads the scores after `step`, 0 for those before training."""
+        ...
+
+
+@runtime_checkable
+class OnEnd(Protocol):
+    """A callback after the run has ended and its report is written."""
+
+    def end(self, metrics: dict[str, float]) -> None:
+        """Reads the final metrics."""
         ...
 
 

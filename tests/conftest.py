@@ -5,6 +5,7 @@ starts has one device, or those of `objective.replicas`, as it has for users.
 """
 
 import atexit
+import ctypes
 import functools
 import gc
 import json
@@ -32,6 +33,8 @@ os.environ["XLA_FLAGS"] = " ".join(
     for flag in (
         "backend_optimization_level=0",
         "llvm_disable_expensive_passes=true",
+        # A third less of the processor: by default LLVM compiles up to 32 pieces.
+        "cpu_parallel_codegen_split_count=1",
         # Half the time to compile a gradient; jax 0.11 has no such flag.
         *["cpu_use_fusion_emitters=false"] * (jax.__version_info__ < (0, 11)),
     )
@@ -49,7 +52,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 SENTENCE = "The gradient of every passage flows back through the graph. "
 # Here, and in the files beside this one, types are not checked: it takes a quarter more.
 WHOLE_RUNS = (
-    *("export/", "run/", "model/test_build_index", "model/test_evaluate"),
+    *("export/", "recipe/", "run/", "model/test_build_index", "model/test_evaluate"),
     *("training/test_plan", "training/test_vector_", "training/test_word_"),
 )
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -76,12 +79,16 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def memory():
-    """Compiled programs are forgotten where they take much: those of all take 14 GB."""
+    """Compiled programs are forgotten where they take much: those of all take 14 GB.
+
+    The allocator must give their memory back: otherwise every later module forgets, too.
+    """
     yield
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     if pages * os.sysconf("SC_PAGE_SIZE") > 3 << 30:
         jax.clear_caches()
         gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -114,7 +121,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     from docjax.encoders.pooling import Mean
     from docjax.encoders.transformer import Transformer
     from docjax.huggingface.exported import write_params
-    from docjax.huggingface.families import BERT
+    from docjax.huggingface.families import bert
 
     sizes = dict(vocabulary=30522, layers=1, width=16, heads=2, hidden=16, positions=64)
     keywords = sizes | dict(position_offset=0, types=2, epsilon=1e-12)
@@ -122,7 +129,7 @@ def tiny(minilm, tmp_path_factory) -> Path:
     keywords |= dict(activation="gelu", dropout=0.1, attention_dropout=0.1)
     folder = tmp_path_factory.mktemp("tiny")
     write_params(folder, encoder, fresh_params(encoder, 0))
-    config = json.dumps(BERT.config(keywords))
+    config = json.dumps(bert.FAMILY.config(keywords))
     (folder / "config.json").write_text(config)
     shutil.copy(minilm / "tokenizer.json", folder)
     return folder

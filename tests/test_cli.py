@@ -13,9 +13,9 @@ import pytest
 import docjax
 from configs import deca
 from docjax import cli
-from docjax.commands import augment, evaluate
-from docjax.model import evaluate as model_evaluate
+from docjax.commands import augment
 from docjax.run.prepare import prepare
+from docjax.tasks import catalogue
 
 TEXT = "It offers a strong view, and prices rise"
 
@@ -53,8 +53,13 @@ def test_help_lists_every_command_with_its_line(capsys):
         assert f"{name} {command.HELP}" in shown
 
 
-def test_the_tasks_of_evaluate_are_those_of_the_model():
-    assert evaluate.TASKS == model_evaluate.TASKS
+def test_help_of_evaluate_names_every_task_and_the_options_of_one(capsys):
+    for words in ([], ["--task=shots"]):
+        with pytest.raises(SystemExit):
+            cli.main(["evaluate", *words, "--help"])
+    base, of_shots = capsys.readouterr().out.split("usage: ")[1:]
+    assert ", ".join(catalogue.names()) in " ".join(base.split())
+    assert "--shots" not in base and "--shots SHOTS [SHOTS ...]" in of_shots
 
 
 def test_importing_docjax_imports_nothing_heavy_and_shows_its_names():

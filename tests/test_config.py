@@ -275,21 +275,119 @@ def test_a_mistake_deep_inside_is_found(where):
         named.build({where: node[where]})
 
 
-def test_a_variant_changes_the_config_and_an_unknown_one_lists_them():
-    def small(node):
-        node.size = 1
+def small(node):
+    node.size, node.steps = 1, None
 
-    def large(node):
-        node.size = 100
 
-    node = ConfigDict(dict(size=10))
-    assert config.vary(node, "", small, large).size == 10
-    assert config.vary(node, "large", small, large).size == 100
-    for names in ("small,large", "large,small"):
-        assert config.vary(node, names, small, large).size == 100
+def large(node):
+    node.size = 100
+
+
+def short(node):
+    node.steps = 5
+
+
+def usual(node):
+    """Sets the value that is there."""
+    node.steps = 9
+
+
+def gone(node):
+    node.part = {"fn": "b"}
+
+
+def wrong(node):
+    raise UserError("no documents")
+
+
+def broken(node):
+    node.size = 1 / 0
+
+
+def vary(variant: str, **groups) -> ConfigDict:
+    groups = groups or dict(
+        size=(small, large), training_length=(short, usual), rest=(gone, wrong, broken)
+    )
+    node = dict(size=10, steps=9, part=dict(fn="a", heads=2))
+    return config.vary(ConfigDict(node), variant, **groups)
+
+
+def test_a_variant_changes_the_config():
+    assert vary("").to_dict() == dict(size=10, steps=9, part=dict(fn="a", heads=2))
+    assert vary("large").size == 100 and vary(",large,").size == 100
+
+
+def test_variants_apply_in_the_order_typed():
+    assert vary("small,short").steps == 5
+    assert vary("short,small").steps is None
+
+
+def test_an_unknown_variant_lists_the_names_by_group():
     with pytest.raises(UserError) as error:
-        config.vary(node, "huge", small, large)
-    assert one_line(error) == "variant 'huge' is not one of small, large"
+        vary("large,huge")
+    assert one_line(error) == (
+        "variant 'huge' is none of size: small, large; training length: short, usual; "
+        "rest: gone, wrong, broken"
+    )
+
+
+@pytest.mark.parametrize("variant", ["small,short,large", "large,small"])
+def test_two_variants_of_one_group_are_refused(variant):
+    first, *_, second = variant.split(",")
+    with pytest.raises(UserError) as error:
+        vary(variant)
+    assert one_line(error) == (
+        f"variants {first!r} and {second!r} both choose the size: give one of them"
+    )
+
+
+def test_a_variant_may_stand_in_two_groups():
+    groups = dict(size=(small, large), data_set=(short, small))
+    assert vary("large,short", **groups).size == 100
+    with pytest.raises(UserError, match="'short' and 'small' both choose the data set"):
+        vary("short,small", **groups)
+    with pytest.raises(UserError, match="size: small, large; data set: short$"):
+        vary("huge", **groups)
+
+
+@pytest.mark.parametrize(
+    ("variant", "told"),
+    [
+        ("large", None),
+        ("large,short", None),
+        ("small,short", "'short' changes what 'small' set: steps from None to 5"),
+        ("short,small", "'small' changes what 'short' set: steps from 5 to None"),
+        # `usual` sets steps to what they are.
+        ("usual,small", "'small' changes what 'usual' set: steps from 9 to None"),
+        ("usual,large", None),
+    ],
+)
+def test_a_field_that_two_variants_set_is_told(variant, told, caplog):
+    vary(variant)
+    assert caplog.messages == ([f"variant {told}"] if told else [])
+
+
+def test_a_value_that_is_gone_is_told(caplog):
+    def heads(node):
+        node.part.heads = 4
+
+    vary("heads,gone", first=(heads,), then=(gone,))
+    assert caplog.messages == [
+        "variant 'gone' changes what 'heads' set: part.heads from 4 to absent"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("wrong", "no documents"),
+        ("broken", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_error_inside_a_variant_names_the_variant(name, reason):
+    with pytest.raises(UserError) as error:
+        vary(f"large,{name}")
+    assert one_line(error) == f"variant {name!r}: {reason}"
 
 
 def test_a_saved_config_comes_back(tmp_path):
@@ -312,7 +410,7 @@ def test_a_missing_or_broken_config_is_said_with_its_path(tmp_path):
 
 
 ROOT = Path(config.__file__).parents[1]
-SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+SHIPPED = sorted({path.stem for path in (ROOT / "configs").glob("*.py")} - {"base"})
 
 
 @pytest.mark.parametrize(
@@ -346,9 +444,31 @@ def test_an_unknown_config_lists_the_shipped_ones(name, tmp_path, monkeypatch):
 
 def test_configs_inside_the_package_are_those_that_are_found(tmp_path, monkeypatch):
     (tmp_path / "configs").mkdir()
-    (tmp_path / "configs/only.py").write_text("")
+    for name in ("only", "base"):
+        (tmp_path / f"configs/{name}.py").write_text(f"name = {name!r}")
     monkeypatch.setattr(config, "__file__", str(tmp_path / "config.py"))
     assert config.shipped() == {"only": tmp_path / "configs/only.py"}
+    assert config.base().name == "base"
+
+
+def test_what_configs_share_is_no_config_but_any_file_can_begin_with_it(tmp_path):
+    assert "base" not in config.shipped()
+    with pytest.raises(UserError, match="neither a Python file nor a shipped config"):
+        config.load("base")
+    with pytest.raises(UserError, match="has no function get_config"):
+        config.load(ROOT / "configs/base.py")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from docjax.config import base, vary\n"
+        "def get_config(variant=''):\n"
+        "    config = base().config(batch=7, encoder=dict(segment=base().bert()))\n"
+        "    return vary(config, variant, size=(tiny,))\n"
+        "def tiny(config):\n"
+        "    config.encoder.segment.update(layers=1)\n"
+    )
+    mine = config.load(path, variant="tiny")
+    assert (mine.batch, mine.steps, mine.encoder.segment.layers) == (7, None, 1)
+    assert mine.encoder.segment.vocabulary == 30522 and mine.encoder.frozen == ""
 
 
 def test_a_config_is_loaded_in_the_variant_that_is_named():

@@ -6,6 +6,7 @@
 import copy
 import functools
 import importlib
+import itertools
 import json
 import re
 import sys
@@ -22,12 +23,12 @@ import pytest
 from absl import flags
 from ml_collections import ConfigDict
 
+from docjax import config as config_lib
 from docjax import main
 from docjax.data.masking import Masking
 from docjax.data.packing import Layout, pack
 from docjax.data.segments import OneEach, segments
 from docjax.encoders.document import DocumentEncoder, fresh_params
-from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.objectives.masked_lm import MaskedLM
@@ -48,7 +49,7 @@ from docjax.views.sections import NamedSections, Sections
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "parameters"
-NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.py"))
+NAMES = sorted(config_lib.shipped())
 FEW = 8  # examples of a step
 CLASSES = 20  # that a head is built for: the data says how many
 WORDS = 1000  # of a vocabulary that the data makes
@@ -85,7 +86,7 @@ def parameters(config: dict) -> dict:
 def _parameters(node: str) -> dict:
     """Of a transformer's layers two are traced: the others are like the second."""
     built = encoder({"encoder": json.loads(node)})
-    segment, inner = built.segment, segment_of(built)
+    segment, inner = built.segment, built.inner_segment
     layers = getattr(inner, "layers", 0)
     if layers > 2:
         inner = inner.with_layers(2)
@@ -138,16 +139,16 @@ def test_every_part_of_every_variant_is_built(name):
         read = fields.resolve(config)
         assert read.to_json() == config, variant
         for name_ in ("source", "units", "examples", "segments", "views", "objective"):
-            getattr(read, name_).build()
+            assert getattr(read, name_).built is not None
         for optional in (read.holdout, read.graph):
-            assert optional is None or optional.build()
+            assert optional is None or optional.built
         for task in read.tasks.values():
-            assert callable(task.build())
-        segment = segment_of(read.encoder.build())
+            assert callable(task.built)
+        segment = read.encoder.built.inner_segment
         if isinstance(segment, TokenEncoder):
             segment.check_training(read.limits.segment_tokens)
         assert read.tasks and bool(read.epochs) != bool(read.steps), variant
-        optimizer = read.optimizer.build()
+        optimizer = read.optimizer.built
         assert isinstance(optimizer, (Adagrad, Adam)) or optimizer(100)
 
 
@@ -298,6 +299,50 @@ def test_every_variant_is_described_and_an_unknown_one_lists_them(name):
         module.get_config("no such variant")
     parts = {part for variant in named for part in variant.split(",")}
     assert all(part in str(error.value) for part in parts)
+
+
+def names_of(name: str) -> list[str]:
+    """The names of a config's variants, from the message that lists them by group."""
+    with pytest.raises(UserError) as error:
+        config_lib.load(name, "no such variant")
+    _, _, groups = str(error.value).partition(" is none of ")
+    return [
+        variant
+        for group in groups.split("; ")
+        for variant in group.partition(": ")[2].split(", ")
+    ]
+
+
+def values(config: Any, path: str = "") -> dict[str, Any]:
+    """The values of a config by their path."""
+    if not isinstance(config, (dict, ConfigDict)) or not config:
+        return {path: config}
+    nested = [values(value, f"{path}.{name}") for name, value in config.items()]
+    return {field: value for found in nested for field, value in found.items()}
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    gone = object()
+    fields_ = before.keys() | after.keys()
+    return {f for f in fields_ if before.get(f, gone) != after.get(f, gone)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_pair_of_variants_sets_a_field_twice_in_silence(name, caplog):
+    """In both orders: a pair is refused in one line, or told and a config that runs."""
+    start = values(load(name).get_config())
+    alone = {v: values(config_lib.load(name, v)) for v in names_of(name)}
+    for first, second in itertools.permutations(alone, 2):
+        caplog.clear()
+        try:
+            both = config_lib.load(name, f"{first},{second}")
+        except UserError as error:
+            assert "\n" not in str(error) and second in str(error)
+            continue
+        fields.resolve(named.plain(both))
+        set_first = changed(start, alone[first])
+        for field in set_first & changed(alone[first], values(both)):
+            assert f" {field[1:]} from " in caplog.text, (first, second, field)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "graph_roberta.py:frozen"])
@@ -481,8 +526,13 @@ def test_coldes_ablations_and_studies_go_together_in_any_order():
     both = config("acl,no_sections,no_contrast,tokens1000")
     assert both == config("acl,no_contrast,tokens1000")
     assert both.limits.training_tokens == 2000
-    with pytest.raises(UserError, match="sections3 makes 3 views: give one of the two"):
+    with pytest.raises(UserError, match="'sections3' both choose the sections"):
         config("acl,no_sections,sections3")
+    with pytest.raises(UserError, match="'sections3' both choose the views"):
+        config("patents,sections3")
+    patents = config("patents,no_sections")
+    assert patents == config("no_sections,patents")
+    assert patents.views.fn.endswith("Whole")
 
 
 if __name__ == "__main__":

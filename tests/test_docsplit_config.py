@@ -56,8 +56,8 @@ def test_five_examples_stay_five_beside_another_variant(name, other):
 
 
 @pytest.mark.parametrize(
-    "variant", ["longformer,small", "bigbird,smoke", "demo,modernbert"]
+    "variant", ["longformer,small", "bigbird,smoke", "demo,modernbert", "small,roberta"]
 )
-def test_a_backbone_for_long_texts_has_no_small_form(variant):
-    with pytest.raises(UserError, match="have no small form"):
+def test_a_backbone_has_no_small_form(variant):
+    with pytest.raises(UserError, match="both choose the encoder: give one of them"):
         docjax.config.load("docsplit", variant)

@@ -15,17 +15,17 @@ import docjax
 from docjax import cli, main
 from docjax import config as configs
 from docjax.data.tokenizer import Tokenizer
-from docjax.encoders.from_mean import with_words
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.model import inference
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
-from docjax.run import duration, frozen, retrieval_report
-from docjax.run import judgement as judging
+from docjax.recipe import judgement as judging
+from docjax.recipe import share as share_lib
+from docjax.recipe.judges import Judges
+from docjax.run import duration, from_data, frozen, retrieval_report
 from docjax.run import prepared as prepared_lib
 from docjax.run.parameters import start_params, trained_params
-from docjax.run.places import Part
 from docjax.run.prepare import prepare
 from docjax.run.scoring import RunData, RunTexts, Scoring, plain_data
 from docjax.training import memory
@@ -119,7 +119,7 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
 def test_excerpts_choose_the_share_of_the_words(trained):
     chosen = json.loads((trained / "share.json").read_text())
     ranks = dict(map(tuple, chosen["ranks"]))
-    assert list(ranks) == [0, *judging.SHARES]
+    assert list(ranks) == [0, *share_lib.SHARES]
     assert chosen["share"] > 0 and ranks[chosen["share"]] > ranks[0]
     share = trained_params(trained, load(trained).encoder)["document"]["share"]
     np.testing.assert_allclose(share, chosen["share"])
@@ -139,18 +139,18 @@ def test_the_smallest_share_as_good_as_the_best(gains, share):
     noise = {x: generator.normal(size=200) for x in gains}
     centred = {x: 0.3 * (each - each.mean()) for x, each in noise.items()}
     ranks = {0.0: np.zeros(200)} | {x: gains[x] + centred[x] for x in gains}
-    assert judging.chosen_share(ranks) == share
+    assert share_lib.chosen_share(ranks) == share
 
 
 def test_a_resumed_run_reads_its_share(trained, monkeypatch, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "share.json").unlink()
     nothing = {0.0: np.ones(9), 0.1: np.zeros(9)}
-    monkeypatch.setattr(judging, "_ranks_of_shares", lambda *_: nothing)
+    monkeypatch.setattr(share_lib, "_ranks_of_shares", lambda *_: nothing)
     prepared = prepare(config_of(run), run)
-    assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
-    monkeypatch.setattr(judging, "_ranks_of_shares", None)
-    assert judging.with_share(prepared, local_mesh()).encoder.document.share == 0
+    assert share_lib.with_share(prepared, local_mesh()).encoder.document.share == 0
+    monkeypatch.setattr(share_lib, "_ranks_of_shares", None)
+    assert share_lib.with_share(prepared, local_mesh()).encoder.document.share == 0
 
 
 def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
@@ -158,7 +158,8 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
 ):
     """Vectors, halves and teacher are of the sample alone; words and judges of all."""
     monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 120)
-    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 16)
+    monkeypatch.setattr(prepared_lib, "LARGEST_BATCH", 16)
+    monkeypatch.setattr(from_data, "LARGEST_BATCH", 16)
     path = corpus(tmp_path / "corpus.jsonl", 240, "no labels")
     lines = map(json.loads, path.read_text().splitlines())
     texts = [" ".join(line["text"].split()[:30]) for line in lines]
@@ -168,8 +169,8 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
         docjax.train(found, tmp_path / "run")
     prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
     known = set(prepared.learnt_from.tolist())
-    assert len(prepared.in_reach) == 120 and len(prepared.judges) == 60
-    assert not known & set(prepared.judges) and known == set(prepared.searched)
+    assert len(prepared.in_reach) == 120 and len(prepared.held_out) == 60
+    assert not known & set(prepared.held_out)
     assert f"learn from {len(known)} of 240 training documents" in caplog.text
     assert ", from 180 documents" in caplog.text  # the words: no judges
     assert set(prepared.examples.rows.ravel().tolist()) == known
@@ -180,8 +181,8 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     again, in_reach = frozen.with_vectors(prepared), prepared.in_reach.tolist()
     assert again.corpus.rows_with_vectors.tolist() == in_reach
     assert " tokens of 120 documents in " in caplog.text
-    judges = judging._Judges(again, local_mesh(), None)
-    assert 80 < len(judges.rows) and set(judges.rows) <= set(in_reach)
+    judges = Judges(again, local_mesh(), None, again.held_out)
+    assert 80 < len(judges.rows) and set(judges.rows) == known
 
 
 def few_labels(path: Path) -> Path:
@@ -197,7 +198,8 @@ def few_labels(path: Path) -> Path:
 
 def test_labelled_documents_are_read_with_the_sample(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(prepared_lib, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(from_data, "LARGEST_BATCH", 15)
     path = few_labels(corpus(tmp_path / "corpus.jsonl", 240))
     metrics = main.run(recipe(path, tiny, steps=4), tmp_path / "run", "train")
     page = (tmp_path / "run/report/index.html").read_text("utf-8")
@@ -223,7 +225,8 @@ def test_a_task_that_reads_other_documents_has_the_whole_corpus_read(
     tiny, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(prepared_lib, "LEAST_IN_REACH", 60)
-    monkeypatch.setattr(prepared_lib.from_data, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(prepared_lib, "LARGEST_BATCH", 15)
+    monkeypatch.setattr(from_data, "LARGEST_BATCH", 15)
     path = few_labels(corpus(tmp_path / "corpus.jsonl", 120))
     found = recipe(path, tiny, steps=4)
     few = frozen.with_stand_ins(prepare(found, tmp_path / "few")).corpus
@@ -245,14 +248,14 @@ def test_after_a_collapse_the_words_are_kept_alone(trained):
     """All documents on a line: one excerpt no longer finds the other."""
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(config_of(trained), trained))
-    prepared = judging.with_share(prepared, mesh)
+    prepared = share_lib.with_share(prepared, mesh)
     start = start_params(prepared.config, prepared.encoder, trained)
     document = start["document"]
     kernel = np.zeros_like(document["turn"]["kernel"])
     kernel[:, 0] = 1
     collapsed = start | {"document": document | {"turn": {"kernel": kernel}}}
     said = judging.judge(prepared, mesh, start, collapsed)
-    assert said.keeps == "words" and "keeps only the words" in said.reason
+    assert said.name == "words" and "keeps only the words" in said.reason
     share = said.params["document"]["share"]
     np.testing.assert_allclose(share, prepared.encoder.document.share)
 
@@ -261,9 +264,9 @@ def test_steps_that_make_the_words_worse_are_not_kept(trained, monkeypatch):
     """Most numbers are lost: what the words add is more, and hides it from the start."""
     mesh = local_mesh()
     prepared = frozen.with_vectors(prepare(config_of(trained), trained))
-    prepared = judging.with_share(prepared, mesh)
+    prepared = share_lib.with_share(prepared, mesh)
     start = start_params(prepared.config, prepared.encoder, trained)
-    document = with_words(prepared.encoder.document, start)["document"]
+    document = prepared.encoder.document.begin(start)["document"]
     kernel = np.array(document["turn"]["kernel"])
     kernel[:, 48:] = 0
     worse = start | {"document": document | {"turn": {"kernel": kernel}}}
@@ -271,16 +274,16 @@ def test_steps_that_make_the_words_worse_are_not_kept(trained, monkeypatch):
     metrics = said.metrics
     assert metrics["judgement/trained_gain_low"] > 0
     assert metrics["judgement/trained_over_words_high"] < 0
-    assert said.keeps == "words" and "with the words alone" in said.reason
-    compare = judging._Judges.compare
+    assert said.name == "words" and "with the words alone" in said.reason
+    compare = judging._compare
 
     def refuses_words(judges, params, name):
         return dataclasses.replace(
             compare(judges, params, name), helped=name != "words"
         )
 
-    monkeypatch.setattr(judging._Judges, "compare", refuses_words)
-    assert judging.judge(prepared, mesh, start, worse).keeps == "trained"
+    monkeypatch.setattr(judging, "_compare", refuses_words)
+    assert judging.judge(prepared, mesh, start, worse).name == "trained"
 
 
 def test_the_facts_of_init_are_in_the_config(trained, tiny):
@@ -366,14 +369,6 @@ def test_a_run_on_passages_is_compared_with_their_mean(tiny, tmp_path):
     expected = np.average(vectors, axis=0, weights=weights + 2)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found - plain.encode([text * 2])).max() > 1e-3
-    assert frozen._read_again(prepared) == prepared.corpus.sizes(np.arange(16)).sum()
-    short = dataclasses.replace(prepared.config.limits, segment_tokens=16)
-    units = Part("docjax.data.units.Whole", {})
-    shorter = dataclasses.replace(prepared.config, limits=short, units=units)
-    again = frozen._read_again(prepared.changed(config=shorter))  # the whole text too
-    assert again == 2 * prepared.corpus.sizes(np.arange(16)).sum()
-    without = dataclasses.replace(prepared.config, init=None)
-    assert frozen._read_again(prepared.changed(config=without)) == 0
 
 
 JUDGED = dict(fn="docjax.retrieval.judged_queries.JudgedQueries", each=0)
@@ -549,7 +544,8 @@ def test_a_selection_without_validation_documents_is_refused_before_reading(
     tiny, tmp_path
 ):
     found = recipe(corpus(tmp_path / "corpus.jsonl", 60), tiny)
-    found.select, found.splits.validation = "classification/accuracy", "validation"
+    found.keep = dict(fn="docjax.keep.Best", metric="classification/accuracy")
+    found.splits.validation = "validation"
     with pytest.raises(UserError, match="no document of the split 'validation' can be"):
         docjax.train(found, tmp_path / "run")
     assert not list((tmp_path / "run/corpus").glob("vectors*"))
@@ -567,7 +563,7 @@ def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, caplog, no_report
 def test_init_is_asked_for(tmp_path, variant):
     found = configs.load(f"graph_roberta:{variant}")
     found.source.path = str(corpus(tmp_path / "corpus.jsonl", 20))
-    with pytest.raises(UserError, match="give one .BERT, RoBERTa.* with --config.init"):
+    with pytest.raises(UserError, match="give one with --config.init=FOLDER"):
         docjax.train(found, tmp_path / "run")
 
 
@@ -673,7 +669,9 @@ def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path, no_report
     assert alike.segments[0, 0] > other.segments[0, 0] + 0.3
 
 
-def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, caplog):
+def test_a_run_says_how_long_the_encoder_reads_before_it_reads(
+    trained, monkeypatch, caplog
+):
     run = shutil.copytree(trained, trained.parent / "to read")
     for path in (run / "corpus").glob("vectors-*"):
         path.unlink()
@@ -682,13 +680,13 @@ def test_a_run_says_how_long_it_takes_before_it_reads(trained, monkeypatch, capl
     with caplog.at_level("INFO", "absl"):
         frozen.with_vectors(prepared)
     tokens = int(prepared.corpus.lengths.sum())
-    [line] = [m for m in caplog.messages if m.startswith("the run takes about")]
+    [line] = [m for m in caplog.messages if m.startswith("the frozen encoder reads")]
     assert (
-        f"reads {tokens:,} tokens of 240 documents in {tokens / 6000:.0f} min" in line
+        f" {tokens:,} tokens of 240 documents in about {tokens / 6000:.0f} min" in line
     )
     caplog.clear()
     frozen.with_vectors(prepared)  # the vectors are there
-    assert not [m for m in caplog.messages if m.startswith("the run takes about")]
+    assert "the frozen encoder reads" not in caplog.text
 
 
 @pytest.mark.parametrize("variant", ["frozen", "tune"])

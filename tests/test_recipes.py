@@ -16,7 +16,8 @@ from docjax import main
 from docjax.encoders.longformer import Longformer
 from docjax.export import parity
 from docjax.export.write import export
-from docjax.run import frozen, judgement
+from docjax.recipe.share import with_this_share
+from docjax.run import frozen
 from docjax.run.prepare import prepare
 from docjax.training import loop, memory, plan, sharding
 
@@ -75,7 +76,7 @@ def unchecked(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_recipe_is_planned_on_a_few_documents(name, corpus, tmp_path):
     """Without compiling: the parts fit the documents, and batches are made of them."""
-    prepared = judgement.with_this_share(prepare(smoke(name, corpus), tmp_path))
+    prepared = with_this_share(prepare(smoke(name, corpus), tmp_path))
     prepared, mesh = frozen.with_stand_ins(prepared), sharding.mesh()
     counts = plan._counts(main._trainer(prepared, mesh))
     assert counts["steps"] == counts["counted_over_steps"] > 0

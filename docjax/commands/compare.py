@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A")
     parser.add_argument("b", metavar="B")
     parser.add_argument("--html", type=Path, metavar="OUT.html", help="the page")
+    options.allow(parser)
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -37,7 +39,7 @@ def run(flags: argparse.Namespace) -> None:
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input; give A or B as a file")
     a, b = _read(flags.a), _read(flags.b)
-    comparison = docjax.load(flags.model).compare(a, b)
+    comparison = docjax.load(flags.model, allow=flags.allow).compare(a, b)
     if not flags.html:
         print(json.dumps(compare_page.facts(comparison)))
         return

@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst, or -",
     )
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
+    options.allow(parser)
     options.prompt(parser)
     options.truncate_dim(parser)
     options.segments(parser)
@@ -54,7 +55,7 @@ def run(flags: argparse.Namespace) -> None:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
     keywords = dict(truncate_dim=flags.truncate_dim, segments=flags.segments)
-    model = docjax.load(flags.model, **keywords)
+    model = docjax.load(flags.model, allow=flags.allow, **keywords)
     model = model.with_prompt(flags.prompt, flags.prompt_name)
     if once:
         _once(model, flags)

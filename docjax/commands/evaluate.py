@@ -1,181 +1,181 @@
 """`docjax evaluate`: any model on your own data, one task at a time.
 
-clustering, classification, probe, k_nearest, few_shot and shots read JSON lines with
-"label" and "split" (train, test). redundancy, sentence_similarity and word_attention
-read the texts of JSON lines; redundancy is a property of the texts alone, so any MODEL
-gives the same numbers. retrieval reads a folder with the files of BEIR, MS MARCO or
-TREC (`docjax.retrieval.beir` names them) or "ir-datasets:NAME", and ranks by words,
-vectors and both, with --passages also by the best passages. For retrieval MODEL may
-also be a TREC run (FILE.trec), for which only the judgements of --data are read, and
---compare adds how much better or worse each system is than one of them or than a TREC
-run, with a 95 % interval over the queries. matching and links read a table of split,
-source, target and label, and the documents as JSON lines. --prompt and --prompt-name
-change the words before documents; queries keep the model's prompt "query". The command
-prints the metrics as one line of JSON.
+`docjax evaluate --task NAME --help` says what a task reads and which options it has.
+--prompt and --prompt-name change the words before documents; queries keep the model's
+prompt "query". The command prints the metrics as one line of JSON.
 """
 
 import argparse
+import dataclasses
+import inspect
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
+from docjax.tasks import catalogue
+
+if TYPE_CHECKING:
+    from docjax.types import Task
 
 HELP = "the score of a model on your own data"
-TASKS = (
-    *("clustering", "classification", "probe", "k_nearest", "few_shot", "shots"),
-    *("retrieval", "matching", "links"),
-    *("redundancy", "sentence_similarity", "word_attention"),
-)
 EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"
-PAIRS, TEXTS = ("matching", "links"), TASKS[-3:]
-RETRIEVAL = ("retrieval",)
-UNPROMPTED = ("redundancy", "word_attention")
-OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # of some tasks
-    "shots": (
-        ("few_shot", "shots"),
-        dict(type=int, nargs="+", help="documents per class; shots: several numbers"),
-    ),
-    "repeats": (("few_shot", "shots"), dict(type=int, help="draws of documents (10)")),
-    "neighbours": (("k_nearest",), dict(type=int, help="documents that vote (10)")),
-    "classifier": (
-        ("few_shot",),
-        dict(choices=("linear", "probe"), help="what reads the labels (linear)"),
-    ),
-    "hidden-layers": (("probe", "links"), dict(type=int, help="0, 1 or 2 (1)")),
-    "features": (("links",), dict(help="concat or concat_prod_diff (concat)")),
-    "compare": (RETRIEVAL, dict(metavar="SYSTEM", help="bm25, dense, ... or RUN.trec")),
-    "passages": (
-        RETRIEVAL,
-        dict(action="store_true", default=None, help="also rank by the best passages"),
-    ),
-    "words": (
-        RETRIEVAL,
-        dict(help=options.WORDS),
-    ),
-    "scale": (
-        RETRIEVAL,
-        dict(
-            help="of the fused scores: min-max or raw (BM25 without the factor k1 + 1)"
-        ),
-    ),
-    "fold": (
-        RETRIEVAL,
-        dict(
-            type=int,
-            help="test on this fold of the test queries alone; the next fold chooses "
-            "the weight of the fusion",
-        ),
-    ),
-    "documents": (PAIRS, dict(help="the file of the documents")),
-    "shuffled": (
-        ("matching",),
-        dict(
-            choices=("sections", "segments"),
-            help="score documents with their sections or segments in random order",
-        ),
-    ),
-    "sample": (TEXTS, dict(type=int, help="documents to read (1000)")),
-    "lexicons": (
-        ("redundancy", "word_attention"),
-        dict(metavar="DIR", help="the folder of NLTK's data"),
-    ),
-    "output": (
-        RETRIEVAL,
-        dict(
-            metavar="DIR",
-            help="a folder for the TREC runs of all systems and the metrics of each query",
-        ),
-    ),
+DATA = {  # what a task reads -> --data
+    "labels": 'JSON lines with "label" and "split" (train, test)',
+    "texts": "the texts of JSON lines",
+    "pairs": "a table of split, source, target and label",
+    "collection": "a folder with the files of BEIR, MS MARCO or TREC "
+    "(docjax.retrieval.beir names them) or ir-datasets:NAME",
+    "nothing": "this task reads no data",
 }
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", help="a run, a Hugging Face folder or name, or FILE.trec"
+        "model",
+        help="a run, a Hugging Face folder or name; for a task that ranks also FILE.trec",
     )
-    parser.add_argument("--task", required=True, choices=TASKS)
-    parser.add_argument("--data", required=True, metavar="PATH")
+    parser.add_argument(
+        "--task",
+        required=True,
+        metavar="NAME",
+        help=f"{', '.join(catalogue.names())}, or the dotted name of a task class",
+    )
+    parser.add_argument("--data", metavar="PATH", help="what the task reads")
+    options.allow(parser)
     options.prompt(parser)
     options.truncate_dim(parser)
     options.segments(parser)
     options.max_bad_fraction(parser)
-    for name, (tasks, keywords) in OPTIONS.items():
-        text = f"{' and '.join(tasks)}: {keywords['help']}"
-        parser.add_argument(f"--{name}", **keywords | {"help": text})
 
 
-def run(flags: argparse.Namespace) -> None:
-    from docjax.model.evaluate import evaluate_model
-    from docjax.model.task_data import write
-    from docjax.tasks.run_file import of_file
+def named_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Adds the options of the task that the words of the command name.
 
-    for name, (tasks, _) in OPTIONS.items():
-        given = getattr(flags, name.replace("-", "_")) is not None
-        if given and flags.task not in tasks:
+    Raises:
+      UserError: for an unknown task.
+    """
+    asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    asked.add_argument("--task", nargs="?")
+    options.allow(asked)
+    flags, _ = asked.parse_known_args(words)
+    if flags.task is None:
+        return
+    cls = catalogue.find(flags.task, flags.allow)
+    about = inspect.cleandoc(cls.__doc__ or "").partition("\n\nAttributes:")[0]
+    parser.description = f"{about} --data: {DATA[cls.reads]}."
+    group = parser.add_argument_group(f"options of {flags.task}")
+    for name, keywords in _options(cls).items():
+        ours = {"default": None, "help": keywords["help"].replace("%", "%%")}
+        others = {k: v for k, v in keywords.items() if k not in ("name", "value")}
+        try:
+            group.add_argument(f"--{name}", **others | ours)
+        except argparse.ArgumentError:
+            raise UserError(
+                f"{flags.task} has an option --{name}, and so has the command: give "
+                "the field another name, option(..., name=...)"
+            ) from None
+
+
+def refuse(flags: argparse.Namespace, unknown: Sequence[str]) -> None:
+    """Raises UserError for an option of other tasks."""
+    for word in unknown:
+        name = word.removeprefix("--").partition("=")[0]
+        tasks = [
+            task
+            for task in catalogue.names()
+            if word.startswith("--") and name in _options(catalogue.find(task))
+        ]
+        if tasks:
             raise UserError(
                 f"--{name} is an option of {' and '.join(tasks)}; leave it out for "
                 f"{flags.task}"
             )
-    if flags.task in UNPROMPTED and (flags.prompt, flags.prompt_name) != (None, None):
+
+
+def run(flags: argparse.Namespace) -> None:
+    from docjax.model.evaluate import build, evaluate_model, name_of
+    from docjax.model.task_data import write
+    from docjax.types import TaskOfFiles
+
+    cls = catalogue.find(flags.task, flags.allow)
+    if not cls.prompted and (flags.prompt, flags.prompt_name) != (None, None):
         raise UserError(f"{flags.task} reads texts without a prompt: leave it out")
-    if flags.output:
-        options.check_folder(flags.output)
-    if flags.task == "retrieval" and Path(flags.model).is_file():
-        _check_run(flags)
-        run = Path(flags.model)
-        keep = partial(write, Path(flags.output)) if flags.output else None
-        found = of_file(Path(flags.data), run, flags.compare, flags.fold, keep)
-        print(json.dumps({f"eval/retrieval/{k}": v for k, v in found.items()}))
+    output = getattr(flags, "output", None)
+    if output:
+        options.check_folder(output)
+    keywords = _keywords(cls, flags)
+    task = build(
+        flags.task, flags.data, flags.allow, flags.max_bad_fraction, **keywords
+    )
+    file = Path(flags.model)
+    if isinstance(task, TaskOfFiles) and (file.is_file() or file.suffix == task.suffix):
+        _check_file(flags)
+        name = name_of(task)
+        keep = partial(write, Path(output, name)) if output else None
+        found = task.of_file(file, keep)
+        print(json.dumps({f"eval/{name}/{key}": value for key, value in found.items()}))
         return
-    if flags.task == "retrieval" and flags.model.endswith(".trec"):
-        raise UserError(f"{flags.model}: no such file; give a TREC run or a model")
-    keywords = dict(truncate_dim=flags.truncate_dim, segments=flags.segments)
-    model = docjax.load(flags.model, **keywords)
+    model = docjax.load(
+        flags.model,
+        truncate_dim=flags.truncate_dim,
+        segments=flags.segments,
+        allow=flags.allow,
+    )
     metrics = evaluate_model(
         model.with_prompt(flags.prompt, flags.prompt_name),
         flags.task,
         flags.data,
+        allow=flags.allow,
         max_bad_fraction=flags.max_bad_fraction,
-        documents=flags.documents,
-        output=flags.output and Path(flags.output),
-        **_keywords(flags),
+        documents=getattr(flags, "documents", None),
+        output=output and Path(output),
+        **keywords,
     )
     print(json.dumps(metrics))
 
 
-def _keywords(flags: argparse.Namespace) -> dict[str, Any]:
-    """The keywords of the task, from the options that were given."""
-    from docjax.tasks.classification import LINEAR
-    from docjax.tasks.probe import FEW, Probe
+def _options(cls: "type[Task]") -> dict[str, Mapping[str, Any]]:
+    """The options of a task by name, as keywords of `add_argument`."""
+    of_fields = {name: keywords for _, name, keywords in _fields(cls)}
+    if cls.reads == "pairs":
+        help = "the file of the documents (the only file of JSON lines beside --data)"
+        of_fields["documents"] = {"help": help}
+    if cls.keeps:
+        help = f"a folder for {cls.keeps}"
+        of_fields["output"] = {"metavar": "DIR", "help": help}
+    return of_fields
 
-    names = "compare passages words scale fold features shuffled lexicons"
-    names += " hidden_layers shots repeats neighbours"
-    given = {name: getattr(flags, name) for name in names.split()}
-    given["most"] = flags.sample
-    if flags.shots and flags.task == "few_shot":
-        if len(flags.shots) > 1:
-            raise UserError("--shots: few_shot has one number; the task shots several")
-        [given["shots"]] = flags.shots
-    if flags.classifier:
-        given["classifier"] = {"linear": LINEAR, "probe": FEW}[flags.classifier]
-    given = {name: value for name, value in given.items() if value is not None}
-    if flags.task == "links" and "hidden_layers" in given:
-        given["classifier"] = Probe(hidden_layers=given.pop("hidden_layers"))
+
+def _fields(cls: "type[Task]") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The fields that are options: name, the option's name, and its keywords."""
+    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    for field in fields:
+        if keywords := field.metadata.get("option"):
+            name = keywords.get("name", field.name.replace("_", "-"))
+            yield field.name, name, keywords
+
+
+def _keywords(cls: "type[Task]", flags: argparse.Namespace) -> dict[str, Any]:
+    """The keywords of the task, from the options that were given."""
+    given = {}
+    for field, name, keywords in _fields(cls):
+        value = getattr(flags, name.replace("-", "_"), None)
+        if value is not None:
+            given[field] = keywords.get("value", lambda typed: typed)(value)
     return given
 
 
-def _check_run(flags: argparse.Namespace) -> None:
-    """Raises UserError for a flag that does nothing to a TREC run."""
-    names = ("passages", "words", "scale", "truncate_dim", "segments")
-    names += ("prompt", "prompt_name")
-    given = [name for name in names if getattr(flags, name) is not None]
-    given += ["max_bad_fraction"] * bool(flags.max_bad_fraction)
-    if given:
-        raise UserError(
-            f"--{given[0].replace('_', '-')} does nothing to {flags.model}, which is a "
-            "run: leave it out"
-        )
+def _check_file(flags: argparse.Namespace) -> None:
+    """Raises UserError for a flag that does nothing to a file of results."""
+    names = ("truncate_dim", "segments", "prompt", "prompt_name", "max_bad_fraction")
+    for name in names:
+        if getattr(flags, name) not in (None, 0.0):
+            raise UserError(
+                f"--{name.replace('_', '-')} does nothing to {flags.model}, which is a "
+                "run: leave it out"
+            )

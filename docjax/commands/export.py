@@ -12,6 +12,7 @@ EXAMPLE = "docjax export runs/demo exported/demo"
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, a model folder, or a Hugging Face name")
     parser.add_argument("out", type=Path, help="the new folder")
+    options.allow(parser)
     options.truncate_dim(parser)
 
 
@@ -19,7 +20,9 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.export.write import export
     from docjax.huggingface import docjax_json
 
-    folder = export(flags.model, flags.out, truncate_dim=flags.truncate_dim)
+    folder = export(
+        flags.model, flags.out, truncate_dim=flags.truncate_dim, allow=flags.allow
+    )
     measured = docjax_json.read(folder)["measured"]
     print(
         f"exported to {folder}; vectors of {measured['documents']} documents differ by"

@@ -39,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="search a graph of neighbours, for many millions of documents: not exact; "
         "its vectors, in half their size, fit into memory (docjax[graph])",
     )
+    options.allow(parser)
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
     options.processes(parser)
@@ -50,7 +51,7 @@ def run(flags: argparse.Namespace) -> None:
     options.check_folder(flags.output)
     output = Path(flags.output)
     counts = build_index(
-        docjax.load(flags.model, truncate_dim=flags.truncate_dim),
+        docjax.load(flags.model, truncate_dim=flags.truncate_dim, allow=flags.allow),
         flags.corpus,
         output,
         passages=flags.passages,

@@ -49,6 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out documents that score above 1 - MARGIN of the best answer: they "
         "may be answers that nobody judged",
     )
+    options.allow(parser)
     options.words(parser, f"with {BM25}: ")
     options.max_bad_fraction(parser)
 
@@ -62,7 +63,7 @@ def run(flags: argparse.Namespace) -> None:
     settings = bm25.preset(flags.words)
     data = Path(flags.data or flags.model)
     judged = (
-        judged_lib.of_run(data)
+        judged_lib.of_run(data, flags.allow)
         if is_run(str(data))
         else collection.read_judged(flags.data or flags.model, flags.max_bad_fraction)
     )
@@ -76,9 +77,13 @@ def run(flags: argparse.Namespace) -> None:
         made_by = f"{BM25} {flags.words}"
         rank = judged_lib.by_words(judged, counts, settings)
     else:
-        model = docjax.load(flags.model)
+        model = docjax.load(flags.model, allow=flags.allow)
         made_by = f"{flags.model} {model.fingerprint()}"
-        encode = _encode_of_run(Path(flags.model)) if is_run(flags.model) else None
+        encode = (
+            _encode_of_run(Path(flags.model), flags.allow)
+            if is_run(flags.model)
+            else None
+        )
         rank = judged_lib.by_model(model, judged, counts, encode)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     if missing:
@@ -113,23 +118,26 @@ def _added(
         yield document
 
 
-def _encode_of_run(run: Path) -> "Callable[..., Iterator[Encoded]] | None":
+def _encode_of_run(
+    run: Path, allow: list[str]
+) -> "Callable[..., Iterator[Encoded]] | None":
     """The run's `encode_once`, which reuses the vectors of its corpus.
 
     None if the run has none, and with a warning if its documents cannot be read now.
     """
     from docjax.model.inference import local_mesh
-    from docjax.run import fields, frozen, judgement, parameters, scoring
+    from docjax.recipe.share import with_share
+    from docjax.run import fields, frozen, parameters, scoring
     from docjax.run.prepare import prepare
     from docjax.storage.lock import locked
 
     try:
         with locked(run):
-            prepared = prepare(fields.read(run).to_json(), run).changed(halved=None)
+            prepared = prepare(fields.read(run, allow), run).changed(halved=None)
             if not frozen.reads_once(prepared):
                 return None
             prepared = frozen.with_vectors(prepared)
-            prepared = judgement.with_share(prepared, local_mesh())
+            prepared = with_share(prepared, local_mesh())
     except (UserError, OSError) as error:
         logging.warning("the model reads every document again: %s", error)
         return None

@@ -23,6 +23,17 @@ def segments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def allow(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="PREFIX",
+        help="trust the code of a package outside of docjax, such as mylab. (may be "
+        "repeated)",
+    )
+
+
 def check_folder(name: str) -> None:
     """Raises UserError for an --output that is a file where a folder is written."""
     if Path(name).is_file():

@@ -66,6 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="index: the first 10 documents of each query, each with the passage that is "
         "nearest to the query",
     )
+    options.allow(parser)
     options.truncate_dim(parser)
     options.max_bad_fraction(parser)
 
@@ -87,13 +88,15 @@ def run(flags: argparse.Namespace) -> None:
     given = [
         name for name in ("hits", "weight", "scale") if vars(flags)[name] is not None
     ]
-    given += [f"system {flags.system}"] * (flags.system != "dense")
+    if flags.system != "dense":
+        given.append(f"system {flags.system}")
     if given:
         raise UserError(f"--{given[0]} needs an index: make one with docjax index")
     queries = _queries(flags.queries)
     if flags.corpus != "-":
         files(flags.corpus)  # raises before the model is loaded
-    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim)
+    keywords = dict(truncate_dim=flags.truncate_dim, allow=flags.allow)
+    model = docjax.load(flags.model, **keywords)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
     documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
@@ -138,7 +141,9 @@ def _of_index(flags: argparse.Namespace) -> None:
     if not 0 <= weight <= 1:
         raise UserError(f"--weight {weight} is not between 0 and 1")
     facts = index_files.read_facts(Path(flags.corpus))
-    model = docjax.load(flags.model, truncate_dim=facts["truncate_dim"])
+    model = docjax.load(
+        flags.model, truncate_dim=facts["truncate_dim"], allow=flags.allow
+    )
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         index.passages  # noqa: B018, raises before the search if there are none
@@ -182,6 +187,7 @@ def _queries(path: str) -> dict[str, str]:
 def _weight(flags: argparse.Namespace, scale: str) -> float:
     """The share of the vectors: the given one, or what a run chose with that scale."""
     from docjax.run import fields, metrics
+    from docjax.storage import json_file
 
     if flags.weight is not None:
         return flags.weight
@@ -189,9 +195,9 @@ def _weight(flags: argparse.Namespace, scale: str) -> float:
     if not flags.system.startswith("fused") or not fields.is_run(flags.model):
         return WEIGHT
     last = metrics.last_metrics(run)
-    for name, task in fields.read(run).tasks.items():
+    for name, task in json_file.read(run / "config.json")["tasks"].items():
         weight = last.get(f"eval/{name}/{flags.system}/weight")
-        if weight is not None and task.keywords.get("scale", SCALE) == scale:
+        if weight is not None and task.get("scale", SCALE) == scale:
             return weight
     return WEIGHT
 

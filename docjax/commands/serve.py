@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 import docjax
+from docjax.commands import options
 from docjax.errors import UserError
 
 HELP = "answer HTTP requests for vectors and comparisons"
@@ -12,6 +13,7 @@ EXAMPLE = "docjax serve runs/demo --port 8080"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, an exported folder or a hub name")
+    options.allow(parser)
     parser.add_argument("--host", default="127.0.0.1", help="%(default)s")
     parser.add_argument(
         "--port", type=int, default=8080, help="%(default)s; 0: a free port"
@@ -19,9 +21,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, kind, default, what in (
         ("max-body", float, 1.0, "MiB of a request"),
         ("max-documents", int, 256, "documents of a request"),
-        ("max-requests", int, 256, "requests being read, waiting or being answered"),
+        ("max-connections", int, 256, "connections at the same time"),
         ("body-timeout", float, 10.0, "seconds that a body may take to arrive"),
-        ("timeout", float, 60.0, "seconds that a request may wait for its answer"),
     ):
         parser.add_argument(
             f"--{name}", type=kind, default=default, help=f"{what} (%(default)s)"
@@ -40,12 +41,11 @@ def run(flags: argparse.Namespace) -> None:
     limits = Limits(
         max_body=flags.max_body,
         max_documents=flags.max_documents,
-        max_requests=flags.max_requests,
+        max_connections=flags.max_connections,
         body_timeout=flags.body_timeout,
-        timeout=flags.timeout,
     )
     folder = Path(flags.model)
     name = folder.resolve().name if folder.exists() else flags.model
-    model = docjax.load(flags.model)
+    model = docjax.load(flags.model, allow=flags.allow)
     application = lambda *calls: Server(model, name, limits, *calls).asgi
     serve(application, name, flags.host, flags.port, limits)

@@ -24,6 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "documents", help="JSON lines or a .tsv table, also .gz, .xz, .zst, or -"
     )
     parser.add_argument("--output", required=True, metavar="DIR")
+    options.allow(parser)
     options.max_bad_fraction(parser)
 
 
@@ -33,7 +34,7 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval.beir import read_documents
 
     documents = list(read_documents(flags.documents, flags.max_bad_fraction))
-    similarities = docjax.load(flags.model).similarities(documents)
+    similarities = docjax.load(flags.model, allow=flags.allow).similarities(documents)
     try:
         maps = similarity_maps.write(Path(flags.output), similarities)
     except OSError as error:

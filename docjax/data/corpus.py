@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import fcntl
 import functools
 import hashlib
 import itertools
@@ -22,7 +21,7 @@ from docjax.data.segments import spread
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import tokenize
 from docjax.errors import UserError
-from docjax.storage import atomic, manifest
+from docjax.storage import atomic, lock, manifest
 from docjax.types import Document, UnitCutter, Units
 
 DOCUMENTS_AT_ONCE = 256
@@ -94,9 +93,7 @@ class Corpus:
         the new `fingerprint`.
         """
         folder = Path(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with open(folder.with_name(folder.name + ".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with lock.awaited(folder.with_name(folder.name + ".lock")):
             facts = corpus_files.read_facts(folder)
             if not facts or not manifest.agrees(facts, fingerprint, contents):
                 of_contents = contents()  # before the documents are read
@@ -298,6 +295,7 @@ def _part(value: Any, content: bool) -> Any:
     if not callable(value):
         return value
     fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})
+    fn = fn if hasattr(fn, "__qualname__") else type(fn)  # an instance with a call
     stamp = getattr(sys.modules[fn.__module__], "stamp", None)
     return [
         f"{fn.__module__}.{fn.__qualname__}",

@@ -49,12 +49,11 @@ def write(
             files.enter_context(open(folder / name, "w", encoding="utf-8"))
             for name in ("documents.jsonl", "details.jsonl")
         )
-        append = {
-            name: files.enter_context(
-                growing_array(folder / f"{name}.npy", kind, (2,) * (name == "edges"))
-            )
-            for name, kind in kinds.items()
-        }
+        append = {}
+        for name, kind in kinds.items():
+            shape = (2,) if name == "edges" else ()
+            array = growing_array(folder / f"{name}.npy", kind, shape)
+            append[name] = files.enter_context(array)
         for name in OFFSETS:
             append[name](np.zeros(1))
         for document, units in pairs:

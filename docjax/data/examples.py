@@ -92,6 +92,7 @@ class Documents:
     path: str | None = None
     together: bool = True
     kinds = (DOCUMENT,)
+    labelled_pairs = False
 
     def __post_init__(self) -> None:
         if self.related not in RELATIONS:
@@ -99,6 +100,14 @@ class Documents:
                 f"examples.related {self.related!r} is neither 'links' nor 'pairs': "
                 "give one of them, or leave examples.related out"
             )
+
+    @property
+    def own_relations(self) -> bool:
+        return self.related == "links"
+
+    @property
+    def independent(self) -> bool:
+        return self.related is None
 
     def files(self) -> tuple[Path, ...]:
         """The table, if it is read. Raises UserError if it is missing."""
@@ -157,6 +166,16 @@ class Pairs:
     path: str | None = None
     dissimilar: bool = False
     kinds = (DOCUMENT, DOCUMENT)
+
+    independent = False
+
+    @property
+    def labelled_pairs(self) -> bool:
+        return self.dissimilar
+
+    @property
+    def own_relations(self) -> bool:
+        return self.path is None
 
     def files(self) -> tuple[Path, ...]:
         """The table, if there is one. Raises UserError if it is missing."""

@@ -3,6 +3,7 @@
 A builder takes the number of segments, the section of each segment, and the pairs of
 sections that the user connected. It returns a `jraph.GraphsTuple` whose edges run both
 ways and include self-loops. `docjax.encoders.graph_attention` attends over the edges.
+`neighbours.py`, which exported folders have too, says which nodes are connected.
 """
 
 import functools
@@ -10,6 +11,8 @@ import functools
 import jraph
 import numpy as np
 from jaxtyping import Bool, Int
+
+from docjax.data import neighbours
 
 CACHED = 128  # segments; the full graphs up to this size take a few megabytes
 
@@ -33,8 +36,7 @@ def section(
     sections form a clique (graph-roberta, section 3.3). Without it, no edge runs
     between the first segments of different sections.
     """
-    del edges
-    return _graph(_section_adjacency(segments, sections, first_passage_clique))
+    return _graph(neighbours.section(sections, edges, first_passage_clique))
 
 
 def user_edges(
@@ -45,11 +47,13 @@ def user_edges(
     Each pair in the document's `edges` connects all segments of one section with all
     segments of the other.
     """
-    adjacency = _section_adjacency(segments, sections, False)
-    for first, second in edges:
-        pair = np.outer(sections == first, sections == second)
-        adjacency[1:, 1:] |= pair | pair.T
-    return _graph(adjacency)
+    return _graph(neighbours.user_edges(sections, edges))
+
+
+# The functions of neighbours.py that exported folders call.
+full.exported_as = "full"
+section.exported_as = "section"
+user_edges.exported_as = "user_edges"
 
 
 def adjacency(graph: jraph.GraphsTuple, nodes: int) -> Bool[np.ndarray, "i j"]:
@@ -68,22 +72,10 @@ def edge_list(graph: jraph.GraphsTuple, edges: int) -> Int[np.ndarray, "e 2"]:
 
 
 def _full(segments: int) -> jraph.GraphsTuple:
-    return _graph(np.ones((segments + 1, segments + 1), bool))
+    return _graph(neighbours.full(range(segments), ()))
 
 
 _cached = functools.cache(_full)
-
-
-def _section_adjacency(segments: int, sections: np.ndarray, clique: bool) -> np.ndarray:
-    matrix = np.eye(segments + 1, dtype=bool)
-    matrix[1:, 1:] |= sections[:, None] == sections[None, :]
-    first = np.ones(segments, bool)
-    first[1:] = sections[1:] != sections[:-1]
-    nodes = np.concatenate([[0], 1 + np.flatnonzero(first)])
-    matrix[0, nodes] = matrix[nodes, 0] = True
-    if clique:
-        matrix[np.ix_(nodes, nodes)] = True
-    return matrix
 
 
 def _graph(matrix: np.ndarray) -> jraph.GraphsTuple:

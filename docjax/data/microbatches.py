@@ -16,6 +16,8 @@ from docjax.types import GraphBuilder, Graphs, Microbatch, Segments
 
 SHAPES = 16  # most widths of a run
 FEW_SHAPES = 6  # most widths where compiling another costs more than its padding
+LARGE = 200  # nodes of a graph that may be read as edges
+SPARSE = 0.05  # share of all pairs that such a graph connects at most
 
 
 class Group(NamedTuple):
@@ -137,14 +139,20 @@ def device_graphs(
     views: Sequence[Segments],
     graph: GraphBuilder | None,
     height: int,
-    sparse: bool,
+    sparse: bool | None,
 ) -> Graphs:
-    """Adjacency matrices [b 1+height 1+height], or edges [b e 2] if `sparse`."""
+    """Adjacency matrices [b 1+height 1+height], or edges [b e 2] if `sparse`.
+
+    `sparse` None: edges for graphs of more than LARGE nodes of which fewer than SPARSE
+    of all pairs are connected, where segment sums are faster than dense attention.
+    """
     if graph is None:
         return Graphs()
     built = [graph(len(view), view.sections, view.edges) for view in views]
+    most = round_up(max(len(g.senders) for g in built))
+    if sparse is None:
+        sparse = 1 + height > LARGE and most < SPARSE * (1 + height) ** 2
     if sparse:
-        most = round_up(max(len(g.senders) for g in built))
         return Graphs(edges=np.stack([graphs.edge_list(g, most) for g in built]))
     return Graphs(np.stack([graphs.adjacency(g, 1 + height) for g in built]))
 

@@ -29,15 +29,15 @@ class Layout(NamedTuple):
 
     rows: rows of a micro-batch; widths: the widths of micro-batches, ascending; limit:
     most tokens of a segment, the width of a segment that grew beyond `widths` because a
-    view added words; sparse: graphs are edge lists, not adjacency matrices; towers: the
-    number of the segment encoder that reads each view, empty if there is only one.
+    view added words; sparse: graphs are edge lists, not adjacency matrices (None: by
+    their size); towers: the number of the segment encoder that reads each view, empty if there is only one.
     """
 
     rows: int
     widths: tuple[int, ...]
     limit: int
     graph: GraphBuilder | None = None
-    sparse: bool = False
+    sparse: bool | None = None
     towers: tuple[int, ...] = ()
 
 

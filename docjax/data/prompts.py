@@ -41,8 +41,6 @@ class Prompted(Tokenizer):
 
     Attributes:
       prompt: the words, with the white space behind them.
-      length: the special tokens and those of the prompt, as sentence-transformers
-        counts them, at the beginning of a segment.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: str):
@@ -50,7 +48,7 @@ class Prompted(Tokenizer):
         self.prompt, self.suffix = prompt, tokenizer.suffix
         self._words, whole = tokenizer.encode([prompt.rstrip(), prompt])
         self.prefix = np.concatenate([tokenizer.prefix, self._words])
-        self.length = len(tokenizer.prefix) + len(whole)
+        self.prompt_length = len(tokenizer.prefix) + len(whole)
         facts = f"{tokenizer.sha256} {prompt}"
         self.sha256 = hashlib.sha256(facts.encode()).hexdigest()
 

@@ -20,6 +20,7 @@ class OneEach:
     """Every unit is one segment: passages as graph-roberta reads them."""
 
     one_each = True
+    exported_as = "one_each"
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
@@ -39,6 +40,7 @@ class Joined:
 
     across_sections: bool = True
     one_each = False
+    exported_as = "joined"
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
@@ -51,6 +53,7 @@ class Chunks:
     """The tokens of each section in consecutive chunks without overlap (CoLDE)."""
 
     one_each = False
+    exported_as = "chunks"
 
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
@@ -98,11 +101,12 @@ def texts(
         first = int(np.searchsorted(units.offsets, start, side="right")) - 1
         last = max(int(np.searchsorted(units.offsets, end)), first + 1)
         last = min(last, len(units))
-        pieces = [
-            _piece(words[unit], begins[unit], int(units.offsets[unit]), start, end)
-            + " " * (ends[unit] and unit + 1 < last)
-            for unit in range(first, last)
-        ]
+        pieces = []
+        for unit in range(first, last):
+            offset = int(units.offsets[unit])
+            pieces.append(_piece(words[unit], begins[unit], offset, start, end))
+            if ends[unit] and unit + 1 < last:
+                pieces.append(" ")
         segment_texts.append("".join(pieces))
     return segment_texts
 

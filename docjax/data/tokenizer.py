@@ -35,7 +35,11 @@ class Tokenizer:
       vocabulary: the number of ids: the highest id plus 1.
       prefix, suffix: ids of the special tokens around one text, int32.
       sha256: the hash of the tokenizer's JSON.
+      prompt_length: the special tokens and those of a prompt at the beginning of a
+        segment, as sentence-transformers counts them; 0 without a prompt.
     """
+
+    prompt_length = 0
 
     def __init__(self, backend: tokenizers.Tokenizer):
         backend.no_truncation()  # a file may set both: MiniLM's cuts at 128

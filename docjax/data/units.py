@@ -35,10 +35,15 @@ class Passages:
 
     words: int = 100
     readable = True
+    exported_as = "passages"
 
     def __post_init__(self) -> None:
         if self.words < 1:
             raise UserError(f"units.words {self.words}: give at least 1 word")
+
+    @property
+    def cut_in_words(self) -> str:
+        return f"in passages of up to {self.words} words"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.passages(document, self.words)]
@@ -49,6 +54,8 @@ class Sentences:
     """Each sentence, title and heading is a unit. White space as in `Passages`."""
 
     readable = True
+    cut_in_words = None
+    exported_as = "sentences_of"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.sentences_of(document)]
@@ -59,6 +66,8 @@ class Whole:
     """The full text as one unit, as written, in the first section."""
 
     readable = False
+    cut_in_words = ""
+    exported_as = "whole"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.whole(document)]
@@ -72,6 +81,8 @@ class WholeSections:
     """
 
     readable = False
+    cut_in_words = ""
+    exported_as = "whole_sections"
 
     def __call__(self, document: Document) -> list[Passage]:
         return [Passage(*piece) for piece in pieces.whole_sections(document)]

@@ -69,7 +69,7 @@ class Layout:
     chunks: int  # q; more if the documents of a step are long
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 the sizes of a run
         cls,
         lengths: Int[np.ndarray, " c"],
         batch: int,

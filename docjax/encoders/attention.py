@@ -28,7 +28,7 @@ KERNELS = ("auto", "own")
 LONG, WHOLE = 256, 1024
 
 
-def attention(
+def attention(  # noqa: PLR0913 arrays, and what an encoder sets
     q: Float[Array, "n s h k"],
     k: Float[Array, "n t h k"],
     v: Float[Array, "n t h k"],
@@ -62,7 +62,8 @@ def attention(
     if fast and is_long and q.dtype == jnp.bfloat16 and _on_tpu():
         return splash(q, k, v, lengths, reach if near else None, shared)
     if near:
-        return _in_blocks(q, k, v, lengths, keys, site, rate, reach, shared)
+        pattern = _pattern(keys, site, rate, reach, shared)
+        return in_blocks(q, k, v, lengths, keys, pattern)
     k, v = k[:, : reach + 1], v[:, : reach + 1]  # all, or what the first token sees
     lengths = jnp.minimum(lengths, reach + 1)
     if fast and _cudnn_accepts(q, k) and _has_cudnn():
@@ -124,9 +125,9 @@ def _without_padding(x: Array, lengths: Array) -> Array:
 
 
 def _own(q, k, v, lengths, keys=None, site=0, rate=0.0):
-    drop = dict(keys=keys, site=site, rate=rate)
-    blocks = functools.partial(_in_blocks, **drop)
-    whole = functools.partial(_whole, **drop)
+    pattern = _pattern(keys, site, rate)
+    blocks = functools.partial(in_blocks, keys=keys, pattern=pattern)
+    whole = functools.partial(_whole, keys=keys, site=site, rate=rate)
     tokens = k.shape[1]
     if tokens <= LONG or q.shape[1] < tokens:
         return whole(q, k, v, lengths)
@@ -135,9 +136,11 @@ def _own(q, k, v, lengths, keys=None, site=0, rate=0.0):
     return by_platform(q, k, v, lengths, cpu=blocks, default=whole)
 
 
-def _in_blocks(q, k, v, lengths, keys, site, rate, reach=None, shared=0):
-    drop = keys is not None and functools.partial(dropout_at, site=site, rate=rate)
-    return in_blocks(q, k, v, lengths, keys, Pattern(reach, shared, drop or None))
+def _pattern(keys, site, rate, reach=None, shared=0) -> Pattern:
+    """What a query sees in blocks, and which weights are dropped."""
+    if keys is None:
+        return Pattern(reach, shared)
+    return Pattern(reach, shared, functools.partial(dropout_at, site=site, rate=rate))
 
 
 def _whole(q, k, v, lengths, keys, site, rate):

@@ -35,8 +35,9 @@ class ChunkEncoder(nn.Module):
     attention: str = "literal"
     dropout: float = 0.1
 
-    sparse = False
+    sparse = None
     attends = False
+    exported_as = "ChunkEncoder"
 
     @property
     def joins_views(self) -> bool:

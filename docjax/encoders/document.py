@@ -1,6 +1,7 @@
 """The two levels joined: segments to vectors, segment vectors to document vectors."""
 
 import functools
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from docjax.types import DOCUMENT, QUERY, Graphs
+from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs, ModelBatch
 
 
 class DocumentEncoder(nn.Module):
@@ -31,8 +32,8 @@ class DocumentEncoder(nn.Module):
     frozen: str = ""
 
     @property
-    def sparse(self) -> bool:
-        """Whether the document encoder reads graphs as edges."""
+    def sparse(self) -> bool | None:
+        """Whether the document encoder reads graphs as edges; None: by their size."""
         return self.document.sparse
 
     @property
@@ -44,6 +45,26 @@ class DocumentEncoder(nn.Module):
     def attends(self) -> bool:
         """Whether the document encoder has attention to explain."""
         return self.document.attends
+
+    @property
+    def parts(self) -> int:
+        """Vectors of a document, side by side; a query has one."""
+        return getattr(self.document, "parts", 1)
+
+    @property
+    def inner_segment(self) -> nn.Module:
+        """The segment encoder; with towers, the encoder inside of each tower."""
+        return self.segment.encoder if self.segment.has_towers else self.segment
+
+    @property
+    def segment_is_frozen(self) -> bool:
+        """Whether `frozen` matches all parameters of the segment encoder."""
+        if not self.frozen:
+            return False
+        segment = {"segment": param_shapes(self)["segment"]}
+        return all(
+            re.match(self.frozen, path) for path in flatten_dict(segment, sep="/")
+        )
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; () for a segment encoder without towers."""
@@ -83,6 +104,16 @@ class DocumentEncoder(nn.Module):
     def queries(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
         """Query vectors from the vectors of single segments."""
         return self.document.query(vectors)
+
+    def vectors(self, batch: ModelBatch) -> Float[Array, "b f"]:
+        """The vector of each document or query of a batch."""
+        kind = QUERY if batch.rows is None else DOCUMENT
+        read = batch.tokens, batch.lengths, batch.places
+        segments = self.segments(*read, tower=self.tower(kind))
+        if batch.rows is None:
+            return self.queries(segments)
+        given = segments, batch.lengths, batch.places
+        return self.documents(*(_at(x, batch.rows) for x in given), batch.graphs)
 
     def views(
         self,
@@ -166,6 +197,18 @@ class DocumentEncoder(nn.Module):
         return self.outputs(self.views(vectors, *light, kinds=(DOCUMENT,)))
 
 
+def begin(encoder: DocumentEncoder, params: Any) -> Any:
+    """The parameters with which training begins."""
+    document = encoder.document
+    return document.begin(params) if isinstance(document, BeginsAsMean) else params
+
+
+def plain(encoder: DocumentEncoder, params: Any) -> Any:
+    """The parameters of a start that are scored before training."""
+    document = encoder.document
+    return document.plain(params) if isinstance(document, BeginsAsMean) else params
+
+
 def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:
     """Random parameters of an encoder, without those at the paths `known`.
 
@@ -193,6 +236,12 @@ def _init(encoder: DocumentEncoder, key: jax.Array, known: frozenset[str]) -> An
     return unflatten_dict(
         {path: array for path, array in params.items() if path not in known}, sep="/"
     )
+
+
+def _at(array: Array, rows: Int[Array, "b p"]) -> Array:
+    """The rows of an array; zeros for the row -1."""
+    rows = jnp.where(rows < 0, len(array), rows)
+    return array.at[rows].get(mode="fill", fill_value=0)
 
 
 def _repeated(vectors: Float[Array, "*s d"], width: int) -> Float[Array, "*s {width}"]:

@@ -9,9 +9,10 @@ from docjax.types import Graphs
 class EachViewAlone(nn.Module):
     """A `docjax.types.DocumentEncoder`; subclasses add the encoding of one view."""
 
-    sparse = False
+    sparse = None
     attends = False
     joins_views = False
+    parts = 1
 
     def views(
         self,

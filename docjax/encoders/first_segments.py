@@ -1,5 +1,7 @@
 """Documents of several vectors, of which the best one answers a query."""
 
+from typing import Any
+
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -7,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from docjax.encoders.each_view import EachViewAlone
 from docjax.errors import UserError
 from docjax.kernels import EXACT
-from docjax.types import Graphs
+from docjax.types import QUERY, Graphs
 
 
 class FirstSegments(EachViewAlone):
@@ -23,12 +25,34 @@ class FirstSegments(EachViewAlone):
       query's, as in ANCE.
     """
 
+    exported_as = "FirstSegments"
     parts: int = 1
     projected: bool = False
 
     def setup(self) -> None:
         if self.parts < 1:
             raise UserError(f"encoder.document.parts {self.parts}: give at least 1")
+
+    @nn.nowrap
+    def check_run(self, config: Any) -> None:
+        """Raises UserError if loss, examples or limits do not fit the vectors."""
+        parts = config.objective.keywords.get("parts", 1)
+        if parts != self.parts:
+            raise UserError(
+                f"encoder.document.parts is {self.parts} and objective.parts is {parts}: "
+                "give the same number"
+            )
+        if self.parts > 1 and config.examples.built.kinds[0] != QUERY:
+            raise UserError(
+                f"encoder.document.parts {self.parts}: queries are compared with several "
+                "vectors, so the examples need queries; give 1"
+            )
+        most = config.limits.inference_segments
+        if most is None or most > self.parts:
+            raise UserError(
+                f"limits.inference_segments is {most}, but encoder.document reads "
+                f"{self.parts} segments: give at most that number"
+            )
 
     @nn.compact
     def _each(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from docjax.encoders.pooling import weighted_mean
+from docjax.encoders.weight_decay import COMPONENTS
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
 from docjax.types import Graphs
@@ -27,15 +28,16 @@ class FromMean(nn.Module):
       the transformer's vectors and the mean of the word vectors are then scaled to
       length 1 each, and the words get a share of the squared length: a parameter that
       begins at 0, that training sets to `share`, and that has no gradient.
-    share: None: a run chooses it (`docjax/run/judgement.py`).
+    share: None: a run chooses it (`docjax/recipe/share.py`).
     normalize: scales the mean to length 1; None: as `init` asks, and not from scratch.
     turn: multiplies the mean by a square matrix, which training changes. It begins as a
       rotation, which leaves all cosines as they are and spreads the word vectors over
       all numbers of the vector.
     components: then rotates to the principal components of the run's documents
-      (`docjax/run/components.py`), so that vectors can be cut to their first numbers.
+      (`docjax/recipe/components.py`), so that vectors can be cut to their first numbers.
     """
 
+    exported_as = "FromMean"
     branch: nn.Module | None = None
     words: int = 0
     share: float | None = None
@@ -54,9 +56,14 @@ class FromMean(nn.Module):
         return self.words > 0 and self.share is None
 
     @property
-    def sparse(self) -> bool:
-        """Whether the branch reads graphs as edges."""
-        return self.branch is not None and self.branch.sparse
+    def unit_length(self) -> bool:
+        """Whether the vectors begin with length 1."""
+        return bool(self.words or self.normalize)
+
+    @property
+    def sparse(self) -> bool | None:
+        """Whether the branch reads graphs as edges; None: by their size."""
+        return None if self.branch is None else self.branch.sparse
 
     @property
     def attends(self) -> bool:
@@ -76,6 +83,45 @@ class FromMean(nn.Module):
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
         """The branch's attention from the chunks of one section to those of another."""
         return self.branch.cross_attention(queries, keys, real)
+
+    @nn.nowrap
+    def check_run(self, config: Any) -> None:
+        """Raises UserError for the mean of a random encoder that should be a pretrained
+        one: it is not trained, or its pooling is that of `init`."""
+        if config.init or self.words_alone:
+            return
+        encoder = config.encoder.built
+        follows_init = getattr(encoder.inner_segment, "pooling", "") is None
+        if follows_init or encoder.segment_is_frozen:
+            raise UserError(
+                "encoder.document begins as the mean of what a pretrained encoder says: "
+                "give one with --config.init=FOLDER, train the encoder (encoder.frozen, "
+                "pooling), or take graph_roberta:words"
+            )
+
+    @nn.nowrap
+    def begin(self, params: Any) -> Any:
+        """The parameters with which training begins: the words have their share."""
+        if not self.words:
+            return params
+        if self.share is None:
+            raise ValueError("share is None: docjax.recipe.share chooses it")
+        share = {"share": jnp.full((1,), self.share)}
+        return params | {"document": params["document"] | share}
+
+    @nn.nowrap
+    def plain(self, params: Any) -> Any:
+        """The parameters of a start, not turned if its words have no share.
+
+        So its vectors are those of the plain encoder number by number, at length 1, and
+        zeros for the words. The start of a run that goes on with another stays as it is.
+        """
+        turns = self.turn and self.words
+        if not turns or params["document"]["share"].any():
+            return params
+        kernel = params["document"]["turn"]["kernel"]
+        turn = {"turn": {"kernel": jnp.eye(len(kernel), dtype=kernel.dtype)}}
+        return params | {"document": params["document"] | turn}
 
     def setup(self) -> None:
         if self.share is not None and not 0 <= self.share <= 1:
@@ -108,7 +154,7 @@ class FromMean(nn.Module):
             mean = dense(mean)
         if self.components:
             identity = lambda key: jnp.eye(width)
-            rotation = jax.lax.stop_gradient(self.param("components", identity))
+            rotation = jax.lax.stop_gradient(self.param(COMPONENTS, identity))
             mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean
@@ -157,27 +203,3 @@ class FromMean(nn.Module):
     ) -> tuple[Float[Array, "*s i f"], list[jax.Array | None]]:
         """Nodes and attention of the branch, see `GraphAttention.nodes`."""
         return self.branch.nodes(vectors, lengths, graphs)
-
-
-def plain(document: nn.Module, params: Any) -> Any:
-    """The parameters of a start, not turned if its words have no share.
-
-    So its vectors are those of the plain encoder number by number, at length 1, and
-    zeros for the words. The start of a run that goes on with another stays as it is.
-    """
-    turns = isinstance(document, FromMean) and document.turn and document.words
-    if not turns or params["document"]["share"].any():
-        return params
-    kernel = params["document"]["turn"]["kernel"]
-    turn = {"turn": {"kernel": jnp.eye(len(kernel), dtype=kernel.dtype)}}
-    return params | {"document": params["document"] | turn}
-
-
-def with_words(document: nn.Module, params: Any) -> Any:
-    """The parameters with which training begins: the words have their share."""
-    if not isinstance(document, FromMean) or not document.words:
-        return params
-    if document.share is None:
-        raise ValueError("share is None: docjax.run.judgement.with_share chooses it")
-    share = {"share": jnp.full((1,), document.share)}
-    return params | {"document": params["document"] | share}

@@ -1,7 +1,7 @@
 """Graph attention over a document node and its segments (graph-roberta, Eq. 1-3).
 
 Graphs of up to a few hundred nodes use dense, masked attention. Larger sparse graphs
-use edges and segment sums. Both give the same vectors. `docjax.data.graphs` builds the
+use edges and segment sums. Both give the same vectors, and the size decides. `docjax.data.graphs` builds the
 graphs.
 """
 
@@ -26,17 +26,19 @@ class GraphAttention(EachViewAlone):
 
     merge: "concat" gives each head width / heads, "mean" gives each head `width`.
     residual: "identity" or "linear" skip connection.
-    sparse: reads graphs as edges; for large graphs.
+    sparse: whether graphs are read as edges; None: the size of the graphs decides
+      (`docjax.data.microbatches.device_graphs`).
     """
 
     attends = True
+    exported_as = "GraphAttention"
     width: int = 512
     layers: int = 2
     heads: int = 2
     merge: str = "concat"
     residual: str = "identity"
     bias: bool = True
-    sparse: bool = False
+    sparse: bool | None = None
 
     def setup(self) -> None:
         self._check()

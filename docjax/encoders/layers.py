@@ -1,6 +1,6 @@
 """The layers that the segment encoders share: from dense layers to those of BERT.
 
-`PostNorm` puts BERT's layers together; `modernbert.py` and `t5.py` put `PreNormLayer`s.
+`PostNorm` puts BERT's layers together; other families put `PreNormLayer`s together.
 """
 
 import functools
@@ -107,6 +107,7 @@ class Norm(nn.Module):
 class Embeddings(nn.Module):
     """Token, position and type embeddings, summed and normalized.
 
+    A table of 0 rows is left out: of types, sections or chunks.
     From random weights, positions begin at a tenth of the published spread, and types at
     zero: all texts have them alike, and a mean of random token vectors is short beside them.
     """
@@ -127,9 +128,11 @@ class Embeddings(nn.Module):
         positions = Table(self.positions, self.width, spread=0.002, name="positions")()
         # Padding lies at the end, so all rows have the same positions.
         at = slice(self.position_offset, self.position_offset + tokens.shape[1])
-        types = Table(self.types, self.width, spread=0.0, name="types")()
-        words = Table(self.vocabulary, self.width, name="tokens")()[tokens]
-        x = words + (positions[at] + types[0])
+        shared = positions[at]
+        if self.types:
+            types = Table(self.types, self.width, spread=0.0, name="types")()
+            shared = shared + types[0]
+        x = Table(self.vocabulary, self.width, name="tokens")()[tokens] + shared
         # The place of a segment in its document (CoLDE, 3.2).
         for axis, (name, rows) in enumerate(
             (("sections", self.sections), ("chunks", self.chunks))
@@ -254,8 +257,8 @@ def add_after_pooling(encoder: nn.Module) -> None:
 class PostNorm(nn.Module):
     """How the encoders with BERT's layers are put together and give the states of tokens.
 
-    For a `TokenEncoder` that also has `types`, the rows of the table of token types, of
-    which the first is read, and that says how a layer attends.
+    For a `TokenEncoder` that also has `types`, the rows of the table of token types (of
+    which the first is read; 0: no table), and that says how a layer attends.
     """
 
     def setup(self) -> None:
@@ -268,7 +271,7 @@ class PostNorm(nn.Module):
             self.position_offset,
             self.types,
             self.epsilon,
-            **self.place_tables(),
+            *self.place_rows,
         )
         if self.masked_lm:
             # BERT's head has the activation of its layers, RoBERTa's has gelu.
@@ -290,10 +293,6 @@ class PostNorm(nn.Module):
     def attending(self, number: int, site: int) -> nn.Module:
         """The attention of layer `number`; `site` is its first site of dropout."""
         raise NotImplementedError
-
-    def place_tables(self) -> dict[str, int]:
-        """The rows of the tables that embed a segment's place, by their names."""
-        return {}
 
     def _layer(self, number: int) -> Layer:
         site = 1 + SITES * number

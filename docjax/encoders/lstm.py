@@ -4,7 +4,7 @@ Flax has the cell and its parameters (`OptimizedLSTMCell`). Flax's `RNN` multipl
 input of each step alone, and at each step adds to the gradient of the kernels. Here the
 inputs of all steps are one product, the gradient of a kernel is one product after all
 steps, and both directions take their steps together. `benchmarks/chunk_encoder.py`
-measures this module; docs/trials.md has other forms with their times.
+measures this module; docs/log has other forms with their times.
 """
 
 from collections.abc import Mapping

@@ -25,6 +25,7 @@ class Mean(EachViewAlone):
     length 1.
     """
 
+    exported_as = "Mean"
     normalize: bool = False
 
     @nn.compact
@@ -47,6 +48,7 @@ class Classifier(nn.Module):
     """Dropout and a linear layer from document vectors to logits of `classes`."""
 
     classifies = True
+    predicts = False
     classes: int
     dropout: float = 0.1
 
@@ -62,6 +64,7 @@ class TrainingHead(nn.Module):
     """A dense layer with tanh between embeddings and the objective (SimCSE)."""
 
     classifies = False
+    predicts = False
 
     @nn.compact
     def __call__(
@@ -82,6 +85,7 @@ class Predictor(nn.Module):
     """
 
     classifies = False
+    predicts = True
     hidden: int = 64
     dropout: float = 0.0
 

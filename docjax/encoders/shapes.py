@@ -1,11 +1,13 @@
 """Facts of an encoder: shapes of its parameters, its segment encoder, valid sizes."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 from flax.traverse_util import flatten_dict
 
-from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
@@ -44,18 +46,22 @@ def shapes(encoder: Any, source: Path) -> Any:
         raise UserError(f"{source}: the encoder cannot be built: {reason}") from None
 
 
-def segment_of(encoder: Any) -> Any:
-    """The segment encoder; with towers, the encoder inside each tower."""
-    segment = encoder.segment
-    return segment.encoder if segment.has_towers else segment
+def check_same(params: Any, own: Any) -> None:
+    """Raises UserError unless parameters have the paths and the shapes of `own`."""
+    given, expected = _shapes_by_path(params), _shapes_by_path(own)
+    for path in sorted({*given, *expected}):
+        found, wanted = given.get(path, "missing"), expected.get(path, "none")
+        if found != wanted:
+            raise UserError(
+                f"params: {path} is {found}, expected {wanted}: give a nested dict with "
+                "the names and the shapes of model.params"
+            )
 
 
-def segment_is_frozen(encoder: DocumentEncoder) -> bool:
-    """Whether `frozen` matches all parameters of the segment encoder."""
-    if not encoder.frozen:
-        return False
-    params = param_shapes(encoder)
-    return "segment" not in freezing.divided(params, encoder.frozen)[0]
+def _shapes_by_path(params: Any) -> dict[str, tuple[int, ...]]:
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    name = functools.partial(jax.tree_util.keystr, simple=True, separator="/")
+    return {name(path): np.shape(leaf) for path, leaf in leaves}
 
 
 def check_kind(encoder: Any, source: Path) -> None:
@@ -66,17 +72,24 @@ def check_kind(encoder: Any, source: Path) -> None:
             "docjax.encoders.document.DocumentEncoder"
         )
     segment = encoder.segment
-    if isinstance(segment, SegmentEncoder) and segment.has_towers:
+    if getattr(segment, "has_towers", False):
         segment = segment.encoder
-    if not isinstance(segment, SegmentEncoder):
+    if missing := _missing(segment, SegmentEncoder):
         raise UserError(
-            f"{source}: encoder.segment {type(segment).__name__} gives no segment "
-            "vectors: take docjax.encoders.transformer.Transformer or another class "
-            "with vocabulary, has_towers and masked_lm"
+            f"{source}: encoder.segment {type(segment).__name__} has no {missing}: take "
+            "docjax.encoders.transformer.Transformer, or inherit "
+            "docjax.encoders.segment_defaults.SegmentDefaults"
         )
-    if not isinstance(encoder.document, OfDocuments):
+    if missing := _missing(encoder.document, OfDocuments):
         raise UserError(
-            f"{source}: encoder.document {type(encoder.document).__name__} gives no "
-            "document vectors: take docjax.encoders.pooling.Mean or another class with "
-            "query, views, joins_views, sparse and attends"
+            f"{source}: encoder.document {type(encoder.document).__name__} has no "
+            f"{missing}: take docjax.encoders.pooling.Mean, or inherit "
+            "docjax.encoders.each_view.EachViewAlone"
         )
+
+
+def _missing(part: Any, protocol: type) -> str:
+    """The names in a protocol that a part lacks."""
+    names = {*protocol.__annotations__, *vars(protocol)}
+    lacking = [n for n in names if not n.startswith("_") and not hasattr(part, n)]
+    return ", ".join(sorted(lacking))

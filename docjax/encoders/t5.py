@@ -105,6 +105,7 @@ class T5(TokenEncoder):
     `head_width` is the width of a head; `heads` of them may be wider than `width`.
     Distances fall into `buckets`, half of them for each side; all from `farthest` tokens
     share the last one. `positions` is the longest row that the model was trained for.
+    `attention` chooses nothing: no kernel adds numbers to the scores.
     """
 
     vocabulary: int = 32128

@@ -1,7 +1,7 @@
 """What all transformers share: from the states of tokens to a vector of the segment.
 
-`layers.PostNorm` (BERT, RoBERTa, Longformer, BigBird), `modernbert.py` and `t5.py` give
-the states.
+The module of each family gives the states; `layers.PostNorm` does so for those with
+BERT's layers.
 """
 
 import flax.linen as nn
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from docjax.encoders.segment_defaults import SegmentDefaults
 from docjax.errors import UserError
 from docjax.kernels import unit
 
@@ -17,7 +18,7 @@ PROJECTIONS = {"identity": lambda x: x, "tanh": jnp.tanh}
 DTYPES = ("float32", "bfloat16")
 
 
-class TokenEncoder(nn.Module):
+class TokenEncoder(SegmentDefaults):
     """A segment encoder that has a state of each token.
 
     A segment's vector is the state of its first token or the mean over its real tokens
@@ -26,8 +27,7 @@ class TokenEncoder(nn.Module):
     for none, and `projection_activation` "identity" or "tanh". `normalize` scales the
     vector to length 1, as many sentence encoders do. `dtype` "bfloat16" multiplies and
     keeps activations in bfloat16; parameters, softmax, LayerNorm and sums stay float32.
-    `attention` names a kernel of `attention.py`; T5, whose
-    scores depend on the distance, has none to choose.
+    `attention` names a kernel of `attention.py`, for the encoders that call it.
     `dropout` is that of hidden states. `attention_dropout` drops attention weights, 0.1
     in most papers: no fast kernel of a GPU does this, so 0 is the default.
     `masked_lm` adds the layers that predict masked tokens. `words` is the width of
@@ -38,7 +38,12 @@ class TokenEncoder(nn.Module):
     `layers.add_after_pooling` adds.
     """
 
-    has_towers = False
+    reads_prompts = True
+    # Keywords that a config chooses; weights decide all others.
+    chosen = (
+        *("dropout", "attention_dropout", "pooling", "normalize", "dtype"),
+        *("attention", "masked_lm", "words", "left_out"),
+    )
     vocabulary: int = 30522
     layers: int = 12
     width: int = 768
@@ -158,8 +163,11 @@ class TokenEncoder(nn.Module):
         return self.clone(layers=count)
 
     @nn.nowrap
+    def in_dtype(self, dtype: str) -> "TokenEncoder":
+        return self.clone(dtype=dtype)
+
+    @nn.nowrap
     def check_training(self, tokens: int) -> None:
-        """Raises UserError unless segments of up to `tokens` tokens can be trained."""
         self.check_length(tokens)
 
     @nn.nowrap

@@ -6,13 +6,14 @@ import flax.linen as nn
 import jax
 from jaxtyping import Array, Float, Int
 
+from docjax.encoders.segment_defaults import SegmentDefaults
 from docjax.errors import UserError
 from docjax.types import QUERY
 
 NAMES = {"kind": ("query", "document"), "view": ("view_0", "view_1")}
 
 
-class Towers(nn.Module):
+class Towers(SegmentDefaults):
     """Two segment encoders of the same architecture, each with its own parameters.
 
     by: "kind" has one tower for queries and one for documents. "view" has the first
@@ -20,8 +21,7 @@ class Towers(nn.Module):
     Tension); `read_by_inference` leaves the first tower out.
     """
 
-    has_towers = True
-    masked_lm = False  # no tower predicts tokens
+    has_towers = True  # no tower predicts tokens
     encoder: nn.Module
     by: str = "kind"
 
@@ -39,6 +39,22 @@ class Towers(nn.Module):
     @property
     def vocabulary(self) -> int:
         return self.encoder.vocabulary
+
+    @property
+    def reads_prompts(self) -> bool:
+        return self.encoder.reads_prompts
+
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        self.encoder.check_training(tokens)
+
+    @nn.nowrap
+    def in_dtype(self, dtype: str) -> "Towers":
+        return self.clone(encoder=self.encoder.in_dtype(dtype))
+
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        return self.encoder.place_rows
 
     def of_views(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view of an example."""

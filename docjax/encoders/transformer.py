@@ -28,6 +28,8 @@ class Transformer(PostNorm, TokenEncoder):
     types: int = 1
     sections: int = 0
     chunks: int = 0
+    shows_attention = True
+    chosen = (*TokenEncoder.chosen, "sections", "chunks")
 
     def attending(self, number: int, site: int) -> SelfAttention:
         attend = functools.partial(
@@ -37,5 +39,6 @@ class Transformer(PostNorm, TokenEncoder):
             self.heads, self.epsilon, self.dropout, attend, site, parent=None
         )
 
-    def place_tables(self) -> dict[str, int]:
-        return {"sections": self.sections, "chunks": self.chunks}
+    @property
+    def place_rows(self) -> tuple[int, int]:
+        return self.sections, self.chunks

@@ -4,12 +4,11 @@ from typing import Any
 
 import jax
 
-COMPONENTS = "components"  # a rotation of `FromMean`, which stays as it is
+COMPONENTS = "components"  # what `FromMean` calls a matrix that stays as it is
 
 
 def decays(params: Any) -> Any:
-    """True for each kernel and table; False for biases, layer norms and the rotation
-    to principal components."""
+    """True for each kernel and table; False for biases, layer norms and COMPONENTS."""
 
     def decays_at(path: tuple, array: Any) -> bool:
         return array.ndim > 1 and path[-1].key != COMPONENTS

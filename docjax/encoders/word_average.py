@@ -4,25 +4,33 @@ The encoder ignores the order of words; training uses the order
 (`objectives/negative_sampling.py`).
 """
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.encoders.segment_defaults import SegmentDefaults
 from docjax.errors import UserError
 from docjax.kernels import EXACT
 
 
-class WordAverage(nn.Module):
+class WordAverage(SegmentDefaults):
     """The mean of the word vectors of a segment; zero for a segment without words.
 
     Token 0 is padding. `words` are the vectors U. `targets` are the vectors V of
     predicted words; only training reads them, so encoding works without them.
     """
 
-    has_towers = masked_lm = False
+    averages_words = True
+    chosen = ()  # weights decide all keywords
     vocabulary: int
     width: int = 100
+
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        """Any segment can be read."""
 
     def setup(self) -> None:
         if self.width < 1:
@@ -30,7 +38,7 @@ class WordAverage(nn.Module):
                 f"encoder.segment.width {self.width} is below 1: set it to 1 or more"
             )
         shape = (self.vocabulary, self.width)
-        self.words = self.param("words", _uniform, shape)
+        self.table = self.param("words", _uniform, shape)
         if self.is_initializing():
             self.param("targets", nn.initializers.zeros, shape)
 
@@ -45,7 +53,11 @@ class WordAverage(nn.Module):
         del places, keys
         real = jnp.arange(tokens.shape[1]) < lengths[:, None]
         weights = real / jnp.maximum(lengths, 1)[:, None]
-        return jnp.einsum("nt,ntd->nd", weights, self.words[tokens], precision=EXACT)
+        return jnp.einsum("nt,ntd->nd", weights, self.table[tokens], precision=EXACT)
+
+    def word_vectors(self, params: Any) -> Float[Array, "w d"]:
+        """The vectors U; the report shows which words are near to each other."""
+        return params["words"]
 
 
 def _uniform(key: jax.Array, shape: tuple[int, int]) -> Float[Array, "w d"]:

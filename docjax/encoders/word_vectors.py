@@ -1,7 +1,7 @@
 """A vector of the words of a segment, beside the vector of its transformer.
 
 The table begins at zero, so that it changes nothing before it is fitted to a corpus
-(`docjax/run/words.py`). It keeps what a checkpoint does not know: the names and terms
+(`docjax/recipe/words.py`). It keeps what a checkpoint does not know: the names and terms
 of the corpus.
 """
 
@@ -10,19 +10,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-EXACT = jax.lax.Precision.HIGHEST  # TPUs and GPUs round by default
+from docjax.encoders.segment_defaults import SegmentDefaults
+from docjax.kernels import EXACT
 
 
-class WordVectors(nn.Module):
+class WordVectors(SegmentDefaults):
     """The sum of the vectors of a segment's words, divided by its number of tokens.
 
     A word that occurs c times counts 1 + ln c times (sublinear TF-IDF). Sums weighted
     by tokens are therefore sums of words over the segments of a document.
     """
 
-    has_towers = masked_lm = False
     vocabulary: int
     width: int
+
+    @nn.nowrap
+    def check_training(self, tokens: int) -> None:
+        """Any segment can be read."""
 
     @nn.compact
     def __call__(

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 
 from docjax.errors import UserError
 from docjax.explain import style, tsne
+from docjax.types import Drawing
 
 
 def curves(
@@ -129,64 +130,54 @@ def tsne_panels(
     return style.save(figure, path, ("panel", "id", "x", "y", "label"), rows)
 
 
-def shots(path: Path, curves: Mapping[str, Mapping[str, tuple[float, float]]]) -> Path:
-    """Accuracy against the documents of a class; a line each, bars are deviations.
-
-    Args:
-      curves: name -> documents of a class, as text -> accuracy and its deviation.
-    """
+def drawing(folder: Path, drawn: Drawing) -> Path:
+    """The figure of a task: lines over the columns of its rows, or bars."""
     figure, [axes] = style.grid(1, columns=1, width=6.4, height=3.4)
-    names = list(dict.fromkeys(name for points in curves.values() for name in points))
+    names = list(dict.fromkeys(name for row in drawn.rows.values() for name in row))
+    draw = {"lines": _row_lines, "bars": _row_bars}[drawn.kind]
+    handles = draw(axes, drawn, names)
+    style.plain(axes, drawn.title, drawn.x, drawn.y)
+    axes.set_xticks(range(len(names)), names)
+    if len(handles) > 1:
+        style.legend(figure, handles)
+    rows = [
+        (row, name, value, drawn.deviations.get(row, {}).get(name, ""))
+        for row, values in drawn.rows.items()
+        for name, value in values.items()
+    ]
+    header = ("row", drawn.x or "column", drawn.y, "deviation")
+    return style.save(figure, folder / drawn.name, header, rows)
+
+
+def _row_lines(axes: Axes, drawn: Drawing, names: Sequence[str]) -> dict[str, Any]:
     handles = {}
-    for number, (name, points) in enumerate(curves.items()):
-        means, deviations = zip(*points.values(), strict=True)
-        handles[name] = axes.errorbar(
-            list(map(names.index, points)),
-            means,
-            deviations,
+    for number, (row, values) in enumerate(drawn.rows.items()):
+        deviations = drawn.deviations.get(row, {})
+        handles[row] = axes.errorbar(
+            list(map(names.index, values)),
+            list(values.values()),
+            [deviations.get(name, 0.0) for name in values],
             color=style.COLOURS[number % len(style.COLOURS)],
             marker=style.MARKERS[number % len(style.MARKERS)],
             markersize=4,
             linewidth=1.4,
             capsize=2,
         )
-    style.plain(axes, "few documents with labels", "documents of a class", "accuracy")
-    axes.set_xticks(range(len(names)), names)
-    if len(handles) > 1:
-        style.legend(figure, handles)
-    rows = [
-        (name, count, mean, deviation)
-        for name, points in curves.items()
-        for count, (mean, deviation) in points.items()
-    ]
-    return style.save(figure, path, ("vectors", "documents", "accuracy", "std"), rows)
+    return handles
 
 
-def kinds(path: Path, attention: Mapping[str, Mapping[str, float]]) -> Path:
-    """Bars of the mean attention to a word of each part of speech, a colour per model."""
-    figure, [axes] = style.grid(1, columns=1, width=6.4, height=3.0)
-    names = list(dict.fromkeys(kind for row in attention.values() for kind in row))
-    width = 0.8 / len(attention)
-    handles = {}
-    for number, (model, row) in enumerate(attention.items()):
+def _row_bars(axes: Axes, drawn: Drawing, names: Sequence[str]) -> dict[str, Any]:
+    handles, width = {}, 0.8 / len(drawn.rows)
+    for number, (row, values) in enumerate(drawn.rows.items()):
         left = 0.5 * width - 0.4 + number * width
-        handles[model] = axes.bar(
-            [names.index(kind) + left for kind in row],
-            row.values(),
+        handles[row] = axes.bar(
+            [names.index(name) + left for name in values],
+            list(values.values()),
             width,
             color=style.COLOURS[number % len(style.COLOURS)],
         )
-    style.plain(axes, "attention of the first token to a word", y="mean weight")
-    axes.set_xticks(range(len(names)), names)
     axes.grid(False, axis="x")
-    if len(handles) > 1:
-        style.legend(figure, handles)
-    rows = [
-        (model, kind, weight)
-        for model, row in attention.items()
-        for kind, weight in row.items()
-    ]
-    return style.save(figure, path, ("model", "part of speech", "weight"), rows)
+    return handles
 
 
 def document_attention(

@@ -11,7 +11,7 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -21,7 +21,7 @@ from docjax.explain import page
 from docjax.explain.page import Number
 from docjax.parts.named import plain
 from docjax.storage import atomic
-from docjax.types import Section
+from docjax.types import Section, Table
 
 FACTS = "source units examples views segments encoder objective batch steps epochs seed".split()
 PACKAGES = (
@@ -88,37 +88,25 @@ class Query:
     hits: Mapping[str, Sequence[Hit]]
 
 
+class Shown(NamedTuple):
+    """A table of a task, and the PNG of its drawing."""
+
+    table: Table
+    figure: Path | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Retrieval:
     """How documents are found: by words, by vectors, by both."""
 
     task: str
-    metrics: Mapping[str, Mapping[str, Number]]  # metric -> system -> score
+    tables: Sequence[Shown]
     curves: Path | None  # PNG of figures.weights
-    won: Sequence[Query]  # against BM25, most first
+    metric: str  # the scores of queries
+    systems: tuple[str, str]  # the first has won queries against the second
+    won: Sequence[Query]  # most first
     lost: Sequence[Query]
     searches: Sequence[Query]
-
-
-@dataclasses.dataclass(frozen=True)
-class Analyses:
-    """The analyses of SimLTE, DocSplit and CoLDE: tables, column -> row -> value.
-
-    An empty table is not shown.
-    """
-
-    full: Mapping[str, Mapping[str, Number]]  # dataset -> Acc or F1 in percent
-    few: Mapping[str, Mapping[str, Number]]  # the same, with few labelled documents
-    improvement: Mapping[str, Mapping[str, Number]]  # average, in percent
-    links: Mapping[str, Mapping[str, Number]]  # Acc and F1 of links, in percent
-    shots: Mapping[str, Mapping[str, Number]]  # documents per class -> accuracy
-    curve: Path | None  # PNG of figures.shots
-    attention: Mapping[str, Mapping[str, Number]]  # part of speech -> mean weight
-    bars: Path | None  # PNG of figures.kinds
-    redundancy: Mapping[str, Mapping[str, Number]]  # length in words -> redundancy
-    similarity: Mapping[str, Mapping[str, Number]]  # inner and inter -> cosine
-    pairs: Mapping[str, Mapping[str, Number]]  # P, R, F1, Acc -> model and threshold
-    published_pairs: Mapping[str, Mapping[str, Number]]  # CoLDE's, and what they imply
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +138,7 @@ class Report:
     attention: Attention | None = None
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     retrieval: Sequence[Retrieval] = ()  # by task
-    analyses: Analyses | None = None
+    tables: Sequence[Shown] = ()  # of other tasks
     maps: Mapping[str, Path] = dataclasses.field(default_factory=dict)  # by kind, PNG
     export: Export | None = None
     commands: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -169,9 +157,11 @@ def write(run_dir: Path, report: Report) -> Path:
 def html(report: Report, folder: Path) -> str:
     """The page; links to figures are relative to `folder`."""
     absent = {"attention" if report.words else "words"}  # a mean of words has no graph
-    absent |= {part for part in ("retrieval", "analyses") if not getattr(report, part)}
-    config = report.config
-    scores = _without_details(_scores(report.scores), report.retrieval)
+    if not report.retrieval:
+        absent.add("retrieval")
+    if not (report.tables or report.maps):
+        absent.add("analyses")
+    config, scores = report.config, _scores(report.scores)
     return TEMPLATE.render(
         title=report.name,
         facts={
@@ -184,11 +174,8 @@ def html(report: Report, folder: Path) -> str:
         curves=page.picture(report.curves, folder),
         map=page.picture(report.tsne, folder),
         attention=_attention(report.attention, folder),
-        weights={
-            each.task: page.picture(each.curves, folder) for each in report.retrieval
-        },
-        shots=page.picture(report.analyses and report.analyses.curve, folder),
-        kinds=page.picture(report.analyses and report.analyses.bars, folder),
+        retrieval=[_retrieval(each, folder) for each in report.retrieval],
+        tables=[_table(each, folder) for each in report.tables],
         maps={kind: page.picture(png, folder) for kind, png in report.maps.items()},
         config=json.dumps(plain(config), indent=2, ensure_ascii=False),
     )
@@ -222,21 +209,23 @@ def _scores(scores: Mapping[str, Mapping[str, Number]]) -> dict[str, dict[str, f
     }
 
 
-def _without_details(
-    scores: Mapping[str, Mapping[str, float]], retrieval: Sequence[Retrieval]
-) -> dict[str, dict[str, float]]:
-    """The scores without most of retrieval's, which has a table of its own."""
-    systems = {
-        system for each in retrieval for of in each.metrics.values() for system in of
-    }
+def _retrieval(retrieval: Retrieval, folder: Path) -> dict[str, Any]:
+    """The values of a retrieval task for the template."""
+    values = vars(retrieval) | {"curves": page.picture(retrieval.curves, folder)}
+    return values | {"tables": [_table(each, folder) for each in retrieval.tables]}
 
-    def is_detail(metric: str) -> bool:
-        *_, system, name = ("", *metric.split("/"))
-        return system in systems and name != "ndcg@10"
 
+def _table(shown: Shown, folder: Path) -> dict[str, Any]:
+    """The values of a table and its figure for the template."""
+    table, drawing = shown.table, shown.table.drawing
     return {
-        column: {m: value for m, value in metrics.items() if not is_detail(m)}
-        for column, metrics in scores.items()
+        "title": table.title,
+        "columns": table.by_column(),
+        "corner": table.corner,
+        "decimals": table.decimals,
+        "note": table.note,
+        "picture": page.picture(shown.figure, folder),
+        "caption": drawing.caption if drawing else "",
     }
 
 

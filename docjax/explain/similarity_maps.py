@@ -100,10 +100,10 @@ def heat_map(
     image = axis.imshow(cosines, cmap=style.HEAT, interpolation="nearest")
     of_rows = [number for number, _ in named]
     if len(named) <= NAMED:
-        shown = [name[:LETTERS] + "…" * (len(name) > LETTERS) for _, name in named]
+        shown = [label(_shortened(name)) for _, name in named]
         ticks = range(len(named))
-        axis.set_xticks(ticks, map(label, shown), rotation=90, fontsize=7)
-        axis.set_yticks(ticks, map(label, shown), fontsize=7)
+        axis.set_xticks(ticks, shown, rotation=90, fontsize=7)
+        axis.set_yticks(ticks, shown, fontsize=7)
     if len(named) > len(set(of_rows)):
         for place in np.flatnonzero(np.diff(of_rows)) + 0.5:
             axis.axhline(place, color=style.INK, linewidth=0.6)
@@ -115,3 +115,7 @@ def heat_map(
     rounded = cosines.astype(float).round(DIGITS)
     values = ((name, *row) for name, row in zip(short, rounded.tolist(), strict=True))
     return style.save(figure, path, ("", *short), values)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LETTERS else name[:LETTERS] + "…"

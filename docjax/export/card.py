@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.export.libraries import adds_to_transformers
-from docjax.huggingface.families import Family
+from docjax.export.libraries import adds_to_transformers, is_stock
+from docjax.huggingface.family import Family
 
 OWN_CODE = ", trust_remote_code=True"
 SHOWN = (  # the fields of a run's config on the card, without the run's source
@@ -26,21 +26,25 @@ METRICS = r"eval/([^/]+)/(.+)"
 def card(
     name: str,
     facts: Mapping[str, Any],
+    folder: Path,
     family: Family,
-    stock: bool,
     run: Mapping[str, Any],
 ) -> str:
     """The text of the model card.
 
     Args:
       facts: the content of docjax.json.
+      folder: what is exported.
       family: the family of the segment encoder.
-      stock: sentence-transformers needs no code of the folder.
       run: `config`, `metrics` and `corpus` of the run that trained the model; empty
         without a run.
     """
+    stock = is_stock(folder)
+    in_transformers = family.in_transformers and not adds_to_transformers(folder)
     parts = {
-        "Use": _use(name, facts, family, stock) + _widths(name, facts, run),
+        "Use": _use(name, facts, stock)
+        + (_transformers(name, family) if in_transformers else "")
+        + _widths(name, facts, run),
         "Results": _results(run.get("metrics", {})),
         "Training data": _data(run, facts.get("base")),
         "Configuration": _configuration(facts, run.get("config", {})),
@@ -92,7 +96,7 @@ def _about(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> str:
+def _use(name: str, facts: Mapping[str, Any], stock: bool) -> str:
     parts = [
         "With sentence-transformers 6 or newer:",
         _python(
@@ -108,23 +112,27 @@ def _use(name: str, facts: Mapping[str, Any], family: Family, stock: bool) -> st
             "vectors = model.encode(documents)",
         ),
     ]
-    if family.in_transformers and not adds_to_transformers(facts["encoder"]["segment"]):
-        keywords = "".join(f", {k}={v}" for k, v in family.model_keywords.items())
-        alone = "; its states are ours for a fresh model that reads one segment a call"
-        parts += [
-            f"The segment encoder alone, with transformers{alone * family.alone}:",
-            _python(
-                f"from transformers import {family.auto_class}, AutoTokenizer",
-                f'tokenizer = AutoTokenizer.from_pretrained("{name}")',
-                f'model = {family.auto_class}.from_pretrained("{name}"{keywords})',
-            ),
-        ]
-        if family.first_sees_all:
-            parts.append(
-                "Give the model a `global_attention_mask` that is 1 at the first token "
-                "and 0 elsewhere: without this mask its states differ."
-            )
     return "\n\n".join(parts)
+
+
+def _transformers(name: str, family: Family) -> str:
+    """Says how transformers reads the segment encoder."""
+    keywords = "".join(f", {k}={v}" for k, v in family.model_keywords.items())
+    alone = ""
+    if family.alone_above:
+        alone = "; its states are ours for a fresh model that reads one segment a call"
+    code = _python(
+        f"from transformers import {family.auto_class}, AutoTokenizer",
+        f'tokenizer = AutoTokenizer.from_pretrained("{name}")',
+        f'model = {family.auto_class}.from_pretrained("{name}"{keywords})',
+    )
+    mask = ""
+    if family.first_sees_all:
+        mask = (
+            "\n\nGive the model a `global_attention_mask` that is 1 at the first token "
+            "and 0 elsewhere: without this mask its states differ."
+        )
+    return f"\n\nThe segment encoder alone, with transformers{alone}:\n\n{code}{mask}"
 
 
 def _encode(facts: Mapping[str, Any]) -> str:

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docjax.huggingface import docjax_json
-from docjax.huggingface.families import Family
+from docjax.huggingface import docjax_json, files
+from docjax.huggingface.family import Family
 
-MEAN = "docjax.encoders.pooling.Mean"
-WHOLE = "docjax.data.units.Whole"
-EACH = "docjax.data.segments.OneEach"
+# The parts that stock modules have: a text is one segment, of which the mean is made.
+STOCK = {"units": "whole", "segments": "one_each", "document": "Mean"}
 CODE = {  # file in the folder -> its source in docjax
     "docjax_module.py": ("docjax.export", "torch_module.py"),
     "docjax_segment_encoders.py": ("docjax.export", "torch_segment_encoders.py"),
@@ -26,6 +25,7 @@ CODE = {  # file in the folder -> its source in docjax
     "docjax_pieces.py": ("docjax.data", "pieces.py"),
     "docjax_sentences.py": ("docjax.data", "sentences.py"),
     "docjax_cuts.py": ("docjax.data", "cuts.py"),
+    "docjax_neighbours.py": ("docjax.data", "neighbours.py"),
 }
 TOKENS = {  # what transformers calls the special tokens of BERT and RoBERTa
     "pad_token": ("[PAD]", "<pad>"),
@@ -65,7 +65,8 @@ def write_modules(
 
     `special`: the tokenizer puts tokens around a text.
     """
-    modules = _stock(facts, family, special)
+    more = adds_to_transformers(folder)
+    modules = None if more else _stock(facts, family, special)
     if modules:
         _write_stock(folder, modules)
     else:
@@ -118,75 +119,58 @@ def is_stock(folder: Path) -> bool:
     return not any((folder / name).exists() for name in CODE)
 
 
-def adds_to_transformers(segment: Mapping[str, Any]) -> bool:
-    """Whether a segment encoder has tables of sections, chunks or words, or a layer
-    after the pooling.
-
-    transformers has none of them, so its vectors would differ.
-    """
-    names = "sections", "chunks", "words", "projection"
-    return any(segment.get(name) for name in names)
+def adds_to_transformers(folder: Path) -> bool:
+    """Whether the segment encoder of a folder has parameters that other libraries lack:
+    tables of places or words, or a layer after the pooling."""
+    rest = folder / files.REST
+    with files.tensors([rest] if rest.exists() else []) as tensors:
+        return any(name.startswith("segment/") for name in tensors)
 
 
 def _stock(
     facts: Mapping[str, Any], family: Family, special: bool
 ) -> dict[str, dict] | None:
     """Stock modules and configs, in order; None if they would give other vectors."""
-    segment, document = (facts["encoder"][part] for part in ("segment", "document"))
-    cut = facts["units"]["fn"], facts["segments"]["fn"]
-    make = STOCK.get(family.sentence_module)
-    modules = make and make(segment, facts["limits"], special)
-    if cut != (WHOLE, EACH) or document["fn"] != MEAN:
+    parts, document = facts["torch"], facts["torch"]["document"]
+    if any(parts[name]["fn"] != form for name, form in STOCK.items()):
         return None
-    if modules and "Pooling" in modules:
-        modules["Pooling"]["include_prompt"] = facts["include_prompt"]
+    segment, limits = parts["segment"], facts["limits"]
+    if family.sentence_module == "Transformer":
+        modules = _transformer(segment, limits, facts["include_prompt"])
+    elif family.sentence_module == "StaticEmbedding":
+        modules = _static_embedding(limits, special)
+    else:
+        return None
     if modules and (segment.get("normalize") or document.get("normalize")):
         modules["Normalize"] = {}
     return modules
 
 
 def _transformer(
-    segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
+    segment: Mapping[str, Any], limits: Mapping[str, Any], include_prompt: bool
 ) -> dict[str, dict] | None:
-    """Stock modules for a transformer; None unless it reads only the first segment."""
-    if limits["inference_segments"] != 1 or adds_to_transformers(segment):
+    """Stock modules for a transformer; None unless the model reads only the first
+    segment, and transformers gives the same states in a padded batch."""
+    alone_above = segment["alone_above"]
+    in_batches = alone_above is None or limits["segment_tokens"] <= alone_above
+    if limits["inference_segments"] != 1 or not in_batches:
         return None
     first = segment["pooling"] == "first"
     pooling = {
         "word_embedding_dimension": segment["width"],
         "pooling_mode_cls_token": first,
         "pooling_mode_mean_tokens": not first,
+        "include_prompt": include_prompt,
     }
     tokens = {"max_seq_length": limits["segment_tokens"]}
     return {"Transformer": tokens, "Pooling": pooling}
 
 
-def _big_bird(
-    segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
-) -> dict[str, dict] | None:
-    """Stock modules as `_transformer`; None if segments may be read block-sparse.
-
-    transformers would then read a padded batch in other blocks.
-    """
-    if limits["segment_tokens"] > (5 + 2 * segment["random"]) * segment["block"]:
-        return None
-    return _transformer(segment, limits, special)
-
-
-def _static_embedding(
-    segment: Mapping[str, Any], limits: Mapping[str, Any], special: bool
-) -> dict[str, dict] | None:
+def _static_embedding(limits: Mapping[str, Any], special: bool) -> dict | None:
     """Stock modules for word vectors; None for a cap on segments or special tokens."""
     if limits["inference_segments"] or special:
         return None
     return {"StaticEmbedding": {}}
-
-
-STOCK = {
-    "Transformer": _transformer,
-    "BigBird": _big_bird,
-    "StaticEmbedding": _static_embedding,
-}
 
 
 def _write(path: Path, value: Any) -> None:

@@ -16,10 +16,9 @@ from jaxtyping import Float
 from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.export.libraries import adds_to_transformers, is_stock
-from docjax.huggingface.families import Family, family_of
+from docjax.huggingface.family import Family, family_of
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
-from docjax.parts import named
 from docjax.types import Document
 
 ROWS = 32  # the most segments or documents in one call
@@ -62,8 +61,8 @@ def differences(
     expected = model.encode(documents)
     arrays = {"docjax": reloaded.encode(documents) - expected}
     segment = model.encoder.segment
-    tables = adds_to_transformers(named.node(segment))
-    if family_of(segment).in_transformers and not tables:
+    more = adds_to_transformers(folder)
+    if family_of(segment).in_transformers and not more:
         arrays["transformers"] = _transformers(folder, model, documents)
         if segment.masked_lm:
             name = "transformers, masked tokens"
@@ -135,7 +134,8 @@ def _transformers(
     inference = model.inference()
     rows = [ids for d in cut for ids in np.split(d.tokens, d.offsets[1:-1])]
     vectors = []
-    height = 1 if family.alone else max(1, min(ROWS, TOKENS // limits.segment_tokens))
+    height = max(1, min(ROWS, TOKENS // limits.segment_tokens))
+    height = 1 if family.alone_above else height
     for start in range(0, len(rows), height):
         ids = [row.tolist() for row in rows[start : start + height]]
         outputs, mask = _read(encoder, family, tokenizer, ids)
@@ -179,7 +179,7 @@ def _read(
         mask = batch["attention_mask"].clone().zero_()
         mask[:, 0] = 1
         batch["global_attention_mask"] = mask
-    if family.alone:  # a short segment would leave BigBird dense for good
+    if family.alone_above:  # a short segment would leave the model dense for good
         encoder.base_model.set_attention_type("block_sparse")
     return encoder(**batch), batch["attention_mask"].numpy()
 

@@ -9,12 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 
-def lookup(node, known):
-    if node["fn"] not in known:
-        raise ValueError(
-            f"{node['fn']} has no PyTorch form; supported are {', '.join(known)}"
-        )
-    return known[node["fn"]]
+def document_encoder(facts, params):
+    """The class of this file that stands for a document encoder of docjax."""
+    return globals()[facts["fn"]](facts, params)
 
 
 class Mean(nn.Module):
@@ -61,8 +58,8 @@ class FromMean(nn.Module):
         self.facts = facts
         self.params = params
         node = facts["branch"]
-        make = node and lookup(node, DOCUMENT_ENCODERS)
-        self.branch = make(node, Inner(params, "document/branch")) if node else None
+        inner = Inner(params, "document/branch")
+        self.branch = document_encoder(node, inner) if node else None
 
     def forward(self, vectors, lengths, graph):
         weights = (lengths / lengths.sum().clamp(min=1)).to(vectors.dtype)
@@ -182,12 +179,3 @@ class ChunkEncoder(nn.Module):
             cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
             hidden = o.sigmoid() * cell.tanh()
         return hidden
-
-
-DOCUMENT_ENCODERS = {
-    "docjax.encoders.pooling.Mean": Mean,
-    "docjax.encoders.first_segments.FirstSegments": FirstSegments,
-    "docjax.encoders.from_mean.FromMean": FromMean,
-    "docjax.encoders.graph_attention.GraphAttention": GraphAttention,
-    "docjax.encoders.chunks.ChunkEncoder": ChunkEncoder,
-}

@@ -8,11 +8,12 @@ this file, and the folder works without docjax. A document is a text, or a dict 
 cuts a document into units, and `docjax_cuts.py` cuts the units into segments. A
 transformer or word vectors encode the segments (`docjax_segment_encoders.py`); graph
 attention, a BiLSTM or a mean makes one vector of them (`docjax_document_encoders.py`).
-`docjax.json` names these parts. A warning counts the segments that the model does not
-read.
+`docjax_neighbours.py` builds graphs. "torch" in `docjax.json` names the functions and
+classes of these files. A warning counts the segments that the model does not read.
 """
 
 import functools
+import inspect
 import json
 import logging
 from pathlib import Path
@@ -23,11 +24,12 @@ from sentence_transformers.util import load_file_path
 from tokenizers import Tokenizer
 from torch import nn
 
-from .docjax_cuts import chunks, joined, one_each
-from .docjax_document_encoders import DOCUMENT_ENCODERS, lookup
-from .docjax_pieces import passages, sentences_of, whole, whole_sections
+from .docjax_cuts import one_each
+from .docjax_document_encoders import document_encoder
+from .docjax_neighbours import full
+from .docjax_pieces import whole
 from .docjax_records import check_text, content, full_text
-from .docjax_segment_encoders import SEGMENT_ENCODERS
+from .docjax_segment_encoders import segment_encoder
 
 # The transformer reads at most ROWS segments in one call, and at most TOKENS tokens
 # unless one segment has more.
@@ -43,54 +45,14 @@ def read_document(item):
     return document
 
 
-# Graphs: [1 + segments, 1 + segments], True where the node of the row receives from the
-# node of the column; node 0 is the document.
+def built(node, neighbour):
+    """The function that a node names, bound to its keywords.
 
-
-def full(sections, edges):
-    return torch.ones(len(sections) + 1, len(sections) + 1, dtype=torch.bool)
-
-
-def section(sections, edges, first_passage_clique=True):
-    numbers = torch.tensor(sections)
-    matrix = torch.eye(len(sections) + 1, dtype=torch.bool)
-    matrix[1:, 1:] |= numbers[:, None] == numbers[None, :]
-    first = torch.ones(len(sections), dtype=torch.bool)
-    first[1:] = numbers[1:] != numbers[:-1]
-    nodes = torch.cat([torch.tensor([True]), first])
-    matrix[0, nodes] = matrix[nodes, 0] = True
-    if first_passage_clique:
-        matrix |= nodes[:, None] & nodes[None, :]
-    return matrix
-
-
-def user_edges(sections, edges):
-    numbers = torch.tensor(sections)
-    matrix = section(sections, edges, first_passage_clique=False)
-    for start, end in edges:
-        pair = (numbers == start)[:, None] & (numbers == end)[None, :]
-        matrix[1:, 1:] |= pair | pair.T
-    return matrix
-
-
-UNITS = {
-    "docjax.data.units.Passages": passages,
-    "docjax.data.units.Sentences": sentences_of,
-    "docjax.data.units.Whole": whole,
-    "docjax.data.units.WholeSections": whole_sections,
-}
-SEGMENTS = {
-    "docjax.data.segments.OneEach": one_each,
-    "docjax.data.segments.Joined": joined,
-    "docjax.data.segments.Chunks": chunks,
-}
-GRAPHS = {f"docjax.data.graphs.{f.__name__}": f for f in (full, section, user_edges)}
-
-
-def built(node, known):
-    """The function of `known` that a config names, bound to its keywords."""
+    It lies in the file of the function `neighbour`.
+    """
     keywords = {key: value for key, value in node.items() if key != "fn"}
-    return functools.partial(lookup(node, known), **keywords)
+    function = getattr(inspect.getmodule(neighbour), node["fn"])
+    return functools.partial(function, **keywords)
 
 
 class LongDocuments(nn.Module):
@@ -100,19 +62,17 @@ class LongDocuments(nn.Module):
 
     def __init__(self, facts, tokenizer, file, model_kwargs):
         super().__init__()
-        encoder, limits = facts["encoder"], facts["limits"]
-        self.facts, self.tokenizer, self.limits = facts, tokenizer, limits
-        self.units = built(facts["units"], UNITS)
-        self.cut = built(facts["segments"], SEGMENTS)
-        self.graph = built(facts["graph"], GRAPHS) if facts["graph"] else None
+        self.facts, self.tokenizer, self.limits = facts, tokenizer, facts["limits"]
+        parts = facts["torch"]
+        self.units = built(parts["units"], whole)
+        self.cut = built(parts["segments"], one_each)
+        self.graph = built(parts["graph"], full) if parts["graph"] else None
         self.prefix, self.suffix = _special(tokenizer)
         rest = file("document.safetensors")
         self.params = nn.ParameterDict(load_file(rest) if rest else {})
-        node = encoder["segment"]
-        make = lookup(node, SEGMENT_ENCODERS)
-        self.segment = make(node, file, model_kwargs, self.params)
-        node = encoder["document"]
-        self.document = lookup(node, DOCUMENT_ENCODERS)(node, self.params)
+        given = file, model_kwargs, self.params
+        self.segment = segment_encoder(parts["segment"], *given)
+        self.document = document_encoder(parts["document"], self.params)
         self.to(next(self.segment.parameters()).dtype)  # the dtype in model_kwargs
 
     @classmethod
@@ -153,7 +113,7 @@ class LongDocuments(nn.Module):
             segments = self._capped(segments)
             if self.graph:
                 pairs = zip(segments, documents)
-                graphs = [self.graph([at[0] for _, at in s], d.edges) for s, d in pairs]
+                graphs = [self._graph(s, d.edges) for s, d in pairs]
         ids = [ids for cut in segments for ids, _ in cut]
         places = torch.tensor([place for cut in segments for _, place in cut])
         lengths = torch.tensor([len(segment) for segment in ids])
@@ -185,6 +145,10 @@ class LongDocuments(nn.Module):
         graphs = [graph.to(vectors.device) for graph in features["graphs"] or []]
         graphs = graphs or [None] * len(counts)
         return [self.document(*inputs) for inputs in zip(*parts, graphs)]
+
+    def _graph(self, segments, edges):
+        """A matrix [1 + segments, 1 + segments], see `docjax_neighbours.py`."""
+        return torch.from_numpy(self.graph([at[0] for _, at in segments], edges))
 
     def _encode(self, texts):
         encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)

@@ -1,15 +1,22 @@
 """Segment encoders: token ids [n t], lengths [n] and places [n 2] to vectors [n d].
 
-`docjax export` puts this file into the folders it writes, beside `torch_module.py`.
+`docjax export` puts this file into the folders it writes, beside `torch_module.py`. The
+record of a family of segment encoders names a class of this file, and says how the
+class calls the model of transformers.
 """
 
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import AutoModel, T5EncoderModel
+
+
+def segment_encoder(facts, *inputs):
+    """The class of this file that stands for a segment encoder of docjax."""
+    return globals()[facts["fn"]](facts, *inputs)
 
 
 class WordAverage(nn.Module):
@@ -28,20 +35,21 @@ class WordAverage(nn.Module):
 
 
 class Transformer(nn.Module):
-    kind = AutoModel
-    has_pooler = True  # transformers' class has a pooler that docjax lacks
+    """A model of transformers, and what docjax makes of the states of its tokens."""
 
     def __init__(self, facts, file, model_kwargs, params):
         super().__init__()
+        self.facts = facts
         self.first = facts["pooling"] == "first"
         self.normalize = facts["normalize"]
         self.offset = facts["position_offset"]
         file("model.safetensors")  # downloads the file beside config.json
         folder = Path(file("config.json")).parent
-        pooler = {"add_pooling_layer": False} if self.has_pooler else {}
-        self.model = self.kind.from_pretrained(folder, **pooler, **model_kwargs)
+        kind = getattr(transformers, facts["auto_class"])
+        keywords = facts["model_keywords"] | model_kwargs
+        self.model = kind.from_pretrained(folder, **keywords)
         self.tanh = facts.get("projection_activation") == "tanh"
-        self.params = params  # by docjax's path: the parameters that AutoModel lacks
+        self.params = params  # by docjax's path: those that transformers lacks
 
     def forward(self, tokens, lengths, places, left_out=0):
         order = torch.arange(tokens.shape[1], device=tokens.device)
@@ -76,54 +84,28 @@ class Transformer(nn.Module):
         return vectors
 
     def states(self, words, seen, positions):
-        return self.model(
-            inputs_embeds=words,
-            attention_mask=seen.long(),
-            position_ids=positions,
-            **self.masks(positions - self.offset),
-        ).last_hidden_state
-
-    def masks(self, order):
-        """Further masks that the model reads; `order` [n t] numbers the tokens."""
-        return {}
+        inputs = {"inputs_embeds": words, "attention_mask": seen.long()}
+        if self.facts["takes_positions"]:
+            inputs["position_ids"] = positions
+        if self.facts["first_sees_all"]:
+            inputs["global_attention_mask"] = (positions == self.offset).long()
+        return self.model(**inputs).last_hidden_state
 
     def save(self, folder):
         self.model.save_pretrained(folder)
 
 
-class Longformer(Transformer):
-    def masks(self, order):
-        return {"global_attention_mask": (order == 0).long()}
-
-
-class ModernBert(Transformer):
-    has_pooler = False
-
-
-class T5(Transformer):
-    kind = T5EncoderModel
-    has_pooler = False
-
-    def states(self, words, seen, positions):
-        output = self.model(inputs_embeds=words, attention_mask=seen.long())
-        return output.last_hidden_state
-
-
-class BigBird(Transformer):
+class BlockSparse(Transformer):
     """Reads every long segment alone: padding would become its last block."""
 
-    def __init__(self, facts, file, model_kwargs, params):
-        super().__init__(facts, file, model_kwargs, params)
-        self.dense = (5 + 2 * facts["random"]) * facts["block"]
-
     def states(self, words, seen, positions):
-        lengths = seen.sum(1)
+        lengths, dense = seen.sum(1), self.facts["alone_above"]
         states = torch.zeros_like(words)
-        short = (lengths <= self.dense).nonzero()[:, 0]
-        long = (lengths > self.dense).nonzero()
+        short = (lengths <= dense).nonzero()[:, 0]
+        long = (lengths > dense).nonzero()
         for rows in [*([short] if len(short) else []), *long]:
             longest = int(lengths[rows].max())
-            sparse = longest > self.dense
+            sparse = longest > dense
             self.model.set_attention_type("block_sparse" if sparse else "original_full")
             inputs = (x[rows, :longest] for x in (words, seen, positions))
             states[rows, :longest] = super().states(*inputs)
@@ -137,13 +119,3 @@ def of_words(table, tokens, lengths):
     counts = same.sum(-1).clamp(min=1).to(table.dtype)
     weights = (1 + counts.log()) / counts * real / lengths.clamp(min=1)[:, None]
     return torch.einsum("nt,ntk->nk", weights.to(table.dtype), table[tokens])
-
-
-SEGMENT_ENCODERS = {
-    "docjax.encoders.word_average.WordAverage": WordAverage,
-    "docjax.encoders.transformer.Transformer": Transformer,
-    "docjax.encoders.longformer.Longformer": Longformer,
-    "docjax.encoders.modernbert.ModernBert": ModernBert,
-    "docjax.encoders.bigbird.BigBird": BigBird,
-    "docjax.encoders.t5.T5": T5,
-}

@@ -11,7 +11,7 @@ import itertools
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ from docjax.data.records import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.errors import UserError
-from docjax.export import card, libraries, parity
+from docjax.export import card, forms, libraries, parity
 from docjax.huggingface import docjax_json, exported, files
-from docjax.huggingface.families import family_of
+from docjax.huggingface.family import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import in_dtype, load
 from docjax.parts import named
@@ -46,6 +46,7 @@ def export(
     out: str | Path,
     documents: Sequence[Document] | None = None,
     truncate_dim: int | None = None,
+    allow: str | Sequence[str] = (),
 ) -> Path:
     """Writes a model, or that of a run, folder or hub name, to the new folder `out`.
 
@@ -54,29 +55,37 @@ def export(
         None: as many as the model keeps.
       documents: the libraries must give the same vectors for these; None: some
         documents of the run's corpus, or docstrings if there is no run.
+      allow: packages outside of docjax, as for `load`.
 
     Raises:
-      UserError: if `out` exists or cannot be written, if a number of a vector differs
-        by more than 1e-4, if vectors are shorter than `truncate_dim`, or if
-        sentence-transformers is not installed. Then no folder is left.
+      UserError: if `out` exists or cannot be written, if a part of the model has no
+        torch form, if a number of a vector differs by more than 1e-4, if vectors are
+        shorter than `truncate_dim`, or if sentence-transformers is not installed. Then
+        no folder is left.
     """
     out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
+    run, base = _run(model), _base(model)
+    model = model if isinstance(model, DocumentModel) else load(model, allow=allow)
+    if truncate_dim is not None:
+        model = dataclasses.replace(model, truncate_dim=truncate_dim)
+    facts = _facts(model) | {"base": base}
     with _beside(out) as partial:
-        _fill(partial, out.name, model, documents, truncate_dim)
+        _fill(partial, out.name, model, facts, run, documents)
         atomic.rename(partial, out)
     return out
 
 
-def export_run(run: Path) -> Path:
+def export_run(run: Path, allow: str | Sequence[str] = ()) -> Path:
     """Writes a run to RUN/export, unless an export of the same parameters is there."""
-    out, model = run / "export", load(run)
+    out, model = run / "export", load(run, allow=allow)
     if _holds(out, model):
         logging.info("%s already holds these parameters", out)
         return out
+    facts = _facts(model) | {"base": _base(run)}
     with _beside(out) as partial:
-        _fill(partial, out.name, run)
+        _fill(partial, out.name, model, facts, run)
         shutil.rmtree(out, ignore_errors=True)
         atomic.rename(partial, out)
     return out
@@ -109,22 +118,17 @@ def _beside(out: Path) -> Iterator[Path]:
 def _fill(
     folder: Path,
     name: str,
-    model: DocumentModel | str | Path,
+    model: DocumentModel,
+    facts: dict[str, Any],
+    run: Path | None,
     documents: Sequence[Document] | None = None,
-    truncate_dim: int | None = None,
 ) -> None:
-    """Writes the files of the export called `name`; see `export`."""
-    parity.check_installed()
-    run, base = _run(model), _base(model)
-    model = model if isinstance(model, DocumentModel) else load(model)
-    if truncate_dim is not None:
-        model = dataclasses.replace(model, truncate_dim=truncate_dim)
-    facts = _write(folder, model) | {"base": base}
+    """Writes the files of the export called `name`, which `facts` describe."""
+    _write(folder, model, facts)
     manifest.seal(folder)  # loading refuses a folder without a manifest
     facts["measured"] = _measured(folder, model, list(documents or _samples(run)))
     docjax_json.write(folder, facts)
-    family, stock = family_of(model.encoder.segment), libraries.is_stock(folder)
-    text = card.card(name, facts, family, stock, _about(run))
+    text = card.card(name, facts, folder, family_of(model.encoder.segment), _about(run))
     (folder / "README.md").write_text(text, encoding="utf-8")
     manifest.seal(folder)
     logging.info("exported %s: %s", name, facts["measured"])
@@ -148,9 +152,11 @@ def _base(model: DocumentModel | str | Path) -> str | None:
     return start if start and re.fullmatch(COMMIT, str(start)) else None
 
 
-def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
-    """Writes all but the model card and the manifest; returns docjax.json's content."""
-    facts = {
+def _facts(model: DocumentModel) -> dict[str, Any]:
+    """What docjax.json says of a model. Raises UserError for what cannot be exported."""
+    parity.check_installed()
+    torch = forms.in_torch(model)
+    return {
         "docjax": docjax.__version__,
         "encoder": named.node(model.encoder),
         "units": named.node(model.units),
@@ -165,7 +171,12 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         "default_prompt_name": model.default_prompt_name,
         "include_prompt": model.include_prompt,
         "fingerprint": model.fingerprint(),
+        "torch": torch,
     }
+
+
+def _write(folder: Path, model: DocumentModel, facts: Mapping[str, Any]) -> None:
+    """Writes all but the model card and the manifest."""
     docjax_json.write(folder, facts)
     exported.write_params(folder, model.encoder, model.params)
     model.tokenizer.save(folder / "tokenizer.json")
@@ -175,7 +186,6 @@ def _write(folder: Path, model: DocumentModel) -> dict[str, Any]:
         libraries.write_transformer(folder, facts, family, set(known))
     special = len(model.tokenizer.prefix) + len(model.tokenizer.suffix)
     libraries.write_modules(folder, facts, family, special > 0)
-    return facts
 
 
 def _samples(run: Path | None) -> list[Document]:

@@ -1,17 +1,17 @@
-"""Hugging Face's config.json <-> the keywords of our segment encoders.
+"""Reads values of a config.json, and refuses those that no encoder can have.
 
-Also reads similarity and prompts of a sentence-transformers folder; its modules are in
-`sentence_modules.py`. `families.py` says which family has which mapping; encoders with
-windows are in `long_configs.py`, tensors in `names.py`, files in `files.py`.
+The records in `families/` map config.json to the keywords of a segment encoder with
+these functions. Also reads similarity and prompts of a sentence-transformers folder;
+its modules are in `sentence_modules.py`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from docjax.errors import UserError
 from docjax.types import SIMILARITIES
 
-KEYWORDS = {  # ours -> theirs
+SIZES = {  # ours -> what most models of transformers call them
     "vocabulary": "vocab_size",
     "layers": "num_hidden_layers",
     "width": "hidden_size",
@@ -27,40 +27,6 @@ ACTIVATIONS = {  # theirs -> ours
     "gelu_pytorch_tanh": "gelu_new",
 }
 MOST = 2**31 - 1  # the largest value of any size
-
-
-def bert(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Transformer for the config.json of a BERT.
-
-    Raises:
-      UserError: for a value that Transformer does not support; `source` names the file.
-    """
-    return transformer(config, source) | {"position_offset": 0}
-
-
-def roberta(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Transformer for the config.json of a RoBERTa; raises as `bert`.
-
-    RoBERTa's positions start at the id after its padding token's id.
-    """
-    keywords = transformer(config, source)
-    if config.get("pad_token_id") is None:
-        return keywords | {"position_offset": 2}
-    padding = size(config, "pad_token_id", source, least=0)
-    return keywords | {"position_offset": padding + 1}
-
-
-def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The config.json of a BERT or RoBERTa with these keywords of Transformer."""
-    config = {theirs: keywords[ours] for ours, theirs in KEYWORDS.items()}
-    return config | {
-        "layer_norm_eps": keywords["epsilon"],
-        "hidden_act": keywords["activation"],
-        "hidden_dropout_prob": keywords["dropout"],
-        "attention_probs_dropout_prob": keywords["attention_dropout"],
-        "pad_token_id": max(keywords["position_offset"] - 1, 0),
-        "position_embedding_type": "absolute",
-    }
 
 
 def similarity(config: Mapping[str, Any], source: str) -> str:
@@ -105,45 +71,19 @@ def prompts(
     return given, default  # an empty prompt says that texts of this kind have none
 
 
-def transformer(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords that BERT, RoBERTa and Longformer share; raises as `bert`."""
-    _check_supported(config, source)
-    return sizes(config, source, KEYWORDS) | {
-        "epsilon": fraction(config, "layer_norm_eps", 1e-12, source),
-        "activation": activation(config, source),
-        "dropout": fraction(config, "hidden_dropout_prob", 0.1, source),
-        "attention_dropout": fraction(
-            config, "attention_probs_dropout_prob", 0.1, source
-        ),
-    }
-
-
-def _check_supported(config: Mapping[str, Any], source: str) -> None:
-    """Raises UserError for unsupported variants of BERT and RoBERTa."""
-    refused = {
-        "is_decoder": "decoders are not supported",
-        "add_cross_attention": "cross-attention is not supported",
-    }
-    for key, reason in refused.items():
-        if config.get(key):
-            raise UserError(f"{source}: {key} is set: {reason}")
-    positions = config.get("position_embedding_type", "absolute")
-    if positions != "absolute":
-        raise UserError(
-            f"{source}: position_embedding_type {positions!r} is not supported; "
-            "only 'absolute' is"
-        )
-
-
 def sizes(
-    config: Mapping[str, Any], source: str, names: Iterable[str]
+    config: Mapping[str, Any], source: str, names: Mapping[str, str] = SIZES
 ) -> dict[str, int]:
-    """The sizes with these of our names. Raises UserError for an impossible size."""
-    found = {ours: size(config, KEYWORDS[ours], source) for ours in names}
+    """The sizes by our names; `names` has theirs. The heads share the width.
+
+    Raises:
+      UserError: for an impossible size.
+    """
+    found = {ours: size(config, theirs, source) for ours, theirs in names.items()}
     if found["width"] % found["heads"]:
         raise UserError(
-            f"{source}: hidden_size {found['width']} is not a multiple of "
-            f"num_attention_heads {found['heads']}"
+            f"{source}: {names['width']} {found['width']} is not a multiple of "
+            f"{names['heads']} {found['heads']}"
         )
     return found
 

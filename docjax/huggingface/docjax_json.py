@@ -1,6 +1,7 @@
 """docjax.json of an exported folder: what docjax reads back, except the parameters.
 
-    docjax.json    encoder, units, segments, graph, limits, as a config has them
+    docjax.json    encoder, units, segments, graph, limits, as a config has them; in
+                   "torch" as the code in the folder has them
     manifest.json  the sha256 of every file
 
 `exported.py` reads and writes the parameters; `docjax.export.write` adds the files of

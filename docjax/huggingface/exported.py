@@ -4,7 +4,8 @@
                           head that predicts masked tokens if the encoder has one
     document.safetensors  all other parameters that inference reads, by our own paths
 
-`docjax_json.py` reads the other files; `families.py` has the names of tensors.
+`docjax_json.py` reads the other files; the records in `families/` have the names of
+tensors.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from docjax.encoders.shapes import shapes
 from docjax.errors import UserError
 from docjax.huggingface import files, names
 from docjax.huggingface.docjax_json import FACTS
-from docjax.huggingface.families import family_of
+from docjax.huggingface.family import family_of
 
 WEIGHTS = "model.safetensors"
 

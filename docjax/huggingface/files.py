@@ -89,7 +89,7 @@ def refuse_code(folder: Path) -> None:
     if code:
         raise UserError(
             f"{folder}: the model brings its own code ({', '.join(code)}), which is "
-            "never run; remove the code if the model is plain BERT or RoBERTa"
+            "never run; remove the code if the model works without it"
         )
 
 

@@ -1,8 +1,7 @@
 """Our parameter paths <-> the names of tensors in the files of other libraries.
 
-Each family of `families.py` has a `Names`. Other libraries keep the weight of a dense
-layer as [out, in], we keep it as [in, out]. Configs are in `configs.py`, files in
-`files.py`.
+Each record of `docjax/huggingface/families/` has a `Names`. Other libraries keep the
+weight of a dense layer as [out, in], we keep it as [in, out]. Files are in `files.py`.
 """
 
 import dataclasses
@@ -89,122 +88,6 @@ class Names:
         """How the names of the encoder begin: "embeddings.", "encoder."."""
         names = (*self.once.values(), *self.layer.values())
         return tuple({f"{name.partition('.')[0]}." for name in names})
-
-
-BERT = Names(
-    once={
-        "embeddings/tokens/embedding": "embeddings.word_embeddings.weight",
-        "embeddings/positions/embedding": "embeddings.position_embeddings.weight",
-        "embeddings/types/embedding": "embeddings.token_type_embeddings.weight",
-        "embeddings/norm/scale": "embeddings.LayerNorm.weight",
-        "embeddings/norm/bias": "embeddings.LayerNorm.bias",
-    },
-    layer={
-        f"layer_{{i}}/{ours}": f"encoder.layer.{{i}}.{theirs}"
-        for ours, theirs in {
-            "attention/query/kernel": "attention.self.query.weight",
-            "attention/query/bias": "attention.self.query.bias",
-            "attention/key/kernel": "attention.self.key.weight",
-            "attention/key/bias": "attention.self.key.bias",
-            "attention/value/kernel": "attention.self.value.weight",
-            "attention/value/bias": "attention.self.value.bias",
-            "attention/output/kernel": "attention.output.dense.weight",
-            "attention/output/bias": "attention.output.dense.bias",
-            "attention/norm/scale": "attention.output.LayerNorm.weight",
-            "attention/norm/bias": "attention.output.LayerNorm.bias",
-            "feed_forward/inner/kernel": "intermediate.dense.weight",
-            "feed_forward/inner/bias": "intermediate.dense.bias",
-            "feed_forward/outer/kernel": "output.dense.weight",
-            "feed_forward/outer/bias": "output.dense.bias",
-            "feed_forward/norm/scale": "output.LayerNorm.weight",
-            "feed_forward/norm/bias": "output.LayerNorm.bias",
-        }.items()
-    },
-    masked_lm={
-        "masked_lm/dense/kernel": "cls.predictions.transform.dense.weight",
-        "masked_lm/dense/bias": "cls.predictions.transform.dense.bias",
-        "masked_lm/norm/scale": "cls.predictions.transform.LayerNorm.weight",
-        "masked_lm/norm/bias": "cls.predictions.transform.LayerNorm.bias",
-        "masked_lm/bias": "cls.predictions.bias",
-    },
-    prefix="bert.",
-    decoder="cls.predictions.decoder.weight",
-    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
-)
-ROBERTA = dataclasses.replace(
-    BERT,
-    masked_lm={
-        "masked_lm/dense/kernel": "lm_head.dense.weight",
-        "masked_lm/dense/bias": "lm_head.dense.bias",
-        "masked_lm/norm/scale": "lm_head.layer_norm.weight",
-        "masked_lm/norm/bias": "lm_head.layer_norm.bias",
-        "masked_lm/bias": "lm_head.bias",
-    },
-    prefix="roberta.",
-    decoder="lm_head.decoder.weight",
-)
-LONGFORMER = dataclasses.replace(
-    ROBERTA,
-    layer=dict(BERT.layer)
-    | {
-        f"layer_{{i}}/attention/first/{name}/{ours}": (
-            f"encoder.layer.{{i}}.attention.self.{name}_global.{theirs}"
-        )
-        for name in ("query", "key", "value")
-        for ours, theirs in (("kernel", "weight"), ("bias", "bias"))
-    },
-    prefix="longformer.",
-)
-MODERNBERT = Names(
-    once={
-        "embeddings/tokens/embedding": "embeddings.tok_embeddings.weight",
-        "embeddings/norm/scale": "embeddings.norm.weight",
-        "norm/scale": "final_norm.weight",
-    },
-    layer={
-        f"layer_{{i}}/{ours}": f"layers.{{i}}.{theirs}"
-        for ours, theirs in {
-            "attention/norm/scale": "attn_norm.weight",
-            "attention/qkv/kernel": "attn.Wqkv.weight",
-            "attention/output/kernel": "attn.Wo.weight",
-            "feed_forward/norm/scale": "mlp_norm.weight",
-            "feed_forward/inner/kernel": "mlp.Wi.weight",
-            "feed_forward/outer/kernel": "mlp.Wo.weight",
-        }.items()
-    },
-    missing=("layer_0/attention/norm/scale",),
-    masked_lm={
-        "masked_lm/dense/kernel": "head.dense.weight",
-        "masked_lm/norm/scale": "head.norm.weight",
-        "masked_lm/bias": "decoder.bias",
-    },
-    prefix="model.",
-    decoder="decoder.weight",
-)
-T5 = Names(
-    once={
-        "embeddings/tokens/embedding": "shared.weight",
-        "distances/embedding": (
-            "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        ),
-        "norm/scale": "encoder.final_layer_norm.weight",
-    },
-    layer={
-        f"layer_{{i}}/{ours}": f"encoder.block.{{i}}.layer.{theirs}"
-        for ours, theirs in {
-            "attention/norm/scale": "0.layer_norm.weight",
-            "attention/query/kernel": "0.SelfAttention.q.weight",
-            "attention/key/kernel": "0.SelfAttention.k.weight",
-            "attention/value/kernel": "0.SelfAttention.v.weight",
-            "attention/output/kernel": "0.SelfAttention.o.weight",
-            "feed_forward/norm/scale": "1.layer_norm.weight",
-            "feed_forward/inner/kernel": "1.DenseReluDense.wi.weight",
-            "feed_forward/outer/kernel": "1.DenseReluDense.wo.weight",
-        }.items()
-    },
-    buffers=("encoder.embed_tokens.",),  # the same as the first
-)
-STATIC_EMBEDDING = Names(once={"words": "embedding.weight"})
 
 
 def swap(path: str, tensor: np.ndarray) -> np.ndarray:

@@ -20,20 +20,16 @@ from docjax.errors import UserError
 from docjax.huggingface import (
     configs,
     docjax_json,
-    families,
     files,
     names,
     sentence_modules,
 )
-from docjax.huggingface.families import Family
+from docjax.huggingface.family import Family, by_model_type, family_of_config
 from docjax.huggingface.sentence_modules import Modules
 from docjax.storage import json_file
 
 MEND = "take config.json and weights of the same model"
 COMPARING = "config_sentence_transformers.json"
-LIMITS = tuple(  # the first of these files says the length and the case of texts
-    f"sentence_{kind}_config.json" for kind in families.MODEL_TYPES
-)
 OTHERS = {  # what an exported folder may have beside the segment encoder
     "document/": "the document encoder",
     "segment/words/": "the word vectors",
@@ -106,7 +102,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
     files.refuse_code(inner)
     similarity, prompts, default = _comparing(folder)
     family, keywords = _family(inner / "config.json")
-    limits = next(filter(None, map(_optional, map(inner.joinpath, LIMITS))), {})
+    limits = _limits(inner)
     return Facts(
         family=family,
         keywords=keywords | modules.projection,
@@ -147,7 +143,7 @@ def _others(path: Path) -> tuple[str, ...]:
 def _family(path: Path) -> tuple[Family, dict[str, Any]]:
     """The family that a config.json names, and the keywords of its module."""
     config = json_file.read(path)
-    family = families.family_of_config(config, str(path))
+    family = family_of_config(config, str(path))
     return family, family.to_keywords(config, str(path))
 
 
@@ -173,6 +169,12 @@ def _max_tokens(
             "at least 1 as max_seq_length or model_max_length"
         )
     return int(min(room, tokens))
+
+
+def _limits(folder: Path) -> dict[str, Any]:
+    """What sentence-transformers says of the length and the case of texts."""
+    names = (f"sentence_{kind}_config.json" for kind in by_model_type())
+    return next(filter(None, (_optional(folder / name) for name in names)), {})
 
 
 def _optional(path: Path) -> dict[str, Any]:

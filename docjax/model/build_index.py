@@ -1,7 +1,5 @@
 """`docjax index`: the files of `docjax.retrieval.index_files` for a corpus of any size."""
 
-import contextlib
-import fcntl
 import functools
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from docjax.model.encode_file import encode_file
 from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
 from docjax.retrieval import index_files as index
 from docjax.retrieval.beir import read_documents
-from docjax.storage import atomic, json_file, line_starts
+from docjax.storage import atomic, json_file, line_starts, lock
 from docjax.storage.arrays import growing_array
 from docjax.storage.shards import beside
 
@@ -61,7 +59,7 @@ def build_index(
     counts = encode_file(model, path, output / index.VECTORS, **options)
     if counts is not None:
         facts |= {"contents": _contents(output)}
-        with _locked(output):
+        with lock.awaited(output / ".lock"):
             if not _is_whole(output, facts):
                 _finish(output, corpus, counts["documents"], facts)
     return counts
@@ -101,14 +99,14 @@ def _check_settings(
 ) -> None:
     bm25.libraries()
     bm25.preset(words)
-    asked = [f"--codes {kind}"] * bool(kind) + ["--graph"] * graph
-    if asked and model.parts > 1:
+    asked = f"--codes {kind}" if kind else "--graph"
+    if (kind or graph) and model.parts > 1:
         raise UserError(
-            f"{asked[0]}: this model gives a document several vectors, which are "
+            f"{asked}: this model gives a document several vectors, which are "
             "searched as they are; leave it out"
         )
-    if len(asked) > 1:
-        raise UserError(f"{asked[0]} and --graph are two ways of one search: take one")
+    if kind and graph:
+        raise UserError(f"{asked} and --graph are two ways of one search: take one")
     if graph:
         hnsw.library()
     if kind == "binary" and model.width % 8:
@@ -209,11 +207,3 @@ def _vectors(output: Path) -> Iterator[np.ndarray]:
 
 def _mapped(output: Path) -> np.ndarray:
     return np.load(output / index.VECTORS, mmap_mode="r", allow_pickle=False)
-
-
-@contextlib.contextmanager
-def _locked(output: Path) -> Iterator[None]:
-    """Waits until no other process finishes the index."""
-    with (output / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

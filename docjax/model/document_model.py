@@ -1,47 +1,40 @@
-"""A trained model for users: encode, compare, explain, classify.
+"""A trained model for users: encode, compare, explain, classify, and call from JAX.
 
-`docjax.load` returns a `DocumentModel`; `reading.py` has how it reads documents.
+`docjax.load` returns a `DocumentModel`; `encoding.py` has how it makes vectors.
 """
 
-import collections
 import dataclasses
-import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from absl import logging
-from jaxtyping import Float
-from tqdm import tqdm
+from jaxtyping import Array, Float
 
 from docjax.data import corpus, cuts
-from docjax.data.prompts import OF_DOCUMENTS, Prompted
+from docjax.data.prompts import OF_DOCUMENTS
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
-from docjax.encoders.first_segments import FirstSegments
-from docjax.encoders.layers import PostNorm
-from docjax.encoders.shapes import segment_of
+from docjax.encoders.shapes import check_same
 from docjax.errors import UserError
 from docjax.model import compare as comparison
-from docjax.model.compare import Comparison, Side, Similarities
-from docjax.model.inference import Inference, local_mesh
-from docjax.model.inputs import Item, as_document, as_list, check_list
-from docjax.model.reading import COUNTS, Reading
+from docjax.model import model_batch, sides
+from docjax.model.compare import Comparison, Similarities
+from docjax.model.encoding import Encoding
+from docjax.model.inputs import Item, as_document, check_list
+from docjax.model.sides import Side
 from docjax.storage.arrays import digest
 from docjax.types import (
     SIMILARITIES,
-    Document,
-    Encoded,
     GraphBuilder,
+    ModelBatch,
     Order,
     Passage,
     ReadLimits,
     SegmentCutter,
     UnitCutter,
 )
-
-Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
 
 
 class Attention(NamedTuple):
@@ -54,15 +47,8 @@ class Attention(NamedTuple):
     segments_cut: int  # the number of segments that the model's cap leaves out
 
 
-class SegmentVectors(NamedTuple):
-    """The segments of one document that the model reads."""
-
-    vectors: Float[np.ndarray, "p d"]
-    texts: list[str]
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class DocumentModel(Reading):
+class DocumentModel(Encoding):
     """An encoder with its parameters, its tokenizer and its way to cut documents.
 
     Attributes:
@@ -119,12 +105,6 @@ class DocumentModel(Reading):
                 "label for each class"
             )
 
-    @property
-    def parts(self) -> int:
-        """How many vectors of a document stand side by side in its vector."""
-        document = self.encoder.document
-        return document.parts if isinstance(document, FirstSegments) else 1
-
     def with_prompt(
         self, prompt: str | None, prompt_name: str | None
     ) -> "DocumentModel":
@@ -139,230 +119,62 @@ class DocumentModel(Reading):
         prompts = {**self.prompts, OF_DOCUMENTS[0]: words}
         return dataclasses.replace(self, prompts=prompts, default_prompt_name=None)
 
-    @property
-    def place_rows(self) -> tuple[int, int]:
-        """The rows of the tables that embed a segment's section and its number in the
-        section; 0 without a table."""
-        segment = segment_of(self.encoder)
-        tables = segment.place_tables() if isinstance(segment, PostNorm) else {}
-        return tables.get("sections", 0), tables.get("chunks", 0)
+    def replace(self, *, params: Any) -> "DocumentModel":
+        """The model with other parameters, such as trained ones.
 
-    @functools.cached_property
-    def width(self) -> int:
-        """The length of a document vector."""
-        return len(next(self.encode_stream(["a"])))
+        Raises:
+          UserError: if a path or a shape is not that of the model's own parameters.
+        """
+        check_same(params, self.params)
+        return dataclasses.replace(self, params=params)
 
-    @overload
-    def encode(
-        self,
-        documents: Item | Sequence[Item],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        normalize_embeddings: bool = False,
-        return_stats: Literal[False] = False,
-    ) -> Vectors: ...
+    def batch(
+        self, documents: Sequence[Item], *, like: ModelBatch | None = None
+    ) -> ModelBatch:
+        """What `encode` reads of documents: the arrays that `apply` takes, of NumPy.
 
-    @overload
-    def encode(
-        self,
-        documents: Item | Sequence[Item],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        normalize_embeddings: bool = False,
-        return_stats: Literal[True],
-    ) -> tuple[Vectors, dict[str, int]]: ...
-
-    def encode(
-        self,
-        documents: Item | Sequence[Item],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        normalize_embeddings: bool = False,
-        return_stats: bool = False,
-    ) -> Vectors | tuple[Vectors, dict[str, int]]:
-        """Document vectors, float32 [documents, width], in the order given.
-
-        A single document gives a single vector [width], as in sentence-transformers.
+        `jax.jit` compiles `apply` for each combination of shapes, so that all axes but
+        that of the documents are rounded up to powers of two. Padding changes no vector
+        and has no gradient.
 
         Args:
-          documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; or
-            a single document.
-          prompt_name, prompt: the name or the words of another prompt; "": no prompt.
-          batch_size: segments in one call; None chooses by the number of tokens.
-          normalize_embeddings: scales vectors to length 1.
-          return_stats: also returns COUNTS: what was read and left out, documents
-            without known words, and segments whose place has no trained row. Without
-            `return_stats` a warning says what was left out and what is empty.
+          like: an earlier batch; no axis is shorter than there. A loop that gives its
+            last batch soon compiles no more; with the largest batch it compiles once.
 
         Raises:
-          UserError: for a document without text, and for a table.
-        """
-        items, alone = as_list(documents)
-        stats: dict[str, int] = {}
-        bar = iter(tqdm(items, disable=not show_progress_bar))
-        prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)
-        options: Any = dict(batch_size=batch_size, stats=stats, prompt=prompt)
-        rows = list(self.encode_stream(bar, **options))
-        if not return_stats:
-            self.warn(stats)
-        vectors = np.stack(rows) if rows else self._no_vectors()
-        vectors = comparison.unit(vectors) if normalize_embeddings else vectors
-        vectors = vectors[0] if alone else vectors
-        return (vectors, stats) if return_stats else vectors
-
-    encode_document = encode  # its name in sentence-transformers
-
-    def encode_stream(
-        self,
-        documents: Iterable[Item],
-        *,
-        batch_size: int | None = None,
-        stats: dict[str, int] | None = None,
-        prompt: str | None = None,
-    ) -> Iterator[Float[np.ndarray, " d"]]:
-        """The vectors of any number of documents, one by one, in their order.
-
-        Memory holds a few thousand segments at a time.
-
-        Args:
-          stats: a dict that receives the counts of `encode` while documents are read.
-          prompt: as in `encode`.
-
-        Raises:
-          UserError: when the stream reaches a document without text.
-        """
-        stats = {} if stats is None else stats
-        tokens = self.read(documents, stats, prompt)
-        inference = self.inference(batch_size, prompt)
-        return map(self._truncated, inference.encode(self.params, tokens))
-
-    def encode_with_passages(
-        self, documents: Iterable[Item], stats: dict[str, int]
-    ) -> Iterator[tuple[Float[np.ndarray, " d"], Float[np.ndarray, "p d"]]]:
-        """As `encode_stream`, with the vectors of each document's segments.
-
-        A segment is encoded as a query is, so that queries can be compared with both.
-        """
-        tokens = self.read(documents, stats)
-        pairs = self.inference().with_passages(self.params, tokens)
-        return (
-            (self._truncated(vector), self._truncated(parts)) for vector, parts in pairs
-        )
-
-    def encode_once(
-        self,
-        documents: Iterable[Document],
-        counts: dict[str, Any],
-        *,
-        passages: bool = False,
-    ) -> Iterator[Encoded]:
-        """The id and the vector of each document of a stream that can be read once.
-
-        Args:
-          counts: receives the counts of `encode` and the `width` of the vectors.
-          passages: whether to give the vectors of the segments too.
-        """
-        ids: collections.deque[str] = collections.deque()
-
-        def with_ids_kept() -> Iterator[Document]:
-            for document in documents:
-                ids.append(document.id)
-                yield document
-
-        bar = tqdm(with_ids_kept(), desc="encode", unit="document", disable=None)
-        pairs: Iterator[tuple[np.ndarray, np.ndarray | None]]
-        if passages:
-            pairs = self.encode_with_passages(iter(bar), counts)
-        else:
-            pairs = ((v, None) for v in self.encode_stream(iter(bar), stats=counts))
-        for vector, parts in pairs:
-            counts["width"] = len(vector)
-            yield Encoded(ids.popleft(), vector, parts)
-
-    def encode_queries(
-        self,
-        texts: str | Sequence[str],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        normalize_embeddings: bool = False,
-    ) -> Vectors:
-        """Query vectors, float32 [queries, width]; [width] for a single text.
-
-        A query is one segment of at most `limits.query_tokens` tokens. `prompt_name`
-        and `prompt` are as in `encode`.
-
-        Raises:
-          UserError: for a longer query, because a part of the query would be lost.
-        """
-        items, alone = as_list(texts)
-        if not items:
-            return self._no_vectors()[:, : self.width // self.parts]
-        prompt = self.prompt_of(prompt, prompt_name, self.query_prompt)
-        read = self.read_queries(items, prompt)
-        inference = self.inference(prompt=prompt)
-        vectors = self._truncated(inference.queries(self.params, read))
-        vectors = comparison.unit(vectors) if normalize_embeddings else vectors
-        return vectors[0] if alone else vectors
-
-    encode_query = encode_queries  # its name in sentence-transformers
-
-    def encode_queries_of_any_length(
-        self, texts: Sequence[str]
-    ) -> Float[np.ndarray, "q d"]:
-        """Query vectors; a text that is too long for a query is read as a document, with
-        the prompt of a query.
-
-        Of a document's several vectors the first one is taken.
-        """
-        if not len(texts):
-            return self._no_vectors()[:, : self.width // self.parts]
-        tokenizer = self._prompted(self.query_prompt).tokenizer
-        special = len(tokenizer.prefix) + len(tokenizer.suffix)
-        room = self.limits.query_segment - special
-        long = np.array([len(ids) > room for ids in tokenizer.encode(texts)])
-        vectors: list[Any] = [None] * len(texts)
-        as_document = functools.partial(self.encode, prompt=self.query_prompt)
-        for chosen, encode in ((~long, self.encode_queries), (long, as_document)):
-            rows = np.flatnonzero(chosen)
-            encoded = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
-            for row, vector in zip(rows, encoded, strict=True):
-                vectors[row] = vector
-        if self.parts > 1 and long.any():
-            logging.warning("%d long queries: their first segment is read", long.sum())
-        width = self.width // self.parts if self.parts > 1 else None
-        return np.stack([vector[:width] for vector in vectors])
-
-    def segment_vectors(
-        self, documents: Sequence[Item], *, batch_size: int | None = None
-    ) -> list[SegmentVectors]:
-        """The vectors and the texts of the segments that `encode` reads, by document.
-
-        The vectors come from the segment encoder alone, not from the document encoder.
-        All of them are in memory: give a large corpus in parts. A warning says what the
-        model's cap left out, as in `encode`.
-
-        Raises:
-          UserError: for a document without text, and for anything but a list.
+          UserError: for a document without text, and for anything but a list with
+            documents.
         """
         check_list(documents)
-        stats = dict.fromkeys(COUNTS, 0)
-        cut = [self._segments(x, number, stats) for number, x in enumerate(documents)]
+        stats: dict[str, int] = {}
+        read = list(self.read(documents, stats))
         self.warn(stats)
-        if not cut:
-            return []
-        inference = self.inference(batch_size)
-        vectors = inference.segments(self.params, [segments for segments, _ in cut])
-        return [SegmentVectors(v, texts) for v, (_, texts) in zip(vectors, cut)]
+        limit, sparse = self.limits.segment_tokens, self.encoder.sparse
+        return model_batch.of_documents(read, limit, self.graph, sparse, like)
+
+    def batch_queries(
+        self, texts: Sequence[str], *, like: ModelBatch | None = None
+    ) -> ModelBatch:
+        """What `encode_queries` reads of queries, as `batch` gives it.
+
+        Raises:
+          UserError: as `encode_queries`, and without queries.
+        """
+        check_list(texts)
+        read = self.read_queries(texts)
+        return model_batch.of_queries(read, self.limits.segment_tokens, like)
+
+    def apply(self, params: Any, batch: ModelBatch) -> Float[Array, "b d"]:
+        """The vectors of a batch, as `encode` or `encode_queries` gives them.
+
+        A pure function of both arguments, for `jax.jit`, `jax.grad` and `jax.vmap`:
+        docs/jax.md has examples. `params` is a nested dict as `model.params`. There is
+        no dropout. All segments of the batch are read at once.
+        """
+        encoder = self.encoder_of(self.query_prompt if batch.rows is None else None)
+        arrays = jax.tree.map(jnp.asarray, batch)
+        vectors: Any = encoder.apply({"params": params}, arrays, method="vectors")
+        return self._truncated(vectors)
 
     def classify(
         self,
@@ -413,9 +225,9 @@ class DocumentModel(Reading):
         Raises:
           UserError: for a document without text, or two with too many segments.
         """
-        sides = self.read_sides((a, b))
-        comparison.check_pairs(sides, comparison.PAIRS)
-        return comparison.compare(self.inference(), self.params, *sides)
+        read = self.read_sides((a, b))
+        comparison.check_pairs(read, comparison.PAIRS)
+        return comparison.compare(self.inference(), self.params, *read)
 
     def similarities(self, documents: Sequence[Item]) -> Similarities:
         """The cosines of several documents, of all their sections and segments.
@@ -426,9 +238,9 @@ class DocumentModel(Reading):
           UserError: for a document without text, and for too many segments.
         """
         check_list(documents)
-        sides = self.read_sides(documents)
-        comparison.check_all(sides, comparison.PAIRS)
-        return comparison.similarities(self.inference(), self.params, sides)
+        read = self.read_sides(documents)
+        comparison.check_all(read, comparison.PAIRS)
+        return comparison.similarities(self.inference(), self.params, read)
 
     def explain(self, document: Item) -> Attention:
         """The attention over a document's segments, with their texts.
@@ -452,10 +264,9 @@ class DocumentModel(Reading):
 
     def read_sides(self, documents: Sequence[Item]) -> list[Side]:
         """The documents' tokens and texts, as `compare` reads them."""
+        most = self.limits.inference_segments
         return [
-            comparison.read(
-                as_document(item, number), self.cut, self.limits.inference_segments
-            )
+            sides.read(as_document(item, number), self.cut, most)
             for number, item in enumerate(documents)
         ]
 
@@ -464,39 +275,9 @@ class DocumentModel(Reading):
         limit = self.limits.segment_tokens
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.cut.tokenizer, limit)
-        facts = f"{self.inference().encoder!r} {cut} {sorted(self.limits._asdict().items())}"
+        facts = (
+            f"{self.encoder_of(None)!r} {cut} {sorted(self.limits._asdict().items())}"
+        )
         facts += f" {cuts.RULES}"
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         return digest(facts, self.params)
-
-    def _truncated(
-        self, vectors: Float[np.ndarray, "*s d"]
-    ) -> Float[np.ndarray, "*s f"]:
-        """The first `truncate_dim` numbers. Raises UserError if there are fewer."""
-        if self.truncate_dim is None:
-            return vectors
-        if self.truncate_dim > vectors.shape[-1]:
-            raise UserError(
-                f"truncate_dim {self.truncate_dim}: the vectors have "
-                f"{vectors.shape[-1]} numbers"
-            )
-        return vectors[..., : self.truncate_dim]
-
-    def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
-        return np.zeros((0, self.width), np.float32)
-
-    def inference(
-        self, batch_size: int | None = None, prompt: str | None = None
-    ) -> Inference:
-        """What encodes segments with a prompt; None: with the prompt of documents."""
-        encoder, tokenizer = self.encoder, self._prompted(prompt).tokenizer
-        if not self.include_prompt and isinstance(tokenizer, Prompted):
-            segment = encoder.segment.clone(left_out=tokenizer.length)
-            encoder = encoder.clone(segment=segment)
-        return Inference(
-            encoder=encoder,
-            graph=self.graph,
-            mesh=self.mesh or local_mesh(),
-            limit=self.limits.segment_tokens,
-            batch=batch_size,
-        )

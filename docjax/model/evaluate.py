@@ -6,6 +6,7 @@
 import dataclasses
 import functools
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +18,20 @@ from docjax.data.sources.jsonl import check_again, jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.task_data import FileData, Source
-from docjax.tasks.classification import Linear
-from docjax.tasks.clustering import Clustering
-from docjax.tasks.few_shot import FewShot, ShotsCurve
-from docjax.tasks.knn import KNearest
-from docjax.tasks.links import Links
-from docjax.tasks.matching import Matching
-from docjax.tasks.probe import Probe
-from docjax.tasks.redundancy import Redundancy
-from docjax.tasks.retrieval import Retrieval
+from docjax.parts import named
+from docjax.tasks import catalogue
 from docjax.tasks.runner import scores
-from docjax.tasks.sentence_similarity import SentenceSimilarity
-from docjax.tasks.word_attention import WordAttention
+from docjax.types import Task
 
-LABELLED = {
-    "clustering": Clustering,
-    "classification": Linear,
-    "probe": Probe,
-    "k_nearest": KNearest,
-    "few_shot": FewShot,
-    "shots": ShotsCurve,
-}
-PAIRS = {"matching": Matching, "links": Links}
-TEXTS = {
-    "redundancy": Redundancy,
-    "sentence_similarity": SentenceSimilarity,
-    "word_attention": WordAttention,
-}
-TASKS = (*LABELLED, "retrieval", *PAIRS, *TEXTS)
 PARTS = ("train", "test")
 
 
 def evaluate_model(
     model: DocumentModel,
     task: str,
-    data: str,
+    data: str | None = None,
     *,
+    allow: Sequence[str] = (),
     max_bad_fraction: float = 0.0,
     documents: str | None = None,
     output: Path | None = None,
@@ -61,8 +40,10 @@ def evaluate_model(
     """Metrics named `eval/<task>/<metric>`.
 
     Args:
-      data: JSON lines, with labels for the tasks in LABELLED; a folder with a
-        retrieval collection; or a table of pairs.
+      task: a name of `docjax evaluate --task`, or the dotted name of a task class.
+      data: what the task reads: JSON lines, a folder with a retrieval collection, or a
+        table of pairs.
+      allow: prefixes of dotted names outside of docjax whose code is trusted.
       documents: the JSON lines with the documents of the pairs; None takes the only
         file of JSON lines beside the table.
       output: the folder of what the task keeps, such as TREC runs; None: nothing.
@@ -71,23 +52,57 @@ def evaluate_model(
     Raises:
       UserError: for bad data, and for data that does not fit the task.
     """
-    source: Source = lambda: iter(())
-    if task in LABELLED | TEXTS:
-        check_again(data)
-        source = functools.partial(jsonl, data, max_bad_fraction)
-        source = _with_splits(source) if task in LABELLED else _as_test(source)
-        scorer = (LABELLED | TEXTS)[task](**keywords)
-    elif task == "retrieval":
-        scorer = Retrieval(data, max_bad_fraction, **keywords)
-    else:
-        read_pairs(Path(data))  # reports a mistake in the table first
-        scorer = PAIRS[task](data, **keywords)
-        path = documents or _beside(Path(data))
-        check_again(path)
-        source = functools.partial(jsonl, path, max_bad_fraction)
+    built = build(task, data, allow, max_bad_fraction, **keywords)
+    source = _source(built, data, documents, max_bad_fraction)
     files = FileData(model, source, folder=output)
-    scorer.check(files, "test")
-    return scores({task: scorer}, files, "test")
+    built.check(files, "test")
+    return scores({name_of(built): built}, files, "test")
+
+
+def build(
+    task: str,
+    data: str | None,
+    allow: Sequence[str] = (),
+    max_bad_fraction: float = 0.0,
+    **keywords: Any,
+) -> Task:
+    """The task; `path` of a task of pairs or of a collection is `data`.
+
+    Raises:
+      UserError: for an unknown task, missing data, and keywords that do not fit.
+    """
+    cls = catalogue.find(task, allow)
+    if data is None and cls.reads != "nothing":
+        raise UserError(f"{task} has no data to read: give --data PATH")
+    if data is not None and cls.reads == "nothing":
+        raise UserError(f"{task} reads no data: leave --data out")
+    if cls.reads in ("pairs", "collection"):
+        keywords["path"] = data
+    if cls.reads == "collection" and max_bad_fraction:
+        keywords["max_bad_fraction"] = max_bad_fraction
+    part = {"fn": catalogue.dotted(task, allow)} | keywords
+    return named.build(part, ("docjax.", *allow), name_of(cls))
+
+
+def name_of(task: Task | type[Task]) -> str:
+    """The name of a task, in the names of its metrics."""
+    return task.command or getattr(task, "__name__", type(task).__name__)
+
+
+def _source(
+    task: Task, data: str | None, documents: str | None, max_bad_fraction: float
+) -> Source:
+    """The documents that a task reads, beside a collection of its own."""
+    if data is None or task.reads == "collection":
+        return lambda: iter(())
+    if task.reads == "pairs":
+        read_pairs(Path(data))  # reports a mistake in the table first
+        data = documents or _beside(Path(data))
+    check_again(data)
+    source = functools.partial(jsonl, data, max_bad_fraction)
+    if task.reads == "labels":
+        return _with_splits(source)
+    return _as_test(source) if task.reads == "texts" else source
 
 
 def _as_test(source: Source) -> Source:

@@ -299,7 +299,9 @@ def _segment_vectors(module, mesh, tower, params, tokens, lengths, places):
         check_vma=False,
     )
     def read(params, tokens, lengths, places):
-        inputs = tokens, lengths, places, None, *([tower] * module.has_towers)
+        inputs = tokens, lengths, places, None
+        if module.has_towers:
+            inputs = *inputs, tower
         return module.apply({"params": params}, *inputs)
 
     vectors = read(params, tokens, lengths, places)

@@ -24,20 +24,12 @@ from docjax.encoders.towers import read_by_inference
 from docjax.errors import UserError
 from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
-from docjax.huggingface.families import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
-from docjax.objectives.similarity import similarity_of
-from docjax.parts import named
+from docjax.parts import named, outside
+from docjax.parts.homes import HOMES, OF_MODEL
 from docjax.storage import json_file
 from docjax.types import ReadLimits
-
-HOMES = {  # part of a model -> the module whose functions a run or folder may name
-    "encoder": "docjax.encoders.",
-    "units": "docjax.data.units.",
-    "segments": "docjax.data.segments.",
-    "graph": "docjax.data.graphs.",
-}
 
 
 def load(
@@ -47,7 +39,7 @@ def load(
     dtype: str | None = None,
     truncate_dim: int | None = None,
     segments: int | None = None,
-    allow: Sequence[str] = ("docjax.",),
+    allow: str | Sequence[str] = (),
 ) -> DocumentModel:
     """A model from a run, an exported folder, or a Hugging Face folder or name.
 
@@ -63,18 +55,20 @@ def load(
       truncate_dim: the numbers of a vector that are kept; None: all, or those that an
         exported folder keeps.
       segments: the segments that are read of a document; None: all, or as the run says.
-      allow: prefixes of the `fn` names that a config may use.
+      allow: packages outside of docjax whose parts the model may have, such as
+        ("mylab.",). Their code runs: name only packages that you trust.
 
     Raises:
       UserError: if there is no model, or if a file of the model is damaged.
     """
     if dtype not in (None, *DTYPES):
         raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    prefixes = outside.prefixes(allow)
     folder, commit = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
-        model = _load_run(Path(path), allow)
+        model = _load_run(Path(path), prefixes)
     elif (folder / docjax_json.FACTS).exists():
-        model = _load_export(folder, allow)
+        model = _load_export(folder, prefixes)
     else:
         name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
         model = load_transformer(name)
@@ -106,16 +100,7 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
     Raises:
       UserError: if the segment encoder does not support `dtype`.
     """
-    segment = model.encoder.segment
-    dtypes = family_of(segment).dtypes
-    if dtype not in dtypes:
-        raise UserError(
-            f"dtype {dtype!r}: {type(segment).__name__} has {', '.join(dtypes)} only; "
-            "leave dtype out"
-        )
-    if len(dtypes) == 1:
-        return model
-    encoder = model.encoder.clone(segment=segment.clone(dtype=dtype))
+    encoder = model.encoder.clone(segment=model.encoder.segment.in_dtype(dtype))
     return dataclasses.replace(model, encoder=encoder)
 
 
@@ -124,7 +109,8 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
 
     source = run / "config.json"
     config = json_file.read(source)
-    missing = [name for name in (*HOMES, "limits") if name not in config]
+    needed = (*OF_MODEL, "limits", "similarity")
+    missing = [name for name in needed if name not in config]
     if missing:
         raise UserError(
             f"{source}: has no {', '.join(missing)}: an earlier docjax made this run, "
@@ -142,7 +128,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         tokenizer=tokenizer,
         limits=ReadLimits.of(config["limits"]),
         labels=config.get("labels", ()),
-        similarity_fn_name=similarity_of(config.get("objective")),
+        similarity_fn_name=config["similarity"],
         prompts=configs.prompts({"prompts": config.get("prompts")}, str(source))[0],
     )
 
@@ -177,9 +163,8 @@ def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
     parts = {}
     try:
         check_sizes(config["encoder"], source)
-        for name, home in HOMES.items():
-            prefixes = [home if prefix == "docjax." else prefix for prefix in allow]
-            parts[name] = named.build(config[name], prefixes, name)
+        for name in OF_MODEL:
+            parts[name] = named.build(config[name], (*HOMES[name], *allow), name)
         _try(parts)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]

@@ -14,6 +14,7 @@ from docjax.data.prompts import document_prompt, prompted
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
+from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.model.inputs import Item, as_document
 from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
@@ -32,18 +33,15 @@ class Reading:
     The attributes are fields of `DocumentModel`.
     """
 
+    encoder: DocumentEncoder
     tokenizer: Tokenizer
     units: UnitCutter
     segments: SegmentCutter
     limits: ReadLimits
     prompts: Mapping[str, str]
     default_prompt_name: str | None
+    include_prompt: bool
     order: Order | None
-
-    @property
-    def place_rows(self) -> tuple[int, int]:
-        """As `DocumentModel` says."""
-        raise NotImplementedError
 
     @property
     def document_prompt(self) -> str:
@@ -117,6 +115,14 @@ class Reading:
         tokenizer = prompted(self.tokenizer, prompt)
         return Cut(self.units, self.segments, tokenizer, self.limits.segment_tokens)
 
+    def encoder_of(self, prompt: str | None) -> DocumentEncoder:
+        """The encoder of segments with a prompt; None: with the prompt of documents."""
+        length = self._prompted(prompt).tokenizer.prompt_length
+        if self.include_prompt or not length:
+            return self.encoder
+        segment = self.encoder.segment.clone(left_out=length)
+        return self.encoder.clone(segment=segment)
+
     def _read(self, items: Iterable, cut: Cut) -> Iterator[Segments]:
         """The segments of each item; a few hundred items are tokenised together."""
         documents = (as_document(item, number) for number, item in enumerate(items))
@@ -157,7 +163,7 @@ class Reading:
             stats["segments_cut"] += len(whole) - len(kept)
             stats["tokens_cut"] += len(whole.tokens) - len(kept.tokens)
             stats["documents_empty"] += not len(kept.tokens)
-            rows = np.array(self.place_rows)
+            rows = np.array(self.encoder.segment.place_rows)
             beyond = (kept.places >= rows) & (rows > 0)
             stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept

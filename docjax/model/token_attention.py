@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, Int
 
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.first_token import first_token_attention
-from docjax.encoders.transformer import Transformer
 from docjax.errors import UserError
 from docjax.types import TokenAttention
 
@@ -37,7 +36,7 @@ class FirstToken:
     limit: int
 
     def __post_init__(self) -> None:
-        if type(self.segment) is not Transformer:
+        if not self.segment.shows_attention:
             raise UserError(
                 f"{type(self.segment).__name__} has no attention of a first token: "
                 "use a model whose encoder.segment is a Transformer, or leave the task "
@@ -60,7 +59,7 @@ class FirstToken:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _mean_over_heads(
-    segment: Transformer,
+    segment: Any,
     params: Any,
     tokens: Int[Array, "1 t"],
     lengths: Int[Array, "1"],

@@ -3,18 +3,33 @@
 Carlsson et al., 2021. `docjax.encoders.towers.Towers(by="view")` makes the two copies.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT
+from docjax.objectives.facts import loss
 from docjax.types import Targets
 
 Metrics = dict[str, Float[Array, ""]]
 NEGATIVES = 7  # pairs of two texts for one of the same text
 
 
+def _check_run(config: Any, keywords: Mapping[str, Any]) -> None:
+    """Raises UserError for batches that have too few documents for their pairs."""
+    negatives, batch = keywords["negatives"], config.batch
+    if batch is not None and not 1 <= negatives < batch:
+        raise UserError(
+            f"objective.negatives is {negatives} in batches of {batch}: give at least 1, "
+            "and a larger --config.batch than that"
+        )
+
+
+@loss(similarity="dot", check_run=_check_run)
 def contrastive_tension(
     vectors: Float[Array, "v b d"], targets: Targets, *, negatives: int = NEGATIVES
 ) -> tuple[Float[Array, ""], Metrics]:

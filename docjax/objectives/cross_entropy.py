@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from docjax.objectives.facts import loss
 from docjax.types import Targets
 
 
+@loss(similarity="cosine")
 def cross_entropy(
     vectors: Float[Array, "v b c"], targets: Targets
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:

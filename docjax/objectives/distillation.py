@@ -2,12 +2,13 @@
 
 InfoNCE calls all other documents of the batch negatives, also those on the same subject,
 and pushes them apart. Here every pair has a soft target, which comes from the vectors
-before training (`docjax/run/teacher.py`), so that subjects stay together. A little of
+before training (`docjax/recipe/teacher.py`), so that subjects stay together. A little of
 InfoNCE beside it teaches what the two halves of a document share.
 """
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +16,10 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
+from docjax.objectives.facts import Facts
 from docjax.objectives.infonce import infonce
 from docjax.objectives.widths import over_widths
-from docjax.types import Targets
+from docjax.types import QUERY, BeginsAsMean, Targets
 
 Metrics = dict[str, Float[Array, ""]]
 
@@ -67,6 +69,37 @@ class Distillation:
         if self.contrast < 0:
             raise UserError(
                 f"distillation has contrast {self.contrast}: give 0 or a larger number"
+            )
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(similarity="cosine")
+
+    def check_run(self, config: Any) -> None:
+        """Raises UserError for queries, where the teacher has documents, and for a
+        contrast without a second view or with vectors of any length."""
+        if QUERY in config.examples.built.kinds:
+            raise UserError(
+                f"objective {config.objective.fn} keeps similar documents together, but "
+                f"examples {config.examples.fn} gives queries: set examples to "
+                "docjax.data.examples.Documents"
+            )
+        if self.contrast:
+            self._check_contrast(config)
+
+    def _check_contrast(self, config: Any) -> None:
+        views, document = len(config.views.built.kinds), config.encoder.built.document
+        if views < 2:
+            raise UserError(
+                f"objective.contrast {self.contrast} compares two views of a document, "
+                f"but views {config.views.fn} gives {views}: set views to docjax.views."
+                "two_parts.TwoParts, or --config.objective.contrast=0"
+            )
+        if isinstance(document, BeginsAsMean) and not document.unit_length:
+            raise UserError(
+                f"objective.contrast {self.contrast} needs vectors that begin with "
+                "length 1: set --config.encoder.document.normalize=True, or "
+                "--config.objective.contrast=0"
             )
 
     def __call__(

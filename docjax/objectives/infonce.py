@@ -4,7 +4,8 @@ The loss reads the vectors of the whole batch. Under a device mesh the compiler 
 the vectors from all devices, and the gradient flows back to all devices.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +13,25 @@ from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
+from docjax.objectives.facts import loss
 from docjax.objectives.widths import over_widths
 from docjax.types import SIMILARITIES, Targets
 
 Metrics = dict[str, Float[Array, ""]]
 
 
-def infonce(
+def _check_run(config: Any, keywords: Mapping[str, Any]) -> None:
+    """Raises UserError for several vectors of a document that has one."""
+    parts = keywords["parts"]
+    if parts != 1 and config.encoder.built.parts == 1:
+        raise UserError(
+            f"objective.parts is {parts}, but encoder.document gives a document one "
+            "vector: give 1, or docjax.encoders.first_segments.FirstSegments"
+        )
+
+
+@loss(check_run=_check_run)
+def infonce(  # noqa: PLR0913 the fields of a config
     vectors: Float[Array, "v b d"],
     targets: Targets,
     *,

@@ -6,6 +6,7 @@ loss. `data/masking.py` draws the hidden tokens; the segment encoder computes th
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from docjax.errors import UserError
 
@@ -35,4 +36,19 @@ class MaskedLM:
             raise UserError(
                 "masked_lm has weight 0 and no other loss: nothing would be trained; "
                 "set objective.weight above 0"
+            )
+
+    def check_run(self, config: Any) -> None:
+        """Raises UserError for a segment encoder that cannot learn masked tokens."""
+        encoder = config.encoder.built
+        if encoder.segment_is_frozen:
+            raise UserError(
+                f"objective masked_lm trains the segment encoder, but encoder.frozen "
+                f"{encoder.frozen!r} freezes it: leave out masked_lm or encoder.frozen"
+            )
+        if not encoder.segment.masked_lm:
+            raise UserError(
+                "objective masked_lm needs an encoder that predicts tokens: give "
+                "docjax.encoders.transformer.Transformer, and set "
+                "--config.encoder.segment.masked_lm to True"
             )

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from docjax.errors import UserError
+from docjax.objectives.facts import Facts
 from docjax.objectives.infonce import infonce
 from docjax.types import Targets
 
@@ -72,6 +73,10 @@ class Queue:
                 "negatives of its batch, cannot be compared with view 0; set "
                 "objective.symmetric to False"
             )
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(similarity=self.similarity)
 
     def begin(self, examples: int, width: int) -> Memory:
         """An empty memory for batches of `examples` vectors of `width` numbers."""

@@ -9,9 +9,11 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import unit
+from docjax.objectives.facts import loss
 from docjax.types import Targets
 
 
+@loss(similarity="cosine", reads_predictions=True)
 def simsiam(
     vectors: Float[Array, "v b d"],
     targets: Targets,

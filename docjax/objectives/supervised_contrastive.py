@@ -3,15 +3,46 @@
 Khosla et al., "Supervised Contrastive Learning", 2020, Eq. 2; CoLDE, section 3.4.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
+from docjax.objectives.facts import loss
 from docjax.types import Targets
 
 
+def _check_examples(examples: Any, views: int, keywords: Mapping[str, Any]) -> None:
+    """Raises UserError if the loss would compare nothing."""
+    labels, count = examples.labels, len(examples)
+    known, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    if keywords["by"] == "label":
+        if len(known) == 1 and sizes[0] == count:
+            raise UserError(
+                f"objective.by is 'label', but all {count} training documents have the "
+                "same label, so that no document is a negative: give documents of "
+                "several labels, or --config.objective.by=document"
+            )
+        if sizes.max(initial=0) < 2:
+            raise UserError(
+                f"objective.by is 'label', but no two of {count} training documents have "
+                "the same label: give labels, or --config.objective.by=document"
+            )
+        return
+    if views == 1 and examples.related is None:
+        raise UserError(
+            f"no two of {count} training documents are related and each is one view, "
+            "so that no view has a positive: give examples.related 'pairs' or 'links', "
+            "objective.by 'label' with labels, or views of several sections"
+        )
+
+
+@loss(similarity="cosine", check_examples=_check_examples)
 def supervised_contrastive(
     vectors: Float[Array, "v b d"],
     targets: Targets,

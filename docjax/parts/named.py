@@ -2,10 +2,11 @@
 
 A part is `dict(fn="docjax.objectives.infonce.infonce", temperature=1.0)`: the dotted
 name of a function or class and its keyword arguments. `docjax/run/places.py` says which
-parts fit which field of a config.
+parts fit which field of a config, and `outside.py` which names a caller may allow.
 """
 
 import dataclasses
+import difflib
 import functools
 import importlib
 import importlib.machinery
@@ -18,6 +19,8 @@ import ml_collections
 
 from docjax.errors import UserError
 from docjax.parts.annotations import JSON, fits, shown, words
+
+FACTORIES = ("optax.",)  # functions that are called with their keywords, as classes are
 
 
 def plain(node: Any) -> Any:
@@ -46,8 +49,7 @@ def resolve(
     field = _join(path, "fn")
     if not isinstance(name, str) or not name.startswith(tuple(allow)):
         raise UserError(
-            f"{field} {shown(name)} is not under {', '.join(allow)}: only names under "
-            "these prefixes are imported; allow another prefix if you trust its code"
+            f"{field} {shown(name)} is not under {', '.join(allow)}: {_mend(name)}"
         )
     module_name, _, attribute = name.rpartition(".")
     module = _imported(module_name, f"{field} {name!r}")
@@ -55,13 +57,14 @@ def resolve(
     if value is None and _is_module(module, attribute):
         value = _imported(name, f"{field} {name!r}")
     if inspect.ismodule(value):
-        raise UserError(f"{field} {name!r} is a module; it has {_public(value)}")
+        has = _public(value) or "no function"
+        raise UserError(f"{field} {name!r} is a module; it has {has}")
     home = f"{getattr(value, '__module__', None)}."
     allowed = home.startswith(tuple(allow)) and not attribute.startswith("_")
     if not callable(value) or not allowed:
         raise UserError(
             f"{field} {name!r}: {module_name} has no {attribute!r}; "
-            f"it has {_public(module)}"
+            f"it has {_public(module) or _alike(module, attribute)}"
         )
     return value
 
@@ -69,10 +72,10 @@ def resolve(
 def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any:
     """Builds a config node: `{"fn": name, **keywords}` -> an instance or a partial.
 
-    `build` calls a class with its keywords. A function becomes a partial; the remaining
-    arguments arrive at call time. Inner nodes are built first. A node without `fn`
-    stays a dict, and lists become tuples. `path` is the field of the config that holds
-    the node, for messages.
+    `build` calls a class, or a function under FACTORIES, with its keywords. Another
+    function becomes a partial; the remaining arguments arrive at call time. Inner nodes
+    are built first. A node without `fn` stays a dict, and lists become tuples. `path` is
+    the field of the config that holds the node, for messages.
 
     Raises:
       UserError: for an unknown name or keyword, a value that does not fit the
@@ -84,34 +87,76 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any
         return tuple(build(value, allow, f"{path}[{i}]") for i, value in items)
     if not isinstance(node, Mapping):
         return node
-    keywords = {
-        key: build(value, allow, _join(path, key))
-        for key, value in node.items()
-        if key != "fn"
-    }
     if "fn" not in node:
-        return keywords
+        return _keywords(node, allow, path)
+    fn, keywords = arguments(node, allow, path)
+    if inspect.isclass(fn) or node["fn"].startswith(FACTORIES):
+        return called(fn, keywords, path or node["fn"])
+    return functools.partial(fn, **keywords)
+
+
+def arguments(
+    node: Mapping, allow: Sequence[str], path: str = ""
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function or class of a plain node with `fn`, and its built keywords.
+
+    Raises:
+      UserError: as `build`, before anything is called.
+    """
+    keywords = _keywords(node, allow, path)
     fn = resolve(node["fn"], allow, path)
     name = f"{path}: {node['fn']}" if path else node["fn"]
     check_keywords(name, fn, keywords)
     _check_values(fn, node, keywords, path or name)
-    if inspect.isclass(fn):
-        return _instance(fn, keywords, path or name)
-    return functools.partial(fn, **keywords)
+    return fn, keywords
 
 
-def node(built: Any) -> Any:
-    """The config node from which `build` makes this function or module."""
+def called(fn: Callable[..., Any], keywords: Mapping, path: str) -> Any:
+    """What a class or a factory makes. Raises UserError for keywords that it rejects."""
+    try:
+        return fn(**keywords)
+    except UserError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise UserError(f"{path}: {_line(error)}") from None
+
+
+def names(node: Any) -> set[str]:
+    """The dotted names of a config node and of all nodes inside of it."""
+    if isinstance(node, Mapping):
+        own = {node["fn"]} if isinstance(node.get("fn"), str) else set()
+        return own.union(*map(names, node.values()))
+    if isinstance(node, (list, tuple)):
+        return set().union(*map(names, node))
+    return set()
+
+
+def dotted(fn: Any) -> str:
+    """The name under which `resolve` finds a function or class."""
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def node(built: Any, name: Callable[[Any], str] = dotted) -> Any:
+    """The config node from which `build` makes this function or module.
+
+    `name` gives another name to each function and class than `build` asks for.
+    """
     if isinstance(built, functools.partial):
-        keywords = {key: node(value) for key, value in built.keywords.items()}
-        return {"fn": _name(built.func)} | keywords
+        keywords = {key: node(value, name) for key, value in built.keywords.items()}
+        return {"fn": name(built.func)} | keywords
     if dataclasses.is_dataclass(built) and not inspect.isclass(built):
         fields = [field.name for field in dataclasses.fields(built) if field.init]
-        names = [name for name in fields if name not in ("parent", "name")]
-        keywords = {name: node(getattr(built, name)) for name in names}
-        return {"fn": _name(type(built))} | keywords
+        keys = [key for key in fields if key not in ("parent", "name")]
+        keywords = {key: node(getattr(built, key), name) for key in keys}
+        return {"fn": name(type(built))} | keywords
     if callable(built):
-        return {"fn": _name(built)}
+        return {"fn": name(built)}
     return plain(built)
 
 
@@ -121,9 +166,9 @@ def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None
     A class needs every keyword that has no default. The missing arguments of a function
     arrive at call time.
     """
-    parameters = _parameters(fn)
+    parameters = parameters_of(fn)
     unknown = [key for key in keywords if key not in parameters]
-    if unknown:
+    if unknown and not _takes_any(fn):
         raise UserError(
             f"{name} has no keyword {', '.join(map(repr, unknown))}; "
             f"it has {', '.join(parameters) or 'none'}"
@@ -152,6 +197,26 @@ def _imported(name: str, field: str) -> types.ModuleType:
         raise UserError(f"{field}: {name} cannot be imported: {_line(error)}") from None
 
 
+def _keywords(node: Mapping, allow: Sequence[str], path: str) -> dict[str, Any]:
+    """The built values of a node, without its `fn`."""
+    return {
+        key: build(value, allow, _join(path, key))
+        for key, value in node.items()
+        if key != "fn"
+    }
+
+
+def _mend(name: Any) -> str:
+    """How a name that no prefix allows can be allowed."""
+    package = name.partition(".")[0] if isinstance(name, str) else ""
+    if package == "docjax" or not package.isidentifier():
+        return "give the dotted name of a part under these prefixes"
+    return (
+        "only names under these prefixes are imported; if you trust its code, allow "
+        f"it with --allow={package}. (in Python allow=({package + '.'!r},))"
+    )
+
+
 def _is_module(package: types.ModuleType, name: str) -> bool:
     """Whether a package has a module of this name, imported or not."""
     paths = getattr(package, "__path__", None)
@@ -165,7 +230,7 @@ def _is_module(package: types.ModuleType, name: str) -> bool:
     )
 
 
-def _parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def parameters_of(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of `fn` that a config may set, by name."""
     try:
         parameters = inspect.signature(fn).parameters
@@ -180,39 +245,28 @@ def _parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     }
 
 
+def _takes_any(fn: Callable[..., Any]) -> bool:
+    """Whether a function takes keywords of any name, as **keywords."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+
 def _check_values(
     fn: Callable[..., Any], node: Mapping, keywords: Mapping, path: str
 ) -> None:
     """Raises UserError for a keyword that does not fit the annotation in `fn`."""
-    parameters = _parameters(fn)
+    parameters = parameters_of(fn)
     for key, value in keywords.items():
-        parameter = parameters[key]
-        if fits(value, parameter.annotation):
+        parameter = parameters.get(key)  # None: one of **keywords
+        if parameter is None or fits(value, parameter.annotation):
             continue
         default = parameter.default
         hint = f": the default is {default!r}" if isinstance(default, JSON) else ""
         expected = words(parameter.annotation)
         raise UserError(f"{path}.{key} {shown(node[key])} is not {expected}{hint}")
-
-
-def _instance(cls: type, keywords: Mapping, path: str) -> Any:
-    """An instance of a class. Raises UserError for keywords that the class rejects."""
-    try:
-        return cls(**keywords)
-    except UserError:
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise UserError(f"{path}: {_line(error)}") from None
-
-
-def _name(fn: Any) -> str:
-    return f"{fn.__module__}.{fn.__qualname__}"
 
 
 def _join(path: str, key: str) -> str:
@@ -227,7 +281,14 @@ def _public(module: Any) -> str:
         and not name.startswith("_")
         and getattr(value, "__module__", None) == module.__name__
     )
-    return ", ".join(names) or "no function"
+    return ", ".join(names)
+
+
+def _alike(module: Any, attribute: str) -> str:
+    """The names of a package, which it has from its modules, that are like another."""
+    names = [name for name in dir(module) if not name.startswith("_")]
+    alike = difflib.get_close_matches(attribute, names, 5, 0.5)
+    return f"names such as {', '.join(alike)}" if alike else "no function"
 
 
 def _line(error: Exception) -> str:

@@ -98,9 +98,10 @@ class BeirFolder:
 
     def files(self, splits: Iterable[str]) -> list[Path]:
         """The files of queries, of these splits' judgements, and of folds."""
-        folds = self.folder / FOLDS
         files = [self._file("queries"), *(self._qrels[split] for split in splits)]
-        return files + [folds] * folds.is_file()
+        if (self.folder / FOLDS).is_file():
+            files.append(self.folder / FOLDS)
+        return files
 
     def __str__(self) -> str:
         return str(self.folder)

@@ -240,7 +240,10 @@ def _splits_to_choose(store: Store) -> list[str]:
 
 def _kept_out(store: Store) -> list[str]:
     """The splits whose queries do not train: they test or choose."""
-    return ["test"] * ("test" in store.splits()) + _splits_to_choose(store)[:1]
+    splits = _splits_to_choose(store)[:1]
+    if "test" in store.splits():
+        splits.insert(0, "test")
+    return splits
 
 
 def _tenth(qrels: Qrels) -> Qrels:

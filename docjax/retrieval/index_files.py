@@ -54,7 +54,10 @@ def file_sizes(folder: Path, facts: Mapping[str, Any]) -> dict[str, int]:
     Other files in the folder, such as a lock, are left out.
     """
     names = [f"{VECTORS}*", f"{DOCUMENTS}*", f"{WORDS}/*"]
-    names += [CODES, STEPS] * bool(facts["codes"]) + [GRAPH] * bool(facts["graph"])
+    if facts["codes"]:
+        names += [CODES, STEPS]
+    if facts["graph"]:
+        names.append(GRAPH)
     files = (file for name in names for file in sorted(folder.glob(name)))
     return {
         file.relative_to(folder).as_posix(): file.stat().st_size

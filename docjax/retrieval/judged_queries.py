@@ -53,6 +53,12 @@ class JudgedQueries:
         if self.each < 0:
             raise UserError(f"examples.each {self.each}: give 0 negatives or more")
 
+    labelled_pairs = independent = False
+
+    @property
+    def own_relations(self) -> bool:
+        return self.path is None
+
     @property
     def kinds(self) -> tuple[str, ...]:
         return (QUERY, *(DOCUMENT,) * (1 + self.each))

@@ -9,6 +9,7 @@ import ast
 import contextlib
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from absl import flags
@@ -21,6 +22,7 @@ ERRORS = (
     *(AttributeError, IndexError, KeyError, TypeError, ValueError),
     flags.Error,
 )
+FLAG = re.compile(r"--?config(=|\.source\b)")  # of a config or of its documents
 NO_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
 
 
@@ -38,6 +40,45 @@ def define(values: flags.FlagValues) -> None:
         accept_new_attributes=True,
     )
     values["config"].parser = _ConfigParser()
+
+
+def demo_without_source(argv: list[str]) -> tuple[list[str], str]:
+    """The flags of a config's demo, if they name a config alone and no documents.
+
+    Also what to tell the user; "" if the flags stay as they are. A shipped config has a
+    demo if it has a variant `demo`, and needs documents if there is no corpus.jsonl.
+    """
+    argv = _joined(argv)
+    given = [each.lstrip("-") for each in argv if FLAG.match(each)]
+    if len(given) != 1 or ":" in given[0]:
+        return argv, ""
+    name = given[0].partition("=")[2]
+    try:
+        file = config_lib.find(name)[0].resolve()
+        is_shipped = file in map(Path.resolve, config_lib.shipped().values())
+        path = config_lib.load(name).source.get("path")
+        config_lib.load(f"{name}:demo")
+    except UserError:  # reported as the flag is parsed
+        return argv, ""
+    if not is_shipped or not path or Path(path).exists():
+        return argv, ""
+    told = (
+        f"no documents are given, so this is {name}:demo, the system at the size of two "
+        "cores on the docstrings of installed Python packages; the published run: "
+        f"python -m docjax.main --config={name} --config.source.path=FILE.jsonl"
+    )
+    return [f"{each}:demo" if FLAG.match(each) else each for each in argv], told
+
+
+def _joined(argv: list[str]) -> list[str]:
+    """The flags with `--config=NAME` in place of `--config NAME`."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined and joined[-1] in ("-config", "--config"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def as_user_error(error: Exception) -> UserError:

@@ -13,11 +13,13 @@ from docjax.run.fields import (
     Prompts,
     RunConfig,
     begun,
-    begun_with,
 )
 
 # Fields that may change on resume.
-FREE = ("log_every", "evaluate_every", "checkpoint_every", "report", "tensorboard")
+FREE = (
+    *("log_every", "evaluate_every", "checkpoint_every"),
+    *("report", "tensorboard", "profile"),
+)
 
 
 def check_compared(config: RunConfig) -> None:
@@ -35,15 +37,14 @@ def check_encoder(config: RunConfig) -> None:
     check_sizes(config.encoder.to_json(), Path("config"))
     if config.class_count == 0:
         config = config.with_classes(2)
-    check_kind(config.encoder.build(), Path("config"))
-    if config.encoder.build().segment.vocabulary == 0:
+    check_kind(config.encoder.built, Path("config"))
+    if config.encoder.built.segment.vocabulary == 0:
         config = config.with_vocabulary(2)
-    shapes(config.encoder.build(), Path("config"))
+    shapes(config.encoder.built, Path("config"))
 
 
-def check_same(config: RunConfig, run: Path) -> None:
-    """Raises UserError if training has begun in `run` with another config."""
-    saved = begun_with(run)
+def check_same(config: RunConfig, run: Path, saved: RunConfig | None) -> None:
+    """Raises UserError if training has begun in `run` with another config, `saved`."""
     if saved is None:
         return
     saved = _with_prompts(saved)

@@ -17,7 +17,9 @@ from docjax.data.records import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
-from docjax.run.fields import RunConfig, begun, is_run, read
+from docjax.parts.outside import errors_named
+from docjax.run.fields import RunConfig, is_run
+from docjax.run.places import Part
 from docjax.storage import json_file, manifest
 from docjax.storage.digest import digest
 from docjax.storage.processes import wait
@@ -29,11 +31,27 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     """A function that yields the source's documents, each with its split."""
-    documents = config.source.build()
+    documents = functools.partial(_documents, config.source)
     if config.holdout is not None:
-        holdout = config.holdout.build()
+        holdout = config.holdout.built
         return lambda: holdout(documents)
     return functools.partial(_with_test, documents)
+
+
+def _documents(part: Part) -> Iterator[Document]:
+    """The documents that a source yields.
+
+    Raises:
+      UserError: for anything else that it yields, and for an error that it raises.
+    """
+    with errors_named(part.allow, f"source {part.fn}"):
+        for document in part.built():
+            if not isinstance(document, Document):
+                raise UserError(
+                    f"source {part.fn} yields a {type(document).__name__}, not a "
+                    "docjax.types.Document"
+                )
+            yield document
 
 
 def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document]:
@@ -65,28 +83,32 @@ def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:
 
 
 def tokenizer(
-    config: RunConfig, run: Path, of_weights: Callable[[str], Tokenizer]
+    config: RunConfig, run: Path, begun: bool, of_weights: Callable[[str], Tokenizer]
 ) -> Tokenizer:
     """The tokenizer in RUN/tokenizer.json; made first if it is not this config's.
 
-    `of_weights` gives the tokenizer of a Hugging Face folder or name, for `init`.
+    Args:
+      begun: training has begun in the run.
+      of_weights: gives the tokenizer of a Hugging Face folder or name, for `init`.
     """
     path = run / "tokenizer.json"
-    is_current = path.exists() and (begun(run) or _made_by(config, run))
+    is_current = path.exists() and (begun or _made_by(config, run))
     if jax.process_index() == 0 and not is_current:
         _make_tokenizer(config, of_weights).save(path)
     wait("tokenizer")
     return load_tokenizer(path)
 
 
-def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
+def corpus(config: RunConfig, run: Path, begun: bool, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, which the first process makes.
+
+    begun: training has begun in the run.
 
     Raises:
       UserError: if the documents have changed since training began.
     """
-    units, limit = config.units.build(), config.limits.segment_tokens
-    documents = config.source.build()
+    units, limit = config.units.built, config.limits.segment_tokens
+    documents = config.source.built
 
     @functools.cache
     def fingerprint(content: bool) -> str:
@@ -99,7 +121,7 @@ def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
         folder = run / "corpus"
         facts = corpus_files.read_facts(folder)
         changed = facts and not manifest.agrees(facts, quick, contents)
-        if begun(run) and changed:
+        if begun and changed:
             raise UserError(
                 f"{run}: the documents have changed since training began (other files "
                 "or package versions); start a new run in another --workdir"
@@ -110,8 +132,10 @@ def corpus(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus:
     return Corpus.open(run / "corpus")
 
 
-def check_inputs(config: RunConfig, run: Path) -> None:
+def check_inputs(config: RunConfig, run: Path, begun: bool) -> None:
     """Records the sha256 of the files that examples and views read in RUN/inputs.json.
+
+    begun: training has begun in the run.
 
     Raises:
       UserError: if a file has changed since training began.
@@ -119,9 +143,9 @@ def check_inputs(config: RunConfig, run: Path) -> None:
     if jax.process_index():
         return
     path = run / "inputs.json"
-    views = config.views.build().files() if config.reads_views else ()
-    digests = _digests([*config.examples.build().files(), *views])
-    if not begun(run):
+    views = config.views.built.files() if config.reads_views else ()
+    digests = _digests([*config.examples.built.files(), *views])
+    if not begun:
         json_file.write(path, digests)
         return
     before = json_file.read(path) if path.exists() else {}
@@ -138,7 +162,7 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
 
     Queries longer than the limit are cut, and a warning counts them.
     """
-    examples = config.examples.build()
+    examples = config.examples.built
     if QUERY not in examples.kinds:
         return None
     limit, folder = config.limits.query_segment, run / "queries"
@@ -172,8 +196,8 @@ def _made_by(config: RunConfig, run: Path) -> bool:
     """Whether the run's config.json asks for the same tokenizer."""
     if not (run / "config.json").exists():
         return False
-    saved = read(run)
-    return all(getattr(saved, name) == getattr(config, name) for name in OF_TOKENIZER)
+    saved, now = json_file.read(run / "config.json"), config.to_json()
+    return all(saved.get(name) == now[name] for name in OF_TOKENIZER)
 
 
 def _make_tokenizer(
@@ -196,4 +220,4 @@ def _make_tokenizer(
             )
         return loaded
     logging.info("training a tokenizer: %s", config.tokenizer.train.to_json())
-    return config.tokenizer.train.build()(map(full_text, trained_on(config)))
+    return config.tokenizer.train.built(map(full_text, trained_on(config)))

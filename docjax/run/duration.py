@@ -1,65 +1,14 @@
-"""How long a run will take: said before a frozen encoder reads the documents.
-
-`docjax/training/plan.py` says more, for any config, with `--mode=plan`.
-"""
+"""How long an encoder takes to read documents: measured on a sample."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
-from docjax.run.half_scores import EXCERPT
 from docjax.types import Segments
 
 SAMPLE = 12_000  # tokens that are read twice: to compile, and to measure the speed
-# Rough seconds on 2 cores: docs/results.md has how far they were off.
-COMPILING = 20.0  # steps, judgement and report
-A_DOCUMENT = 0.002  # steps, judgement, baselines and report
-A_CELL = 0.0001  # a document and a class: k-means, probes and their baselines
-
-
-def log_duration(
-    read: Callable[[Sequence[Segments]], Any],
-    sample: Sequence[Segments],
-    *,
-    tokens: int,
-    again: int,
-    processes: int,
-    documents: int,
-    compared: int,
-    judges: int,
-    classes: int,
-) -> None:
-    """Logs about how long the rest of a judged run takes, to read and in all.
-
-    Args:
-      read: the frozen encoder.
-      sample: documents of about SAMPLE tokens, drawn from those that are read.
-      tokens: those of `documents` that the `processes` read before the first step.
-      again: those that the report reads.
-      compared: documents whose vectors steps, tasks and baselines read.
-      judges: the documents that excerpts are taken from.
-    """
-    a_token = seconds_a_token(read, sample)
-    reading = tokens * a_token / processes
-    judged = 4 * EXCERPT * judges * a_token  # two excerpts, read twice
-    rest = (
-        judged
-        + again * a_token
-        + COMPILING
-        + compared * (A_DOCUMENT + A_CELL * classes)
-    )
-    logging.info(
-        "the run takes about %s: the frozen encoder reads %s tokens of %s documents in "
-        "%s; training, judgement, evaluation and report take %s",
-        shown(reading + rest),
-        f"{tokens:,}",
-        f"{documents:,}",
-        shown(reading),
-        shown(rest),
-    )
 
 
 def sampled(count: int, cut: Callable[[int], Segments]) -> list[Segments]:

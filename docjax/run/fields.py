@@ -5,21 +5,22 @@
 """
 
 import dataclasses
+import functools
 import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.parts import named
+from docjax.objectives.facts import facts_of
+from docjax.parts import named, outside
 from docjax.parts.annotations import fits, shown, words
 from docjax.run.places import Part, read_part
 from docjax.storage import json_file
-from docjax.types import ReadLimits
+from docjax.types import ObjectiveOfWords, ReadLimits
 
 Count = Annotated[int, 1]
 
@@ -102,8 +103,16 @@ class ReportFields:
 
 
 @dataclasses.dataclass(frozen=True)
+class Profile:
+    """The steps whose trace `jax.profiler` writes to RUN/profile."""
+
+    start: Count
+    steps: Count
+
+
+@dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """The fields of a run; the documents fill in `labels`.
+    """The fields of a run, and after them what docjax fills in.
 
     Attributes:
       batch: examples of a step; None follows the corpus: at most 256, and a power of two
@@ -111,6 +120,11 @@ class RunConfig:
       evaluate_every: steps between evaluations; 0: before training and at the end;
         None: each epoch.
       checkpoint_every: steps between checkpoints; None: each epoch.
+      labels: of the documents.
+      similarity: how the objective compares vectors.
+      outside: the packages from outside of docjax, as `docjax.parts.outside` describes
+        them; a resumed run keeps those of its begin.
+      allow: the prefixes of foreign names that the caller allows; not in config.json.
     """
 
     seed: int
@@ -137,19 +151,36 @@ class RunConfig:
     checkpoint_every: Count | None
     tasks: Mapping[str, Part]
     init: str | None
-    select: str | None
+    keep: Part
     report: ReportFields
     tensorboard: bool
     prompts: Prompts = Prompts()
+    profile: Profile | None = None
     labels: tuple[str, ...] | None = None
+    similarity: str | None = None
+    outside: tuple[Mapping[str, Any], ...] = ()
+    allow: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether the objective predicts words, so that training reads no segments."""
+        return isinstance(self.objective.built, ObjectiveOfWords)
 
     @property
     def reads_views(self) -> bool:
         """Whether training reads the views; predicting words alone needs no views."""
-        objective = self.objective.build()
-        if not isinstance(objective, NegativeSampling):
+        objective = self.objective.built
+        if not self.reads_words:
             return True
         return objective.contrastive is not None and objective.weight > 0
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The parts by field; of each task, by "tasks.NAME"."""
+        own = {name: getattr(self, name) for name in FIELDS}
+        named_parts = {n: part for n, part in own.items() if isinstance(part, Part)}
+        tasks = {f"tasks.{name}": task for name, task in self.tasks.items()}
+        return named_parts | {"tokenizer.train": self.tokenizer.train} | tasks
 
     @property
     def class_count(self) -> int | None:
@@ -164,18 +195,30 @@ class RunConfig:
 
     def with_vocabulary(self, size: int) -> "RunConfig":
         """The config with `size` rows in the word table of the segment encoder."""
-        segment = self.encoder.keywords["segment"]
-        if self.encoder.build().segment.has_towers:
+        segment, built = self.encoder.keywords["segment"], self.encoder.built
+        module = built.inner_segment.clone(vocabulary=size)
+        if built.segment.has_towers:
             segment = {**segment, "encoder": {**segment["encoder"], "vocabulary": size}}
+            module = built.segment.clone(encoder=module)
         else:
             segment = {**segment, "vocabulary": size}
-        encoder = self.encoder.with_keywords(segment=segment)
+        built = built.clone(segment=module)
+        encoder = self.encoder.as_built(built, segment=segment)
         return dataclasses.replace(self, encoder=encoder)
+
+    def with_facts(self) -> "RunConfig":
+        """The config with what its parts say: their packages, and the similarity."""
+        says = facts_of(self.objective.built).similarity
+        names = named.names([part.to_json() for part in self.parts.values()])
+        packages = outside.packages(names)
+        similarity = says or "cosine"
+        return dataclasses.replace(self, similarity=similarity, outside=packages)
 
     def to_json(self) -> dict[str, Any]:
         """The config as `resolve` reads it, in JSON values."""
         node = _to_json(self)
-        return node if self.labels is not None else _without(node, "labels")
+        empty = {name for name in FILLED if not getattr(self, name)} | {"allow"}
+        return {name: value for name, value in node.items() if name not in empty}
 
 
 # The folders of a run that are not of tasks.
@@ -183,32 +226,52 @@ FOLDERS = (
     *("best", "checkpoints", "corpus", "export", "figures", "queries", "report"),
     "tensorboard",
 )
-FIELDS = tuple(field.name for field in dataclasses.fields(RunConfig))[:-1]
+FILLED = ("labels", "similarity", "outside", "allow")  # by docjax, not by a config
+FIELDS = tuple(
+    field.name for field in dataclasses.fields(RunConfig) if field.name not in FILLED
+)
+LARGEST_BATCH = 256  # examples, where the batch follows the corpus
+KEEP = {"fn": "docjax.keep.Last"}  # of a config that does not say what to keep
 
 
-def resolve(config: Any) -> RunConfig:
-    """The typed config of a ConfigDict or of nested dicts.
+def resolve(config: Any, allow: str | Sequence[str] = ()) -> RunConfig:
+    """The typed config of a ConfigDict or of nested dicts; a RunConfig stays as it is.
+
+    Args:
+      allow: prefixes of parts from outside of docjax.
 
     Raises:
       UserError: for a missing or unknown field, a value of the wrong type, or a part
         that cannot be built or that its field does not take.
     """
-    resolved = _section(RunConfig, named.plain(config), "")
+    if isinstance(config, RunConfig):
+        return config
+    prefixes, node = outside.prefixes(allow), named.plain(config)
+    if isinstance(node, dict):
+        node = {"keep": KEEP} | node
+    resolved = _section(RunConfig, node, "", prefixes)
     if resolved.epochs is None and resolved.steps is None:
         raise UserError("config has neither epochs nor steps: set one of them")
     _check_tasks(resolved.tasks)
-    task = (resolved.select or "").partition("/")[0]
-    if resolved.select is not None and task not in resolved.tasks:
+    _check_metric(resolved)
+    return dataclasses.replace(resolved, allow=prefixes)
+
+
+def _check_metric(config: RunConfig) -> None:
+    """Raises UserError for a validation metric that no task can have."""
+    metric = config.keep.built.metric
+    if metric is None:
+        return
+    if metric.partition("/")[0] not in config.tasks:
         raise UserError(
-            f"select {resolved.select!r} is not a metric of a task, such as "
-            f"TASK/accuracy; the tasks are {', '.join(resolved.tasks) or 'missing'}"
+            f"keep.metric {metric!r} is not a metric of a task, such as TASK/accuracy; "
+            f"the tasks are {', '.join(config.tasks) or 'missing'}"
         )
-    if resolved.select is not None and resolved.splits.validation is None:
+    if config.splits.validation is None:
         raise UserError(
-            f"select {resolved.select!r} needs validation documents: name their split "
-            "with --config.splits.validation"
+            f"keep.metric {metric!r} needs validation documents: name their split with "
+            "--config.splits.validation"
         )
-    return resolved
 
 
 def _check_tasks(tasks: Iterable[str]) -> None:
@@ -232,16 +295,27 @@ def warn_of_epochs(config: RunConfig) -> None:
         )
 
 
-def read(run: Path) -> RunConfig:
+def read(run: Path, allow: Sequence[str] = ()) -> RunConfig:
     """The config of a run directory.
 
     Raises:
       UserError: if there is no run, or its config is invalid for this docjax.
     """
     path = run / "config.json"
+    state = path.stat() if path.exists() else None
+    written = state and (state.st_mtime_ns, state.st_size)
+    return _read(path.resolve(), path, written, tuple(allow))
+
+
+@functools.lru_cache(maxsize=8)
+def _read(
+    file: Path, path: Path, written: tuple[int, int], allow: tuple[str, ...]
+) -> RunConfig:
+    """As `read`, once for a file that stays as it was `written`."""
+    del file, written
     node = json_file.read(path)
     try:
-        return resolve(node)
+        return resolve(node, allow)
     except UserError as error:
         raise UserError(
             f"{path}: {error}; if an earlier docjax made this run, train it again"
@@ -258,13 +332,13 @@ def begun(run: Path) -> bool:
     return (run / "metrics.jsonl").exists()
 
 
-def begun_with(run: Path) -> RunConfig | None:
+def begun_with(run: Path, allow: Sequence[str] = ()) -> RunConfig | None:
     """The config of a run whose training has begun; None before."""
     has_begun = begun(run) and (run / "config.json").exists()
-    return read(run) if has_begun else None
+    return read(run, allow) if has_begun else None
 
 
-def _section(kind: type, node: Any, path: str) -> Any:
+def _section(kind: type, node: Any, path: str, allow: Sequence[str]) -> Any:
     """`node` as an instance of the dataclass `kind`; `path` is its field."""
     section = {field.name: field for field in dataclasses.fields(kind)}
     if not isinstance(node, Mapping):
@@ -273,7 +347,9 @@ def _section(kind: type, node: Any, path: str) -> Any:
         )
     _check_names(section, node, path)
     hints = get_type_hints(kind, include_extras=True)
-    values = {name: _value(hints[name], node[name], _join(path, name)) for name in node}
+    values = {
+        name: _value(hints[name], node[name], _join(path, name), allow) for name in node
+    }
     return kind(**values)
 
 
@@ -284,33 +360,37 @@ def _check_names(section: Mapping[str, Any], node: Mapping, path: str) -> None:
     unknown = [_join(path, name) for name in node if name not in section]
     faults = [f"no field {', '.join(missing)}"] if missing else []
     if unknown:
-        known = ", ".join(name for name in section if name != "labels")
+        known = ", ".join(name for name in section if name not in FILLED)
         names = f"the fields of {path or 'a config'} are {known}"
         faults.append(f"unknown fields {', '.join(unknown)}; {names}")
     if faults:
         raise UserError(f"config has {' and '.join(faults)}")
 
 
-def _value(hint: Any, node: Any, path: str) -> Any:
+def _value(hint: Any, node: Any, path: str, allow: Sequence[str]) -> Any:
     """The value of one field. Raises UserError if the value has the wrong type."""
-    if dataclasses.is_dataclass(hint) and hint is not Part:
-        return _section(hint, node, path)
-    if hint is Part or (hint == Part | None and node is not None):
-        return read_part(node, path)
-    if hint == Mapping[str, Part]:
-        return _parts(node, path)
-    if hint == Part | None:
+    if node is None and hint in (Part | None, Profile | None):
         return None
+    if hint in (Part, Part | None):
+        return read_part(node, path, allow)
+    if hint == Mapping[str, Part]:
+        return _parts(node, path, allow)
+    if hint == Profile | None:
+        hint = Profile
+    if dataclasses.is_dataclass(hint):
+        return _section(hint, node, path, allow)
     if not fits(node, hint):
         raise UserError(f"{path} {shown(node)} is not {words(hint)}")
     return tuple(node) if isinstance(node, list) else node
 
 
-def _parts(node: Any, path: str) -> Mapping[str, Part]:
+def _parts(node: Any, path: str, allow: Sequence[str]) -> Mapping[str, Part]:
     """Named parts, such as the tasks."""
     if not isinstance(node, Mapping):
         raise UserError(f"{path} {shown(node)} is not a dict of names and parts")
-    parts = {name: read_part(part, _join(path, name)) for name, part in node.items()}
+    parts = {
+        name: read_part(part, _join(path, name), allow) for name, part in node.items()
+    }
     return types.MappingProxyType(parts)
 
 
@@ -323,10 +403,6 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _to_json(part) for name, part in value.items()}
     return named.plain(value)
-
-
-def _without(node: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in node.items() if key != name}
 
 
 def _join(path: str, name: str) -> str:

@@ -10,10 +10,7 @@ from absl import logging
 
 from docjax.errors import UserError
 from docjax.model.inference import TOKENS
-from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.run.fields import RunConfig, begun_with, is_run, read
-
-LARGEST_BATCH = 256  # examples, where the batch follows the corpus
+from docjax.run.fields import LARGEST_BATCH, RunConfig, is_run, read
 
 
 def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
@@ -25,7 +22,8 @@ def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
     """
     size = trained
     if config.init and is_run(config.init):
-        size = read(Path(config.init)).encoder.build().segment.vocabulary
+        before = read(Path(config.init), config.allow)
+        size = before.encoder.built.segment.vocabulary
     elif config.init or config.tokenizer.path:
         return config
     return config.with_vocabulary(size)
@@ -50,10 +48,13 @@ def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
     return dataclasses.replace(config.with_classes(count), labels=tuple(classes))
 
 
-def fill_batch(config: RunConfig, run: Path, count: Callable[[], int]) -> RunConfig:
+def fill_batch(
+    config: RunConfig, saved: RunConfig | None, count: Callable[[], int]
+) -> RunConfig:
     """The config with a batch that fits the corpus, before anything is encoded.
 
     Args:
+      saved: the config that the run began with, if it has begun.
       count: counts the training examples, which takes time.
 
     Raises:
@@ -61,7 +62,7 @@ def fill_batch(config: RunConfig, run: Path, count: Callable[[], int]) -> RunCon
     """
     if config.batch is not None:
         return config
-    if saved := begun_with(run):
+    if saved:
         return dataclasses.replace(config, batch=saved.batch)
     devices, examples = jax.device_count(), count()
     most = min(LARGEST_BATCH, examples // 2)
@@ -77,7 +78,7 @@ def fill_batch(config: RunConfig, run: Path, count: Callable[[], int]) -> RunCon
 
 
 def fill_microbatch(
-    config: RunConfig, run: Path, special: int, reads_queries: bool
+    config: RunConfig, saved: RunConfig | None, special: int, reads_queries: bool
 ) -> RunConfig:
     """The config with micro-batches of at most TOKENS tokens on each device.
 
@@ -85,6 +86,7 @@ def fill_microbatch(
     batch has at most: if it has so many, they fill the micro-batches evenly.
 
     Args:
+      saved: the config that the run began with, if it has begun.
       special: the tokens that frame a segment of a document.
       reads_queries: the examples have queries.
 
@@ -93,9 +95,9 @@ def fill_microbatch(
     """
     if config.microbatch is not None:
         return config
-    if saved := begun_with(run):
+    if saved:
         return dataclasses.replace(config, microbatch=saved.microbatch)
-    if isinstance(config.objective.build(), NegativeSampling):
+    if config.reads_words:
         raise UserError(
             "microbatch is None: negative sampling reads blocks of words; set "
             "--config.microbatch to the words of a block, such as 2048"
@@ -117,7 +119,7 @@ def _most_segments(config: RunConfig) -> int | None:
     limit, batch = config.limits.training_segments, config.batch
     if limit is None or batch is None:
         return None
-    kinds = config.examples.build().kinds, config.views.build().kinds
+    kinds = config.examples.built.kinds, config.views.built.kinds
     return limit * batch * max(map(len, kinds))
 
 

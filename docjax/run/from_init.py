@@ -12,29 +12,22 @@ from typing import Any
 from absl import logging
 
 from docjax.data.prompts import document_prompt
-from docjax.encoders.shapes import segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
-from docjax.huggingface import configs
-from docjax.run.fields import Prompts, RunConfig, begun_with, is_run, read
+from docjax.huggingface.family import decided
+from docjax.run.fields import Prompts, RunConfig, is_run, read
 from docjax.run.places import Part
 
-# Keywords of a segment encoder that its weights decide.
-DECIDED = (
-    *configs.KEYWORDS,
-    *("epsilon", "activation", "position_offset", "window"),
-    *("global_every", "theta", "local_theta"),
-    *("block", "random", "head_width", "buckets", "farthest"),
-    *("projection", "projection_activation"),
-)
 
-
-def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunConfig:
+def filled(
+    config: RunConfig, saved: RunConfig | None, describe: Callable[[str], Any]
+) -> RunConfig:
     """The config with the sizes of `init`: a Hugging Face folder or name, or a run.
 
     `pooling` of the segment encoder and `normalize` of the document encoder come from
     `init` where the config says None, and so do `prompts`. `limits.segment_tokens` is
-    lowered to what `init` can read. A run that has begun keeps what it began with.
+    lowered to what `init` can read. A run that has begun keeps what it began with, which
+    is `saved`.
     `describe` gives the `docjax.huggingface.weights.Facts` of a folder or name.
 
     If `init` is another kind of transformer than the config's, the config's becomes that
@@ -47,16 +40,15 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
     if not config.init:
         return config
     of_run = is_run(config.init)
-    saved = begun_with(run)
     if of_run or saved:
-        saved = saved or read(Path(config.init))
+        saved = saved or read(Path(config.init), config.allow)
         return _as_begun(config if of_run else _of_kind(config, saved), saved)
     facts = describe(config.init)
     segment = _segment(config.encoder)
-    module = segment_of(config.encoder.build())
-    if not isinstance(module, facts.family.module):
+    module = config.encoder.built.inner_segment
+    if type(module) is not facts.family.module:
         segment = _as_kind(segment, module, config.init, facts.family.module)
-    sizes = {k: v for k, v in facts.keywords.items() if k in DECIDED}
+    sizes = {k: v for k, v in facts.keywords.items() if k in decided()}
     if "pooling" in segment and segment["pooling"] is None:
         sizes["pooling"] = facts.pooling
     _log_pooling(config, segment, facts)
@@ -73,8 +65,9 @@ def filled(config: RunConfig, run: Path, describe: Callable[[str], Any]) -> RunC
 
 def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
     """Says where the pooling is a guess, and where it is not that of `init`."""
-    outer = config.encoder.keywords["segment"]
-    field = f"encoder.segment{'.encoder' * ('encoder' in outer)}.pooling"
+    field = "encoder.segment.pooling"
+    if "encoder" in config.encoder.keywords["segment"]:
+        field = "encoder.segment.encoder.pooling"
     pooling = segment.get("pooling", facts.pooling)
     if pooling is None and not facts.says_pooling:
         logging.warning(
@@ -124,7 +117,7 @@ def _as_kind(
 
 def _without_sizes(segment: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords of a segment encoder that `init` does not decide."""
-    return {k: v for k, v in segment.items() if k not in ("fn", *DECIDED)}
+    return {k: v for k, v in segment.items() if k not in ("fn", *decided())}
 
 
 def _of_kind(config: RunConfig, saved: RunConfig) -> RunConfig:
@@ -141,7 +134,7 @@ def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
     ours, theirs = _segment(config.encoder), _segment(saved.encoder)
     if ours["fn"] != theirs["fn"]:  # a run `init` that does not fit, told later
         return config
-    sizes = {key: value for key, value in theirs.items() if key in DECIDED}
+    sizes = {key: value for key, value in theirs.items() if key in decided()}
     if ours.get("pooling", "") is None:
         sizes["pooling"] = theirs["pooling"]
     encoder = _with_segment(config.encoder, ours | sizes)

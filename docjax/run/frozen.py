@@ -23,23 +23,18 @@ from docjax.data.halved import Halved
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
 from docjax.data.subset import Subset
-from docjax.data.units import Passages
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.pooling import Mean
-from docjax.encoders.token_encoder import TokenEncoder
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
-from docjax.huggingface.weights import describe
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.run import duration
-from docjax.run.fields import is_run
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
-from docjax.tasks.embeddings import OfLabels
 from docjax.types import DOCUMENT, QUERY, Frame, Units
 
 Part = Corpus | Subset | Halved
@@ -69,7 +64,7 @@ def with_vectors(prepared: Prepared) -> Prepared:
         return prepared
     corpora = {DOCUMENT: _read_first(prepared), QUERY: prepared.queries}
     readers = _readers(prepared)
-    if prepared.is_judged:
+    if prepared.samples:
         _log_duration(prepared, corpora[DOCUMENT], readers[DOCUMENT])
     corpus, queries = (
         corpora[kind] and _read_corpus(corpora[kind], reader)
@@ -123,8 +118,8 @@ def _read_first(prepared: Prepared) -> Corpus | Subset:
     If the steps read single documents and the tasks labelled ones: these. Else all.
     """
     corpus, tasks = prepared.corpus, prepared.tasks.values()
-    of_labels = all(isinstance(task, OfLabels) for task in tasks)
-    if not (prepared.learns_alone and of_labels):
+    of_labels = all(task.reads == "labels" for task in tasks)
+    if not (prepared.samples and of_labels):
         return corpus
     scored = map(prepared.scored, ("train", "validation", "test"))
     rows = functools.reduce(np.union1d, scored, prepared.in_reach)
@@ -167,46 +162,23 @@ def vector_width(encoder: DocumentEncoder) -> int:
 
 
 def _log_duration(prepared: Prepared, corpus: Part, reader: _Reader) -> None:
-    """Logs how long the run takes, if the encoder has something to read of `corpus` or
-    of the halves."""
-    compared = np.union1d(prepared.in_reach, _scored(prepared))
+    """Logs how long the encoder reads, if it has something to read of `corpus` or of the
+    halves."""
     parts = corpus, prepared.halved
     unread = [part for part in parts if part and not _has_vectors(part, reader)]
     if not unread:
         return
-    duration.log_duration(
-        functools.partial(reader.inference.segments, reader.params),
-        duration.sampled(len(corpus), lambda row: prepared.segments(corpus[row])),
-        tokens=sum(int(part.lengths.sum()) for part in unread),
-        again=_read_again(prepared),
-        processes=jax.process_count(),
-        documents=len(corpus),
-        compared=len(compared),
-        judges=len(prepared.judges),
-        classes=len(prepared.classes),
+    tokens = sum(int(part.lengths.sum()) for part in unread)
+    read = functools.partial(reader.inference.segments, reader.params)
+    sample = duration.sampled(len(corpus), lambda row: prepared.segments(corpus[row]))
+    seconds = tokens * duration.seconds_a_token(read, sample) / jax.process_count()
+    logging.info(
+        "the frozen encoder reads %s tokens of %s documents in about %s, before the "
+        "first step",
+        f"{tokens:,}",
+        f"{len(corpus):,}",
+        duration.shown(seconds),
     )
-
-
-def _read_again(prepared: Prepared) -> int:
-    """The tokens that the report has `init` read: see `scoring.plain_data`."""
-    config, labelled = prepared.config, _scored(prepared)
-    if not config.init or is_run(config.init):
-        return 0
-    try:
-        longest = describe(config.init).max_tokens
-    except UserError:  # the folder has moved since training began
-        return 0
-    passages = isinstance(config.units.build(), Passages)
-    sizes = prepared.corpus.sizes(labelled)
-    cut = int(np.minimum(sizes, longest).sum())
-    if not passages and longest != config.limits.segment_tokens:
-        return int(sizes.sum()) + cut  # `init` reads longer pieces than the run
-    return cut if passages or prepared.corpus.has_sections else 0
-
-
-def _scored(prepared: Prepared) -> np.ndarray:
-    """The documents whose labels the report reads."""
-    return np.union1d(prepared.scored("train"), prepared.scored("test"))
 
 
 def _path(corpus: Part, reader: _Reader) -> Path:
@@ -238,7 +210,7 @@ def _read_corpus(corpus: Part, reader: _Reader) -> Corpus | Halved:
 def _parts(reader: _Reader) -> list[_Reader]:
     """A reader of the transformer alone and a reader of its words; or one reader."""
     segment, params = reader.inference.encoder.segment, reader.params["segment"]
-    if not isinstance(segment, TokenEncoder) or not segment.words:
+    if not segment.words:
         return [reader]
     alone = segment.clone(words=0)
     words = WordVectors(segment.vocabulary, segment.words)

@@ -1,7 +1,7 @@
 """What hard negatives are mined from: a run's judged queries, and rankings."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ from docjax.run.fields import read
 from docjax.types import Document, Encoded, Run
 
 
-def of_run(run: Path) -> Judged:
+def of_run(run: Path, allow: Sequence[str] = ()) -> Judged:
     """The documents that a run trains on, with their own queries.
 
     Raises:
       UserError: if there is no run, or no training document has a query.
     """
-    documents = functools.partial(trained_on, read(run))
+    documents = functools.partial(trained_on, read(run, allow))
     _, queries, qrels = collection.of_documents(documents())
     if not queries:
         raise UserError(

@@ -1,6 +1,7 @@
 """The parameters of a run, at its start and at its end."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params, param_shapes
-from docjax.encoders.shapes import segment_of
 from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.run.fields import RunConfig, is_run, read
@@ -38,7 +38,7 @@ def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
     if not config.init:
         return fresh_params(encoder, config.seed)
     if is_run(config.init):
-        loaded = _from_run(Path(config.init), encoder)
+        loaded = _from_run(Path(config.init), encoder, config.allow)
     else:
         loaded = _from_folder(config.init, encoder)
     fresh = flatten_dict(fresh_params(encoder, config.seed, loaded), sep="/")
@@ -48,8 +48,8 @@ def initial_params(config: RunConfig, encoder: DocumentEncoder) -> Params:
 def start_params(config: RunConfig, encoder: DocumentEncoder, run: Path) -> Params:
     """`initial_params` with what was fitted to the run's documents.
 
-    That is the word vectors (`docjax/run/words.py`) and the principal components
-    (`docjax/run/components.py`). Those of a run `init` stay as they are.
+    That is the word vectors (`docjax/recipe/words.py`) and the principal components
+    (`docjax/recipe/components.py`). Those of a run `init` stay as they are.
     """
     params = initial_params(config, encoder)
     if config.init and is_run(config.init):
@@ -70,7 +70,7 @@ def trained_params(run: Path, encoder: DocumentEncoder) -> Params:
 
 def _from_folder(init: str, encoder: DocumentEncoder) -> dict[str, Any]:
     """The parameters of a Hugging Face segment encoder, in every tower, by path."""
-    module = segment_of(encoder)
+    module = encoder.inner_segment
     loaded = weights.load(init, masked_lm=module.masked_lm)
     mismatches = [
         f"{key} {getattr(module, key, None)!r} (init has {value!r})"
@@ -91,10 +91,12 @@ def _from_folder(init: str, encoder: DocumentEncoder) -> dict[str, Any]:
     return flatten_dict(params, sep="/")
 
 
-def _from_run(run: Path, encoder: DocumentEncoder) -> dict[str, Any]:
+def _from_run(
+    run: Path, encoder: DocumentEncoder, allow: Sequence[str]
+) -> dict[str, Any]:
     """The parameters of another run's encoder without its head, by path; a single
     segment encoder fills every tower."""
-    init_encoder = read(run).encoder.build()
+    init_encoder = read(run, allow).encoder.built
     names, towers = _towers(encoder), _towers(init_encoder)
     if towers not in ((), names):
         raise UserError(
@@ -103,7 +105,7 @@ def _from_run(run: Path, encoder: DocumentEncoder) -> dict[str, Any]:
             f"{' and '.join(names) or 'none'}; give a run with the same towers"
         )
     pairs = {
-        "segment": (segment_of(encoder), segment_of(init_encoder)),
+        "segment": (encoder.inner_segment, init_encoder.inner_segment),
         "document": (encoder.document, init_encoder.document),
     }
     mismatches = [

@@ -1,6 +1,8 @@
 """The parts of a config: which parts a field takes, and how a part is built.
 
-A field takes only parts of docjax, from the folders and modules in `PLACES`.
+A field takes parts of docjax from its `HOMES`, and parts of the packages that the caller
+allows. A part is checked against the protocol of its field
+(`docjax/types.py`) as soon as it is built.
 """
 
 import dataclasses
@@ -8,7 +10,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_origin
 
 import jraph
@@ -16,13 +18,17 @@ import optax
 
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
+from docjax.encoders.weight_decay import decays
 from docjax.errors import UserError
-from docjax.objectives.masked_lm import MaskedLM
-from docjax.objectives.negative_sampling import NegativeSampling
 from docjax.parts import named
 from docjax.parts.annotations import shown
+from docjax.parts.homes import HOMES
+from docjax.parts.protocols import missing, signature_in_words, unfit
 from docjax.types import (
     ExampleMaker,
+    Keep,
+    ObjectiveOfTokens,
+    ObjectiveOfWords,
     ObjectiveWithMemory,
     ObjectiveWithTeacher,
     RowOptimizer,
@@ -36,114 +42,231 @@ from docjax.types import (
 class Place(NamedTuple):
     """What a field takes: instances of `classes`, or functions.
 
-    A function takes `arguments` values and returns a `result`; without a `result`, the
-    field takes only instances.
+    A function takes `arguments` and returns a `result`; without a `result`, the field
+    takes only instances. `facts` are what a part may say about itself, and what holds if
+    it does not. `defaults` is a class to inherit, for a part that lacks something.
     """
 
-    homes: tuple[str, ...]  # how the dotted names begin
+    noun: str  # in messages: "an objective"
     classes: tuple[type, ...] = ()
-    arguments: int = 0
+    arguments: tuple[str, ...] = ()
     result: type | None = None
+    facts: Mapping[str, Any] = types.MappingProxyType({})
+    defaults: str = ""
 
 
 PLACES = {
-    "source": Place(("docjax.data.sources.",), (), 0, Iterator),
-    "holdout": Place(("docjax.data.splits.",), (), 1, Iterator),
+    "source": Place("a source", result=Iterator),
+    "holdout": Place("a holdout", arguments=("documents",), result=Iterator),
     "tokenizer.train": Place(
-        ("docjax.data.tokenizer.", "docjax.data.word_tokenizer."), (), 1, Tokenizer
+        "a trainer of tokenizers",
+        arguments=("texts",),
+        result=Tokenizer,
     ),
-    "units": Place(("docjax.data.units.",), (UnitCutter,)),
+    "units": Place(
+        "a cut into units",
+        (UnitCutter,),
+        # How the units cut a text, in words for a report; "": at the limit of the
+        # encoder, or at sections. None: a plain encoder would not read such units.
+        facts={"cut_in_words": None},
+    ),
     "examples": Place(
-        ("docjax.data.examples.", "docjax.retrieval.judged_queries."), (ExampleMaker,)
+        "a maker of examples",
+        (ExampleMaker,),
+        facts={
+            # The label of an example says if its two documents are similar.
+            "labelled_pairs": False,
+            # The links or queries of the documents themselves are compared.
+            "own_relations": False,
+            # An example is one document and relations play no part, so that the steps
+            # may read a sample of the documents.
+            "independent": False,
+        },
     ),
-    "views": Place(("docjax.views.",), (ViewMaker,)),
-    "segments": Place(("docjax.data.segments.",), (SegmentCutter,)),
-    "graph": Place(("docjax.data.graphs.",), (), 3, jraph.GraphsTuple),
-    "encoder": Place(("docjax.encoders.",), (DocumentEncoder,)),
+    "views": Place("a maker of views", (ViewMaker,)),
+    "segments": Place("a cut into segments", (SegmentCutter,)),
+    "graph": Place(
+        "a graph",
+        arguments=("segments", "sections", "edges"),
+        result=jraph.GraphsTuple,
+    ),
+    "encoder": Place("an encoder", (DocumentEncoder,)),
     "objective": Place(
-        ("docjax.objectives.",),
-        (NegativeSampling, MaskedLM, ObjectiveWithMemory, ObjectiveWithTeacher),
-        2,
+        "an objective",
+        (
+            ObjectiveOfWords,
+            ObjectiveOfTokens,
+            ObjectiveWithMemory,
+            ObjectiveWithTeacher,
+        ),
+        ("vectors", "targets"),
         tuple,
     ),
     "optimizer": Place(
-        ("docjax.training.optimizer.", "docjax.training.rows."),
+        "an optimizer",
         (RowOptimizer,),
-        1,
+        ("steps",),
         optax.GradientTransformation,
     ),
-    "tasks": Place(("docjax.tasks.",), (Task,)),
+    "keep": Place("a rule what to keep", (Keep,)),
+    "tasks": Place(
+        "a task",
+        (Task,),
+        defaults="docjax.tasks.task.TaskDefaults",
+    ),
 }
-
-
 LOSS = PLACES["objective"]._replace(classes=())  # inside of another loss
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """The dotted name of a function or class, and its keywords as JSON values."""
+    """The dotted name of a function or class, its keywords as JSON values, and what
+    they make.
+
+    Attributes:
+      built: the instance of the class, or the function bound to its keywords.
+      path, allow: the field of the config, and the prefixes that were allowed.
+    """
 
     fn: str
     keywords: Mapping[str, Any]
+    built: Any = dataclasses.field(compare=False, repr=False)
+    path: str = dataclasses.field(compare=False, repr=False)
+    allow: tuple[str, ...] = dataclasses.field(compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         return {"fn": self.fn} | named.plain(self.keywords)
 
-    def build(self) -> Any:
-        """The instance of the class, or the function bound to its keywords."""
-        return named.build(self.to_json())
+    def says(self, name: str) -> Any:
+        """A fact that the part says about itself, or what holds if it does not."""
+        return getattr(self.built, name, _place(self.path).facts[name])
 
     def with_keywords(self, **keywords: Any) -> "Part":
-        """The part with these keywords changed."""
-        return dataclasses.replace(self, keywords=_frozen(self.keywords | keywords))
+        """The part with these keywords changed, built anew."""
+        return read_part(self.to_json() | keywords, self.path, self.allow)
+
+    def as_built(self, built: Any, **keywords: Any) -> "Part":
+        """The part with these keywords changed, where `built` is what they make."""
+        keywords = _frozen(self.keywords | keywords)
+        return dataclasses.replace(self, keywords=keywords, built=built)
 
 
-def read_part(node: Any, path: str) -> Part:
+def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
     """The part in the field `path` of a config.
+
+    Args:
+      allow: prefixes of names outside of docjax that the caller allows.
 
     Raises:
       UserError: for a part that cannot be built, or that the field does not take.
     """
-    place = PLACES[path if path in PLACES else path.partition(".")[0]]
+    place = _place(path)
     if not isinstance(node, Mapping) or "fn" not in node:
         raise UserError(
             f"{path} {shown(node)} is not a part: "
-            f"give dict(fn='{place.homes[0]}...', ...)"
+            f"give dict(fn='{_homes(path)[0]}...', ...)"
         )
-    built = named.build(node, place.homes, path)
-    _check_place(built, place, f"{path}.fn {node['fn']!r}", path)
+    node = named.plain(node)
+    built = _built(node, (*_homes(path), *allow), path)
+    _check_place(built, place, f"{path} {node['fn']}", path)
     if isinstance(built, DocumentEncoder):
         _check_pattern(built.frozen)
-    if isinstance(built, NegativeSampling | MaskedLM) and built.contrastive is not None:
-        named_loss = f"{path}.contrastive.fn {node['contrastive']['fn']!r}"
-        _check_place(built.contrastive, LOSS, named_loss, f"{path}.contrastive")
+    inner = getattr(built, "contrastive", None)
+    if inner is not None:
+        named_loss = f"{path}.contrastive {node['contrastive']['fn']}"
+        _check_place(inner, LOSS, named_loss, f"{path}.contrastive")
     keywords = {name: value for name, value in node.items() if name != "fn"}
-    return Part(node["fn"], _frozen(keywords))
+    return Part(node["fn"], _frozen(keywords), built, path, tuple(allow))
+
+
+def _place(path: str) -> Place:
+    return PLACES[_field(path)]
+
+
+def _homes(path: str) -> tuple[str, ...]:
+    return HOMES[_field(path)]
+
+
+def _field(path: str) -> str:
+    """The field of a config that a path lies in: "tasks" for "tasks.clustering"."""
+    return path if path in PLACES else path.partition(".")[0]
+
+
+def _built(node: Mapping, allow: Sequence[str], path: str) -> Any:
+    if path == "optimizer" and str(node["fn"]).startswith("optax."):
+        return _around_optax(node, allow, path)
+    return named.build(node, allow, path)
+
+
+def _around_optax(node: Mapping, allow: Sequence[str], path: str) -> Callable:
+    """An optimizer of optax with docjax's clip and its choice of what decays.
+
+    `clip` is docjax's keyword, all others are optax's. If the optimizer decays weights,
+    docjax says which (`docjax.encoders.weight_decay`), unless the config does.
+    """
+    inner = {name: value for name, value in node.items() if name != "clip"}
+    fn, keywords = named.arguments(inner, allow, path)
+    if "mask" in named.parameters_of(fn):
+        keywords.setdefault("mask", decays)
+    around = {"fn": "docjax.training.optimizer.around"}
+    clip = {"clip": node["clip"]} if "clip" in node else {}
+    made = named.called(fn, keywords, f"{path} {node['fn']}")
+    bound = named.build(around | clip, ("docjax.training.",), path)
+    return functools.partial(bound, optimizer=made)
 
 
 def _check_place(built: Any, place: Place, label: str, path: str) -> None:
     """Raises UserError if the field `path` does not take `built`."""
     is_function = isinstance(built, functools.partial)
-    if not is_function and isinstance(built, place.classes):
+    kinds = [] if is_function else [c for c in place.classes if isinstance(built, c)]
+    if kinds:
+        if fault := unfit(built, kinds[0]):
+            raise UserError(f"{label}: {fault}, as {place.noun} does")
         return
-    if not is_function or place.result is None:
-        raise UserError(f"{label} does not fit: {path} takes {_asked(place)}")
+    if place.result is None or not callable(built):
+        lacks = [] if is_function else missing(built, place.classes[0])
+        what = f"has no {', '.join(lacks)}" if lacks else "is none"
+        inherit = f"; inherit {place.defaults}" if lacks and place.defaults else ""
+        raise UserError(f"{label} {what}: {place.noun} {_asked(place)}{inherit}")
     signature = inspect.signature(built)
     try:
-        signature.bind(*[None] * place.arguments)
-    except TypeError as error:
-        raise UserError(f"{label}: {error}; set it with --config.{path}") from None
-    result = signature.return_annotation
-    if (get_origin(result) or result) not in (place.result, signature.empty):
-        raise UserError(f"{label} does not fit: {path} takes {_asked(place)}")
+        signature.bind(*[None] * len(place.arguments))
+    except TypeError:
+        needed = f"({', '.join(place.arguments)})"
+        raise UserError(
+            f"{label} takes {signature_in_words(built)}, {place.noun} takes {needed}: "
+            f"{_mend_of(signature, place, path, is_function)}"
+        ) from None
+    result, is_ours = signature.return_annotation, "docjax." in label.split()[1]
+    if is_ours and (get_origin(result) or result) is not place.result:
+        raise UserError(f"{label} gives another result: {place.noun} {_asked(place)}")
+
+
+def _mend_of(
+    signature: inspect.Signature, place: Place, path: str, is_function: bool
+) -> str:
+    """What mends a function whose arguments do not fit its place."""
+    names = [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.default is parameter.empty and name not in place.arguments
+    ]
+    if names and is_function:
+        return f"set {', '.join(f'--config.{path}.{name}' for name in names)}"
+    return f"name another function in {path}.fn"
 
 
 def _asked(place: Place) -> str:
     """The parts that a place takes, as words for a message."""
-    kinds = [f"the class {cls.__name__}" for cls in place.classes]
-    if place.result is not None:
-        kinds.append(f"a function that gives {place.result.__name__}")
-    return f"{' or '.join(kinds)}, under {' or '.join(place.homes)}"
+    kinds = [f"{cls.__module__}.{cls.__name__}" for cls in place.classes]
+    wanted = f"is as {' or '.join(kinds)} says" if kinds else ""
+    if place.result is None:
+        return wanted
+    function = (
+        f"is a function of ({', '.join(place.arguments)}) that gives "
+        f"{place.result.__name__}"
+    )
+    return f"{function}, or {wanted}" if wanted else function
 
 
 def _check_pattern(frozen: Any) -> None:

@@ -17,16 +17,15 @@ from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved
 from docjax.data.prompts import prompted
 from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
-from docjax.encoders.from_mean import FromMean
-from docjax.encoders.shapes import segment_of
-from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import files, weights
-from docjax.run import continued, corpora, fields, from_data, from_init, words
+from docjax.objectives.facts import facts_of
+from docjax.parts import outside
+from docjax.run import continued, corpora, fields, from_data, from_init, lacking
 from docjax.run.check_parts import check_parts
-from docjax.run.fields import RunConfig, begun, is_run
+from docjax.run.fields import RunConfig
 from docjax.run.prepared import Prepared
-from docjax.storage import atomic, json_file
+from docjax.storage import json_file
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT
 
@@ -39,14 +38,19 @@ def prepare(config: Any, run: Path) -> Prepared:
         or a run directory of another config.
     """
     wait("start")  # a later first wait would not outlast the tokenizer
-    config = checked(config, run)
+    config = fields.resolve(config)
+    saved = fields.begun_with(run, config.allow)
+    if saved is None:
+        lacking.check(config)
+    config = checked(config, run, saved)
     _make(run)
-    tokenizer = corpora.tokenizer(config, run, _tokenizer_of)
+    tokenizer = corpora.tokenizer(config, run, saved is not None, _tokenizer_of)
     config = from_data.fill_vocabulary(config, tokenizer.vocabulary)
-    continued.check_same(config, run)
-    vocabulary = config.encoder.build().segment.vocabulary
+    continued.check_same(config, run, saved)
+    vocabulary = config.encoder.built.segment.vocabulary
     check_fits(tokenizer, vocabulary, loaded=bool(config.init))
-    corpus = corpora.corpus(config, run, prompted(tokenizer, config.prompts.document))
+    of_documents = prompted(tokenizer, config.prompts.document)
+    corpus = corpora.corpus(config, run, saved is not None, of_documents)
     of_queries = prompted(tokenizer, config.prompts.query)
     classes = sorted({label for label in corpus.labels if label is not None})
     config = from_data.fill_classes(config, classes)
@@ -57,16 +61,16 @@ def prepare(config: Any, run: Path) -> Prepared:
         corpus=corpus,
         queries=corpora.queries(config, run, of_queries),
         classes=classes,
-        encoder=config.encoder.build(),
-        graph=config.graph and config.graph.build(),
-        cutter=config.segments.build(),
+        encoder=config.encoder.built,
+        graph=config.graph and config.graph.built,
+        cutter=config.segments.built,
+        begun=saved is not None,
     )
     _check_splits(prepared)
-    config = from_data.fill_batch(config, run, lambda: len(prepared.examples))
+    config = from_data.fill_batch(config, saved, lambda: len(prepared.examples))
     special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
-    config = from_data.fill_microbatch(config, run, special, reads_queries)
+    config = from_data.fill_microbatch(config, saved, special, reads_queries)
     prepared = prepared.changed(config=config, halved=_halved(prepared))
-    _fit_words(prepared)
     wait("config")
     if jax.process_index() == 0:
         json_file.write(run / "config.json", prepared.config.to_json())
@@ -82,20 +86,36 @@ def _make(run: Path) -> None:
         ) from None
 
 
-def checked(config: Any, run: Path) -> RunConfig:
-    """The config's fields, checked before any document is read.
+def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
+    """The config with what `init` decides, checked before any document is read.
+
+    saved: the config that the run began with; None before its begin.
 
     Raises:
       UserError: for a mistake in a field, and for parts that cannot be trained.
     """
-    resolved = fields.resolve(config)
-    resolved = dataclasses.replace(resolved, init=_pinned(resolved.init, run))
-    resolved = from_init.filled(resolved, run, weights.describe)
-    continued.check_compared(resolved)
-    if not begun(run):
-        continued.check_encoder(resolved)
-        check_parts(resolved)
-    return resolved
+    config = dataclasses.replace(config, init=_pinned(config.init, run))
+    config = from_init.filled(config, saved, weights.describe).with_facts()
+    continued.check_compared(config)
+    if saved is None:
+        continued.check_encoder(config)
+        check_parts(config)
+        _tell_similarity(config)
+        return config
+    for change in outside.changes(saved.outside, config.outside):
+        logging.warning("%s: %s", run, change)
+    return dataclasses.replace(config, outside=saved.outside)
+
+
+def _tell_similarity(config: RunConfig) -> None:
+    """Warns of a loss from outside that does not say how its vectors are compared."""
+    says = facts_of(config.objective.built).similarity
+    if says is None and not config.objective.fn.startswith("docjax."):
+        logging.warning(
+            "objective %s does not say how vectors are compared: tasks and searches take "
+            "the cosine; docjax.objectives.facts.loss(similarity=...) says it",
+            config.objective.fn,
+        )
 
 
 def _tokenizer_of(init: str) -> Tokenizer:
@@ -106,7 +126,8 @@ def _tokenizer_of(init: str) -> Tokenizer:
 
 def _pinned(init: str | None, run: Path) -> str | None:
     """`init`; a hub name becomes NAME@COMMIT, the commit that this run began with."""
-    saved = fields.read(run).init if (run / "config.json").exists() else None
+    path = run / "config.json"
+    saved = json_file.read(path).get("init") if path.exists() else None
     if saved and init in (saved, saved.partition("@")[0]):
         return saved
     return files.pinned(init) if init else None
@@ -118,7 +139,7 @@ def _halved(prepared: Prepared) -> Halved | None:
     They do not depend on the seed, so that runs on one corpus can share their vectors.
     """
     _log_reach(prepared)
-    tokens = prepared.config.reads_views and prepared.config.views.build().halve_from
+    tokens = prepared.config.reads_views and prepared.config.views.built.halve_from
     if not tokens:
         return None
     most = MOST_HALVED if prepared.is_read_once else None
@@ -132,26 +153,6 @@ def _halved(prepared: Prepared) -> Halved | None:
         *(in_two, len(single) - in_two),
     )
     return halved
-
-
-def _fit_words(prepared: Prepared) -> None:
-    """Writes RUN/words.npy, if the segment encoder has word vectors without `init`."""
-    segment, init = segment_of(prepared.encoder), prepared.config.init
-    if not isinstance(segment, TokenEncoder) or not segment.words:
-        return
-    path = prepared.run / "words.npy"
-    if jax.process_index() or (init and is_run(init)):
-        return
-    if begun(prepared.run) and path.exists():  # else it may be of another config
-        return
-    rows = np.setdiff1d(prepared.trained_on, prepared.judges)
-    document = prepared.encoder.document
-    alone = isinstance(document, FromMean) and document.words_alone
-    sizes = segment.vocabulary, rows, segment.words
-    table = words.fitted(prepared.corpus, *sizes, alone)
-    # Words of a prompt would count in every text, so their vectors are zero.
-    table[np.concatenate([frame.prefix for frame in prepared.frames.values()])] = 0
-    atomic.write_array(path, table)
 
 
 def _log_reach(prepared: Prepared) -> None:

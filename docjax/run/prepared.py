@@ -17,12 +17,9 @@ from docjax.data.prompts import prompted
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
-from docjax.encoders.from_mean import FromMean
-from docjax.encoders.shapes import segment_is_frozen
 from docjax.model.document_model import DocumentModel
-from docjax.objectives.similarity import similarity_of
-from docjax.run import corpora, from_data
-from docjax.run.fields import RunConfig
+from docjax.run import corpora
+from docjax.run.fields import LARGEST_BATCH, RunConfig
 from docjax.types import (
     DOCUMENT,
     QUERY,
@@ -39,8 +36,6 @@ from docjax.types import (
     Views,
 )
 
-LEAST_JUDGED = 100  # with fewer training documents no judgement is possible
-MOST_JUDGES = 500  # documents that judge
 LEAST_IN_REACH = 20_000  # documents that a sample for the steps has at least
 MOST_SCORED = 50_000  # labelled documents of a part that the tasks of a run read
 
@@ -58,12 +53,13 @@ class Prepared:
     encoder: DocumentEncoder
     graph: GraphBuilder | None
     cutter: SegmentCutter
+    begun: bool = False  # training had begun in an earlier start of the run
     halved: Halved | None = None  # what training reads as two units, if the views ask
 
     @functools.cached_property
     def views(self) -> Views:
         """The views that training reads, fitted to the training documents."""
-        views = self.config.views.build()
+        views = self.config.views.built
         return views.fitted(self.tokenizer, self.corpus, self.trained_on)
 
     @functools.cached_property
@@ -78,12 +74,12 @@ class Prepared:
             labels=self.labels,
             seed=self.config.seed,
         )
-        return self.config.examples.build().among(known)
+        return self.config.examples.built.among(known)
 
     @functools.cached_property
     def tasks(self) -> Mapping[str, Task]:
         """The tasks by name."""
-        return {name: part.build() for name, part in self.config.tasks.items()}
+        return {name: part.built for name, part in self.config.tasks.items()}
 
     def changed(self, **fields: Any) -> "Prepared":
         """A copy with other fields that keeps the views and examples if they are known.
@@ -103,12 +99,12 @@ class Prepared:
             encoder=self.encoder,
             params=params,
             tokenizer=self.tokenizer,
-            units=self.config.units.build(),
+            units=self.config.units.built,
             segments=self.cutter,
             graph=self.graph,
             limits=ReadLimits.of(dataclasses.asdict(self.config.limits)),
             labels=self.config.labels or (),
-            similarity_fn_name=similarity_of(self.config.objective.to_json()),
+            similarity_fn_name=self.config.similarity,
             mesh=mesh,
             prompts=self.config.prompts.by_name(),
         )
@@ -138,71 +134,44 @@ class Prepared:
     def is_read_once(self) -> bool:
         """Whether the segment encoder reads units before the first step and not again:
         it is not trained, and every unit is one segment."""
-        return self.cutter.one_each and segment_is_frozen(self.encoder)
+        return self.cutter.one_each and self.encoder.segment_is_frozen
 
     @functools.cached_property
     def training_corpus(self) -> Corpus | TrainingCorpus:
         """The documents as the training views read them."""
         return TrainingCorpus(self.corpus, self.halved) if self.halved else self.corpus
 
-    @property
-    def is_judged(self) -> bool:
-        """Whether a judgement without labels ends the run."""
-        return self.has_teacher and not self.config.select
-
-    @property
-    def has_teacher(self) -> bool:
-        """Whether the objective reads the vectors of the start."""
-        return isinstance(self.config.objective.build(), ObjectiveWithTeacher)
-
     @functools.cached_property
-    def judges(self) -> np.ndarray:
-        """The documents whose excerpts judge a run or choose the share of the words.
-
-        Empty if neither is asked for, or with too few documents.
-        """
-        rows, document = self.trained_on, self.encoder.document
-        chooses = isinstance(document, FromMean) and document.chooses_share
-        if not (self.is_judged or chooses) or len(rows) < LEAST_JUDGED:
-            return rows[:0]
-        count = min(MOST_JUDGES, max(len(rows) // 10, min(100, len(rows) // 4)))
-        generator = np.random.default_rng((self.config.seed, 3))
-        return np.sort(generator.permutation(rows)[:count])
+    def held_out(self) -> np.ndarray:
+        """The training documents that the steps must not learn from."""
+        keep, rows = self.config.keep.built, self.trained_on
+        return keep.held_out(rows, self.config.seed)
 
     @property
-    def searched(self) -> np.ndarray:
-        """The documents in reach that do not judge; the excerpts search them."""
-        return np.setdiff1d(self.in_reach, self.judges)
-
-    @property
-    def learns_alone(self) -> bool:
-        """Whether a step reads single documents and the teacher's vectors of them."""
-        examples = self.config.examples.build()
-        alone = len(examples.kinds) == 1 and not getattr(examples, "related", None)
-        return self.has_teacher and alone
+    def samples(self) -> bool:
+        """Whether the steps may learn from a sample: they read single documents and a
+        teacher's vectors of them."""
+        has_teacher = isinstance(self.config.objective.built, ObjectiveWithTeacher)
+        return has_teacher and self.config.examples.says("independent")
 
     @functools.cached_property
     def in_reach(self) -> np.ndarray:
         """The training documents that the steps can read.
 
-        With a teacher and a number of steps they are an even sample, large enough for
-        the batches of all steps. It does not depend on the seed. Documents that are
-        related stay together, so that they are not sampled.
+        If the steps may learn from a sample and their number is known, they are an even
+        sample, large enough for the batches of all steps. It does not depend on the
+        seed.
         """
         config = self.config
-        if not self.learns_alone or config.steps is None:
+        if not self.samples or config.steps is None:
             return self.trained_on
-        most = config.steps * max(config.batch or 0, from_data.LARGEST_BATCH)
+        most = config.steps * max(config.batch or 0, LARGEST_BATCH)
         return splits.spread(self.trained_on, max(most, LEAST_IN_REACH))
 
     @property
     def learnt_from(self) -> np.ndarray:
-        """The numbers of the documents that the steps learn from.
-
-        Documents that judge the result are not among them.
-        """
-        rows = self.in_reach
-        return np.setdiff1d(rows, self.judges) if self.is_judged else rows
+        """The numbers of the documents that the steps learn from."""
+        return np.setdiff1d(self.in_reach, self.held_out)
 
     def scored(self, part: str) -> np.ndarray:
         """The numbers of the labelled documents of a part that tasks read.

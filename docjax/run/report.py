@@ -16,26 +16,28 @@ from docjax.data import graphs
 from docjax.data.records import full_text
 from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
-from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.explain import figures, run_page
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.load import load
-from docjax.run import analysis_report, baselines, metrics, similarity_report
+from docjax.run import baselines, metrics, similarity_report, task_report
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
-from docjax.types import DOCUMENT, Document, Section, TaskData
+from docjax.types import (
+    AFTER,
+    BEFORE,
+    DOCUMENT,
+    Document,
+    EncoderOfWords,
+    Section,
+    TaskData,
+)
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
 
-CURVES = (
-    *("train/loss", "train/in_batch_accuracy", "train/accuracy"),
-    *("validation/classification/accuracy", "eval/classification/accuracy"),
-    *("eval/clustering/nmi", "eval/clustering/purity", "eval/few_shot/accuracy"),
-    *("eval/matching/f1", "eval/retrieval/dense/ndcg@10"),
-)
+CURVES = ("train/loss", "train/in_batch_accuracy", "train/accuracy")
 MAP = 1000  # the most documents in a t-SNE panel
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 NODES = 30  # segments of the document whose attention is shown
@@ -61,23 +63,22 @@ def write(
     lines, sample = metrics.read(prepared.run), _sample(prepared)
     texts, shown = _texts(prepared, sample)
     scores = _scores(prepared, lines, texts, plain)
-    alone = analysis_report.scores_alone(prepared.tasks, scores)
     return run_page.write(
         prepared.run,
         run_page.Report(
             name=prepared.run.name,
             config=prepared.config.to_json(),
-            scores=alone,
-            helped=_helped(prepared, alone),
+            scores=task_report.scores(prepared.tasks, scores),
+            helped=_helped(prepared, task_report.gains(prepared.tasks, scores)),
             data=_data(prepared, lines),
             curves=_or_none(_curves, prepared, figures_dir / "curves", lines),
             tsne=_or_none(_map, prepared, data, figures_dir, params, sample, texts),
             attention=_or_none(_attention, prepared, figures_dir, params, shown),
             words=_words(prepared, params),
             retrieval=retrieval,
-            analyses=analysis_report.gathered(prepared.tasks, scores, figures_dir),
+            tables=_tables(prepared, scores, retrieval, figures_dir),
             maps=_or_none(_maps, prepared, data, params, figures_dir) or {},
-            export=_or_none(_export, prepared.run),
+            export=_or_none(_export, prepared.run, prepared.config.allow),
             commands={"This run was made with": made_with} if made_with else {},
         ),
     )
@@ -133,9 +134,9 @@ def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, floa
     evaluations = [(step, values) for step, values in evaluations if values]
     scores = {}
     if evaluations and evaluations[0][0] == 0:
-        scores["before training"] = evaluations[0][1]
+        scores[BEFORE] = evaluations[0][1]
     if evaluations:
-        scores["after training"] = evaluations[-1][1]
+        scores[AFTER] = evaluations[-1][1]
         scores |= _baselines(prepared, texts, plain)
     return scores
 
@@ -152,8 +153,22 @@ def _baselines(
         labels = [prepared.corpus.labels[row] for row in rows]
         parts[part] = [texts[row] for row in rows], labels
     path = prepared.run / "baselines.json"
-    tasks = analysis_report.of_vectors(prepared.tasks)
+    tasks = {name: task for name, task in prepared.tasks.items() if task.on_baselines}
     return baselines.baselines(path, tasks, parts, plain)
+
+
+def _tables(
+    prepared: Prepared,
+    scores: Mapping[str, Mapping[str, float]],
+    retrieval: Sequence[run_page.Retrieval],
+    folder: Path,
+) -> list[run_page.Shown]:
+    """The tables of the tasks that `retrieval` does not show."""
+    apart = {each.task for each in retrieval}
+    tasks = {name: task for name, task in prepared.tasks.items() if name not in apart}
+    given = task_report.published(prepared.config.report.published, prepared.tasks)
+    given = {name: rows for name, rows in given.items() if name in tasks}
+    return task_report.shown(task_report.tables(tasks, scores, given), folder)
 
 
 def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:
@@ -161,23 +176,16 @@ def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> st
     path, said = prepared.run / "judgement.json", []
     if path.exists():
         said.append(json_file.read(path)["reason"])
-    after = scores.get("after training", {})
+    after = scores.get(AFTER, {})
     above = []
     for name, values in scores.items():
-        metrics_of_both = [m for m in after if m in values and _of_vectors(m)]
-        if name != "after training" and metrics_of_both:
+        metrics_of_both = [metric for metric in after if metric in values]
+        if name != AFTER and metrics_of_both:
             better = sum(after[m] > values[m] for m in metrics_of_both)
             above.append(f"“{name}” on {better} of {len(metrics_of_both)}")
     if above:
         said.append(f"the kept vectors score above {', '.join(above)} metrics")
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
-
-
-def _of_vectors(metric: str) -> bool:
-    """Whether a metric is a score of vectors: not of BM25 alone, nor a deviation, a
-    gain over another system or a weight."""
-    other = metric.endswith(("_std", "/weight")) or "_gain" in metric
-    return not other and "/bm25/" not in metric
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
@@ -226,7 +234,8 @@ def _curves(prepared: Prepared, path: Path, lines) -> Path:
     runs = {prepared.run.name: lines}
     for folder in prepared.config.report.compare:
         runs[Path(folder).name] = metrics.read(Path(folder))
-    return figures.curves(path, runs, CURVES)
+    names = (*CURVES, *task_report.curves(prepared.tasks))
+    return figures.curves(path, runs, names)
 
 
 def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) -> Path:
@@ -238,7 +247,7 @@ def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) ->
     ids = [prepared.corpus.ids[row] for row in sample]
     panels = {
         name: data(values).vectors(ids)
-        for name, values in (("before training", initial), ("after training", params))
+        for name, values in ((BEFORE, initial), (AFTER, params))
         if values is not None
     }
     train = [texts[row] for row in prepared.rows("train").tolist() if row in texts]
@@ -255,13 +264,13 @@ def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Pat
     return similarity_report.maps(prepared.tasks, own, documents, similarities, folder)
 
 
-def _export(run: Path) -> run_page.Export | None:
+def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
     """What `--mode=export` wrote of the run's present parameters, or None."""
     folder = run / "export"
     if not (folder / docjax_json.FACTS).exists():
         return None
     facts = docjax_json.read(folder)
-    if facts.get("fingerprint") != load(run).fingerprint():
+    if facts.get("fingerprint") != load(run, allow=allow).fingerprint():
         return None
     files = [path for path in folder.rglob("*") if path.is_file()]
     measured = facts["measured"]
@@ -276,10 +285,11 @@ def _export(run: Path) -> run_page.Export | None:
 
 def _words(prepared: Prepared, params) -> dict[str, list[str]]:
     """Words with their nearest words, if the model averages words; else none."""
-    if not isinstance(prepared.encoder.segment, WordAverage):
+    segment = prepared.encoder.segment
+    if not isinstance(segment, EncoderOfWords):
         return {}
     known = vocabulary(prepared.tokenizer, prepared.corpus)
-    return nearest_words(known, params["segment"]["words"])
+    return nearest_words(known, segment.word_vectors(params["segment"]))
 
 
 def nearest_words(

@@ -1,10 +1,8 @@
-"""What the report shows of retrieval: systems, curves, queries won and lost, searches."""
+"""What the report shows of rankings: systems, curves, queries won and lost, searches."""
 
-import csv
+import functools
 import itertools
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,10 @@ from docjax.explain import figures
 from docjax.explain.compare_page import first_words
 from docjax.explain.run_page import Hit, Query, Retrieval
 from docjax.model.task_data import FileData
-from docjax.retrieval import collection, trec
-from docjax.retrieval.measures import TUNED
+from docjax.run import task_report
 from docjax.run.prepared import Prepared
-from docjax.tasks.retrieval import Retrieval as RetrievalTask
-from docjax.types import Document, Run
+from docjax.types import AFTER, Document, RankedQuery, Rankings, TaskOfRankings
 
-SYSTEMS = ("bm25", "dense", "fused")
-METRICS = (
-    *("ndcg@10", "ndcg@20", "p@5", "p@10", "p@20", "mrr@100", "map"),
-    *("recall@100", "recall@1000", "weight"),
-)
 QUERIES, HITS = 5, 3  # queries that are shown, and documents of each
 WORDS = 60  # of a passage
 
@@ -31,116 +22,81 @@ WORDS = 60  # of a passage
 def gathered(
     prepared: Prepared, data: FileData, scores: Mapping[str, Any]
 ) -> list[Retrieval]:
-    """The retrieval tasks of a run that has ended.
+    """The tasks of a run that has ended which rank documents.
 
     Args:
       data: the documents of the run and its model.
       scores: the last metrics of the run.
     """
-    tasks = {
-        name: task
+    kept = {
+        name: task.rankings(prepared.run / name)
         for name, task in prepared.tasks.items()
-        if isinstance(task, RetrievalTask)
-        and (prepared.run / name / "queries.jsonl").exists()
+        if isinstance(task, TaskOfRankings)
     }
-    published = prepared.config.report.published if len(tasks) == 1 else None
     return [
-        _gathered(name, task, prepared, data, _table(name, scores, published or {}))
-        for name, task in tasks.items()
+        _gathered(name, rankings, prepared, data, scores)
+        for name, rankings in kept.items()
+        if rankings is not None
     ]
 
 
 def _gathered(
     name: str,
-    task: RetrievalTask,
+    rankings: Rankings,
     prepared: Prepared,
     data: FileData,
-    table: Mapping[str, Mapping[str, float]],
+    scores: Mapping[str, Any],
 ) -> Retrieval:
-    folder = prepared.run / name
-    lines = (folder / "queries.jsonl").read_text("utf-8").split("\n")
-    shown = _shown([json.loads(line) for line in lines if line])
-    runs = {system: _run(folder / f"{system}.trec") for system in SYSTEMS}
+    parts = _shown(rankings)
     wanted = {
         document
-        for record in itertools.chain(*shown.values())
-        for run in runs.values()
-        for document in _first(run, record["query"])
+        for query in itertools.chain(*parts.values())
+        for run in rankings.runs.values()
+        for document in _first(run, query.id)
     }
-    texts = {each.id: each for each in _documents(prepared, task) if each.id in wanted}
-    passages = _Passages(data, texts)
+    read = rankings.documents or prepared.documents
+    texts = {each.id: each for each in read() if each.id in wanted}
+    shown_query = functools.partial(_query, rankings, _Passages(data, texts))
+    folder = prepared.run / "figures"
+    weights, curves = rankings.weights, rankings.curves
     return Retrieval(
         task=name,
-        metrics=table,
-        curves=_curves(prepared.run / "figures" / f"fusion_{name}", folder),
-        **{
-            part: [_query(record, runs, passages) for record in chosen]
-            for part, chosen in shown.items()
-        },
+        tables=_tables(name, prepared, scores),
+        curves=figures.weights(folder / f"fusion_{name}", weights, curves)
+        if curves
+        else None,
+        metric=rankings.metric,
+        systems=rankings.systems,
+        **{part: list(map(shown_query, chosen)) for part, chosen in parts.items()},
     )
 
 
-def _run(file: Path) -> Run:
-    """The run in a file, which is empty if a system finds nothing.
+def _tables(
+    name: str, prepared: Prepared, scores: Mapping[str, Any]
+) -> list[task_report.Shown]:
+    """The tables of one task, beside what `report.published` gives."""
+    given = task_report.published(prepared.config.report.published, prepared.tasks)
+    tasks = {name: prepared.tasks[name]}
+    found = task_report.tables(tasks, {AFTER: scores}, given)
+    return task_report.shown(found, prepared.run / "figures")
 
-    Ids with white space have no files: no documents are shown then.
-    """
-    return trec.read(file) if file.exists() and file.stat().st_size else {}
 
-
-def _shown(
-    records: Sequence[Mapping[str, Any]],
-) -> dict[str, list[Mapping[str, Any]]]:
+def _shown(rankings: Rankings) -> dict[str, list[RankedQuery]]:
     """The queries that are shown: won and lost most, and some from all over."""
-    order = sorted(records, key=_gain)
-    places = np.linspace(0, len(records) - 1, min(QUERIES, len(records)))
+    queries = rankings.queries
+    own, other = rankings.systems
+    gain = {query.id: query.scores[own] - query.scores[other] for query in queries}
+    order = sorted(queries, key=lambda query: gain[query.id])
+    places = np.linspace(0, len(queries) - 1, min(QUERIES, len(queries)))
     return {
-        "won": [record for record in order[::-1][:QUERIES] if _gain(record) > 0],
-        "lost": [record for record in order[:QUERIES] if _gain(record) < 0],
-        "searches": [records[int(place)] for place in places],
+        "won": [query for query in order[::-1][:QUERIES] if gain[query.id] > 0],
+        "lost": [query for query in order[:QUERIES] if gain[query.id] < 0],
+        "searches": [queries[int(place)] for place in places],
     }
 
 
-def _gain(record: Mapping[str, Any]) -> float:
-    scores = record[TUNED]
-    return scores["fused"] - scores["bm25"]
-
-
-def _first(run: Run, query: str) -> list[str]:
+def _first(run: Mapping[str, Mapping[str, float]], query: str) -> list[str]:
     return list(run.get(query, {}))[:HITS]
-
-
-def _documents(prepared: Prepared, task: RetrievalTask) -> Iterator[Document]:
-    if task.path is None:
-        return prepared.documents()
-    return collection.opened(task.path).reader()(task.max_bad_fraction)
-
-
-def _table(
-    task: str,
-    scores: Mapping[str, Any],
-    published: Mapping[str, Mapping[str, float]],
-) -> dict[str, dict[str, float]]:
-    """Metric -> system -> score, of the run and of a paper."""
-    table: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
-    for name, value in scores.items():
-        _, _, rest = name.partition(f"eval/{task}/")
-        system, _, metric = rest.partition("/")
-        if metric in table:
-            table[metric][system] = value
-    for system, values in published.items():
-        for metric, value in values.items():
-            row = table.setdefault(metric, {})
-            row[f"{system} (published)"] = value
-    return table
-
-
-def _curves(figure: Path, folder: Path) -> Path:
-    with (folder / "curves.csv").open(encoding="utf-8", newline="") as stream:
-        header, *rows = csv.reader(stream)
-    weights, *columns = (list(map(float, column)) for column in zip(*rows, strict=True))
-    curves = dict(zip(header[1:], columns, strict=True))
-    return figures.weights(figure, weights, curves)
 
 
 class _Passages:
@@ -161,19 +117,17 @@ class _Passages:
         return Hit(document.title or name, sections[best.section], text, is_relevant)
 
 
-def _query(
-    record: Mapping[str, Any], runs: Mapping[str, Run], passages: _Passages
-) -> Query:
-    [vector] = passages.model.encode_queries_of_any_length([record["text"]])
-    relevant = set(record["relevant"])
+def _query(rankings: Rankings, passages: _Passages, query: RankedQuery) -> Query:
+    [vector] = passages.model.encode_queries_of_any_length([query.text])
+    relevant = set(query.relevant)
     return Query(
-        text=record["text"],
-        scores={system: record[TUNED][system] for system in SYSTEMS},
+        text=query.text,
+        scores=query.scores,
         hits={
             system: [
                 passages.hit(name, vector, name in relevant)
-                for name in _first(run, record["query"])
+                for name in _first(run, query.id)
             ]
-            for system, run in runs.items()
+            for system, run in rankings.runs.items()
         },
     )

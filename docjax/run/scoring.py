@@ -18,12 +18,8 @@ from tqdm import tqdm
 
 from docjax.data import documents as documents_lib
 from docjax.data.prompts import document_prompt
-from docjax.data.units import Passages, Whole, WholeSections
 from docjax.encoders.document import DocumentEncoder, param_shapes
-from docjax.encoders.from_mean import FromMean
 from docjax.encoders.pooling import Mean
-from docjax.encoders.shapes import segment_of
-from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.model.load import load, load_transformer
@@ -34,8 +30,7 @@ from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
-from docjax.tasks.sampled import sampled
-from docjax.types import Document, Encoded, Segments, Task, TaskData
+from docjax.types import BeginsAsMean, Document, Encoded, Segments, Task, TaskData
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,17 +75,17 @@ class Scoring:
         if mode != "export":
             data = self.data(param_shapes(self.prepared.encoder))
             self.checked(data, "validation" if validates else "test")
-        select = self.prepared.config.select
-        if mode == "train" and select:
-            self._check_select(select)
+        metric = self.prepared.config.keep.built.metric
+        if mode == "train" and metric:
+            self._check_metric(metric)
         return self.ready
 
-    def _check_select(self, select: str) -> None:
+    def _check_metric(self, metric: str) -> None:
         """Raises UserError if no validation document can choose the parameters."""
-        if select.partition("/")[0] not in self.ready["validation"]:
+        if metric.partition("/")[0] not in self.ready["validation"]:
             split = self.prepared.config.splits.validation
             raise UserError(
-                f"select {select!r}: no document of the split {split!r} can be scored; "
+                f"keep.metric {metric!r}: no document of the split {split!r} can be scored; "
                 "give some, with labels where the task needs them, or make them of the "
                 'training documents: --config.holdout=\'{"fn": '
                 '"docjax.data.splits.holdout", "validation": 0.1}\''
@@ -108,26 +103,6 @@ class Scoring:
             prepared=self.prepared,
             compared=self.compared,
         )
-
-    def asked(self, params: Any, part: str) -> int:
-        """How many of the run's documents the tasks of a part read.
-
-        Tasks name them when they are checked. What several tasks score is read once; the
-        sample of an analysis counts by itself, as if it were encoded. A collection of a
-        task's own is left out.
-
-        Raises:
-          UserError: as `checked`.
-        """
-        ids: set[str] = set()
-        sampled = 0
-        for name in self.prepared.tasks:
-            model, documents = self.prepared.model(params), self.prepared.documents
-            data = Asked(model, documents, prepared=self.prepared)
-            if self._is_ready(name, data, part):
-                ids |= data.ids
-                sampled += len(data.sampled)
-        return len(ids) + sampled
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         tasks = self.prepared.tasks
@@ -292,36 +267,6 @@ def _digest(document: Document) -> bytes:
     return hashlib.blake2b(read.encode(errors="replace"), digest_size=8).digest()
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Asked(RunData):
-    """Notes which documents of a run the check of a task asks for.
-
-    `sampled` are those of an analysis, which reads texts and not the run's vectors.
-    """
-
-    ids: set[str] = dataclasses.field(default_factory=set)
-    sampled: set[str] = dataclasses.field(default_factory=set)
-
-    def labels(self, part: str) -> list[str]:
-        self.ids.update(self.label_of[part])
-        return super().labels(part)
-
-    def documents(self, part: str) -> Iterator[Document]:
-        ids = self.prepared.corpus.ids
-        self.ids.update(ids[row] for row in self.prepared.rows(part).tolist())
-        return super().documents(part)
-
-    def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
-        documents = sampled(lambda: RunData.documents(self, part), part, most, seed)
-        self.sampled.update(document.id for document in documents)
-        return documents
-
-    def missing(self, ids: Iterable[str]) -> list[str]:
-        known = list(ids)
-        self.ids.update(known)
-        return super().missing(known)
-
-
 def plain_data(
     prepared: Prepared, mesh: jax.sharding.Mesh
 ) -> dict[str, Callable[[], TaskData]]:
@@ -342,8 +287,8 @@ def plain_data(
     except UserError as error:  # the folder has moved since training began
         logging.warning("the report does without the vectors of init: %s", error)
         return {}
-    if not facts.says_pooling and isinstance(prepared.encoder.document, FromMean):
-        pooling = segment_of(prepared.encoder).pooling
+    if not facts.says_pooling and isinstance(prepared.encoder.document, BeginsAsMean):
+        pooling = prepared.encoder.inner_segment.pooling
         facts = dataclasses.replace(facts, pooling=pooling)
     of_texts = functools.partial(_of_texts, prepared, facts)
     of_run = functools.partial(_of_run, prepared, mesh, facts)
@@ -358,24 +303,23 @@ def plain_data(
 
 def _pieces_in_words(prepared: Prepared) -> str:
     """How the run cuts texts, for the name of a row; "" where the limit alone cuts."""
-    units = prepared.config.units.build()
-    if isinstance(units, Passages):
-        return f", in passages of up to {units.words} words"
+    if words := prepared.config.units.says("cut_in_words"):
+        return f", {words}"
     return ", section by section" if prepared.corpus.has_sections else ""
 
 
 def _init_has_read_all(facts: Any, prepared: Prepared) -> bool:
     """Whether the corpus has the vectors that `init` alone gives to all its segments."""
     config, segment = prepared.config, prepared.encoder.segment
-    limits, units = config.limits, config.units.build()
+    limits, cut = config.limits, config.units.says("cut_in_words")
     as_long = limits.segment_tokens == facts.max_tokens
     return (
         bool(prepared.corpus.vectors)
         and None in (limits.training_units, limits.inference_segments)
         and (config.prompts.document or "") == _own_prompts(prepared, facts).document
-        and (isinstance(units, Passages) or as_long)
-        and isinstance(units, Whole | WholeSections | Passages)
-        and isinstance(segment, TokenEncoder)
+        and cut is not None
+        and (bool(cut) or as_long)
+        and segment.reads_prompts
         and segment.pooling == facts.pooling
         and not segment.normalize
     )

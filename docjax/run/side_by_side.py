@@ -118,7 +118,7 @@ def _kinds(
         if lexicons and "lexicons" in part.keywords:
             part = part.with_keywords(lexicons=lexicons)
         if part.fn.startswith(f"{views.__name__}."):
-            kinds.append(part.build())
+            kinds.append(part.built)
     return {type(kind).__name__: kind for kind in kinds}
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from docjax.explain import similarity_maps
-from docjax.tasks.matching import Matching
-from docjax.types import Document, Task, TaskData
+from docjax.types import Document, Task, TaskData, TaskOfPairs
 
 PAIRS = 3  # similar pairs whose documents are shown
 Similarities = similarity_maps.Similarities
@@ -28,11 +27,10 @@ def maps(
     Raises:
       UserError: without such pairs, or for documents with too many passages.
     """
-    of_pairs = [task for task in tasks.values() if isinstance(task, Matching)]
+    of_pairs = [task for task in tasks.values() if isinstance(task, TaskOfPairs)]
     if not of_pairs:
         return {}
-    _, scored = of_pairs[0].pairs(data, "test")
-    similar = [pair[:2] for pair in scored if pair.similar][:PAIRS]
+    similar = of_pairs[0].similar(data, "test")[:PAIRS]
     names = list(dict.fromkeys(name for pair in similar for name in pair))
     chosen = {document.id: document for document in documents if document.id in names}
     cosines = similarities([chosen[name] for name in names])

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import numpy as np
+import prometheus_client
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
@@ -24,10 +24,8 @@ from docjax.model.compare import Comparison, cosines
 from docjax.model.document_model import DocumentModel
 from docjax.serve import form as page
 from docjax.serve.batching import Batcher, Job
-from docjax.serve.counters import Metrics
 from docjax.serve.limits import Gate, Limits, Refusal, error
 from docjax.serve.service import Service
-from docjax.serve.turns import Turns
 
 TOKENS = 8192  # tokens in one batch of segments
 WANTED = "a document is a text or an object with text or sections, and no token ids"
@@ -79,38 +77,41 @@ class Server:
         self.name, self.limits = name, limits
         self.started, self.failed = started, failed
         self.state, self.stopped = "compiling", threading.Event()
-        self.metrics = Metrics()
         self.service = Service(model)
-        self.turns = Turns()
-        self.batcher = Batcher(self.service.read, TOKENS, self.metrics)
+        self.batcher = Batcher(self.service.read, TOKENS)
+        app = self._application()
+        self.asgi = Gate(app, limits, {route.path for route in app.routes})
+
+    def _application(self) -> FastAPI:
         app = FastAPI(
             title="docjax", lifespan=self._life, docs_url=None, redoc_url=None
         )
-        for path, get, post in (
-            ("/v1/embeddings", None, self.embeddings),
-            ("/similarity", None, self.similarity),
-            ("/compare", None, self.compare),
-            ("/healthz", self.health, None),
-            ("/metrics", self.counts, None),
-            ("/", self.form, self.compared),
-        ):
-            for method, answer in (("GET", get), ("HEAD", get), ("POST", post)):
-                if answer:
-                    app.add_api_route(
-                        path,
-                        answer,
-                        methods=[method],
-                        include_in_schema=method != "HEAD",
-                    )
+        app.add_api_route("/v1/embeddings", self.embeddings, methods=["POST"])
+        app.add_api_route("/similarity", self.similarity, methods=["POST"])
+        app.add_api_route("/compare", self.compare, methods=["POST"])
+        app.add_route("/healthz", self.health)
+        app.add_route("/metrics", self.counts)
+        app.add_route("/", self.form, methods=["GET"])
+        app.add_route("/", self.compared, methods=["POST"])
         app.add_exception_handler(Refusal, _refused)
         app.add_exception_handler(HTTPException, _refused)
         app.add_exception_handler(RequestValidationError, _invalid)
         app.add_exception_handler(Exception, _failed)
-        self.asgi = Gate(app, limits, self.metrics)
+        return app
 
     async def embeddings(self, request: Embed) -> Response:
         """Vectors of documents or queries, in the form of OpenAI's API."""
         self._check_ready()
+        self._check_asked(request)
+        items = self._list(request.input, "input")
+        jobs_of = self.service.documents
+        if request.input_type == "query":
+            jobs_of = self.service.queries
+        vectors, usage = await self._results(jobs_of, items)
+        return await asyncio.to_thread(self._embedded, request, vectors, usage)
+
+    def _check_asked(self, request: Embed) -> None:
+        """Raises Refusal for another model, or another length of the vectors."""
         if request.model not in (None, self.name):
             raise Refusal(
                 404,
@@ -118,32 +119,25 @@ class Server:
                 "model",
                 "model_not_found",
             )
-        if request.dimensions not in (None, self.service.width):
-            width = self.service.width
+        width = self.service.width
+        if request.dimensions not in (None, width):
             raise Refusal(400, f"the vectors have {width} dimensions", "dimensions")
-        query = request.input_type == "query"
-        jobs_of = self.service.queries if query else self.service.documents
-        items = self._list(request.input, "input")
-        vectors, usage = await self._results(jobs_of, items)
+
+    def _embedded(
+        self, request: Embed, vectors: Sequence[np.ndarray], usage: dict[str, int]
+    ) -> Response:
         form = _base64 if request.encoding_format == "base64" else np.ndarray.tolist
-        return await asyncio.to_thread(
-            lambda: _json(
-                {
-                    "object": "list",
-                    "data": [
-                        {"object": "embedding", "index": i, "embedding": form(vector)}
-                        for i, vector in enumerate(vectors)
-                    ],
-                    "model": self.name,
-                    "usage": usage,
-                }
-            )
-        )
+        data = [
+            {"object": "embedding", "index": i, "embedding": form(vector)}
+            for i, vector in enumerate(vectors)
+        ]
+        answer = {"object": "list", "data": data, "model": self.name, "usage": usage}
+        return _json(answer)
 
     async def similarity(self, request: Similar) -> Response:
         """The cosine of each document of `a` with each document of `b`."""
         self._check_ready()
-        a, b = (self._list(getattr(request, key), key) for key in "ab")
+        a, b = self._list(request.a, "a"), self._list(request.b, "b")
         both = self._list(a + b, "a and b")
         vectors, usage = await self._results(self.service.documents, both)
         matrix = cosines(np.stack(vectors[: len(a)]), np.stack(vectors[len(a) :]))
@@ -157,15 +151,16 @@ class Server:
         facts = await asyncio.to_thread(compare.facts, comparison)
         return _json(facts | {"usage": usage})
 
-    async def health(self) -> Response:
+    async def health(self, request: Request) -> Response:
         """Status 200 if the server is ready, else 503."""
         return _json({"status": self.state}, 200 if self.state == "ready" else 503)
 
-    async def counts(self) -> Response:
-        """The counts of the server, in the format of Prometheus."""
-        return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    async def counts(self, request: Request) -> Response:
+        """The counts of the process, in the format of Prometheus."""
+        counts = prometheus_client.generate_latest()
+        return Response(counts, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
-    async def form(self) -> Response:
+    async def form(self, request: Request) -> Response:
         """The page with a form for two texts."""
         return HTMLResponse(page.form(self.name))
 
@@ -184,10 +179,13 @@ class Server:
 
     async def _compared(self, texts: Sequence[str]) -> Comparison:
         self._check_ready()
-        jobs_of = lambda texts: self.service.comparison(
-            [from_text(text, name) for text, name in zip(texts, compare.NAMES)]
-        )
-        return (await self._results(jobs_of, texts))[0][0]
+
+        def jobs_of(texts: Sequence[str]) -> tuple[list[Job], int]:
+            pair = [from_text(text, name) for text, name in zip(texts, compare.NAMES)]
+            return self.service.comparison(pair)
+
+        [comparison], _ = await self._results(jobs_of, texts)
+        return comparison
 
     async def _results(
         self, jobs_of: Callable, items: Sequence
@@ -195,20 +193,13 @@ class Server:
         """The results of the jobs that `jobs_of` makes of `items`, and their usage.
 
         Raises:
-          Refusal: 400 for items that cannot be read, 503 after the time limit.
+          Refusal: 400 for items that cannot be read.
         """
-        seconds = self.limits.timeout
         try:
-            async with asyncio.timeout(seconds):
-                jobs, cut = await self.turns(jobs_of, items)
-                return await self.batcher(jobs), _usage(jobs, cut)
+            jobs, cut = await asyncio.to_thread(jobs_of, items)
+            return await self.batcher(jobs), _usage(jobs, cut)
         except UserError as error:
             raise Refusal(400, str(error)) from None
-        except TimeoutError:
-            raise Refusal(
-                503,
-                f"no answer within {seconds:g} seconds: the server is busy; try later",
-            ) from None
 
     def _check_ready(self) -> None:
         if self.state != "ready":
@@ -237,7 +228,6 @@ class Server:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.batcher.close()
-        self.turns.close()
 
     async def _start(self) -> None:
         try:

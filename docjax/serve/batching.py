@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from docjax.serve.counters import Metrics
+from docjax.serve import counters
 from docjax.types import Segments
 
-TURNS = 8  # requests that take turns in one batch
+PIECES = 8  # long pieces in one batch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,89 +48,55 @@ class Pending:
 class Batcher:
     """Encodes segments in one thread, while new requests queue up.
 
-    The batcher cuts documents into pieces of about `tokens` / TURNS tokens. Requests
-    take turns piece by piece, so that a short request does not wait for a long one.
-    After a disconnect the remaining pieces are dropped. One call reads at most `tokens`
-    tokens, or a single longer piece. A second thread turns the vectors into answers.
+    The batcher cuts documents into pieces of about `tokens` / PIECES tokens, and takes
+    one piece of each request in turn. After a disconnect the remaining pieces are
+    dropped. One call reads at most `tokens` tokens, or a single longer piece.
     """
 
     def __init__(
-        self,
-        read: Callable[[list[Segments]], Sequence[np.ndarray]],
-        tokens: int,
-        metrics: Metrics,
+        self, read: Callable[[list[Segments]], Sequence[np.ndarray]], tokens: int
     ):
-        self.read, self.tokens, self.metrics = read, tokens, metrics
+        self.read, self.tokens = read, tokens
         self.waiting: collections.deque[Pending] = collections.deque()
         self.arrived = asyncio.Event()
-        self.reading = ThreadPoolExecutor(1, "read")
-        self.finishing = ThreadPoolExecutor(1, "finish")
-        metrics.waiting.set_function(
-            lambda: sum(len(pending.pieces) for pending in self.waiting)
-        )
+        self.thread = ThreadPoolExecutor(1, "read")
 
     async def __call__(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of a request's jobs."""
-        loop = asyncio.get_running_loop()
         documents = [document for job in jobs for document in job.documents]
-        most = self.tokens // TURNS
+        most = self.tokens // PIECES
         pieces = [piece for document in documents for piece in _cut(document, most)]
-        pending = Pending(collections.deque(pieces), loop.create_future())
+        done = asyncio.get_running_loop().create_future()
+        pending = Pending(collections.deque(pieces), done)
         self.waiting.append(pending)
         self.arrived.set()
-        try:
-            await pending.done
-            vectors = np.concatenate(pending.vectors)
-            return await self._finish(jobs, _with_vectors(documents, vectors))
-        finally:
-            if pending in self.waiting:
-                self.waiting.remove(pending)
+        await done
+        read = iter(_with_vectors(documents, np.concatenate(pending.vectors)))
+        results = []
+        for job in jobs:
+            part = [next(read) for _ in job.documents]
+            results.append(await asyncio.to_thread(job.finish, part))
+        counters.DOCUMENTS.inc(len(jobs))
+        return results
 
     async def run(self) -> None:
         """Reads the pieces of all requests, until it is cancelled."""
         while True:
             batch = self._next()
-            if not batch:
+            if batch:
+                await self._read(batch)
+            else:
                 self.arrived.clear()
                 await self.arrived.wait()
-                continue
-            pieces = [piece for _, piece in batch]
-            self.metrics.batch(sum(len(piece.tokens) for piece in pieces))
-            try:
-                vectors = await self.in_thread(self.read, pieces)
-            except Exception as error:  # noqa: BLE001 all requests of the batch get it
-                for pending, _ in batch:
-                    pending.pieces.clear()
-                    if not pending.done.done():
-                        pending.done.set_exception(error)
-                continue
-            for (pending, _), part in zip(batch, vectors, strict=True):
-                pending.vectors.append(part)
-            for pending, _ in batch:
-                if not pending.pieces and not pending.done.done():
-                    pending.done.set_result(None)
 
     async def in_thread(self, work: Callable, *arguments: Any) -> Any:
         """The result of `work`, run in the thread that reads segments."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.reading, work, *arguments)
+        return await loop.run_in_executor(self.thread, work, *arguments)
 
     def close(self) -> None:
-        """Ends both threads after their current work."""
-        for thread in (self.reading, self.finishing):
-            thread.shutdown(cancel_futures=True)
-
-    async def _finish(
-        self, jobs: Sequence[Job], documents: Sequence[Segments]
-    ) -> list[Any]:
-        """The jobs' results, made one by one: other requests have turns in between."""
-        loop = asyncio.get_running_loop()
-        rest, results = iter(documents), []
-        for job in jobs:
-            part = [next(rest) for _ in job.documents]
-            results.append(await loop.run_in_executor(self.finishing, job.finish, part))
-        self.metrics.documents.inc(len(jobs))
-        return results
+        """Ends the thread after its current work."""
+        self.thread.shutdown(cancel_futures=True)
 
     def _next(self) -> list[tuple[Pending, Segments]]:
         """The pieces of the next batch, each with its request."""
@@ -138,17 +104,33 @@ class Batcher:
         total = 0
         while self.waiting:
             pending = self.waiting.popleft()
-            turn = total + self.tokens / TURNS
-            while pending.pieces and total < turn:
-                tokens = len(pending.pieces[0].tokens)
-                if batch and total + tokens > self.tokens:
-                    self.waiting.appendleft(pending)  # first in the next batch
-                    return batch
-                batch.append((pending, pending.pieces.popleft()))
-                total += tokens
+            if pending.done.done():  # the client has disconnected, or a piece failed
+                continue
+            total += len(pending.pieces[0].tokens)
+            if batch and total > self.tokens:
+                self.waiting.appendleft(pending)  # first in the next batch
+                break
+            batch.append((pending, pending.pieces.popleft()))
             if pending.pieces:
                 self.waiting.append(pending)
         return batch
+
+    async def _read(self, batch: Sequence[tuple[Pending, Segments]]) -> None:
+        """Reads the pieces; the requests with all their pieces are done."""
+        pieces = [piece for _, piece in batch]
+        counters.BATCH_TOKENS.observe(sum(len(piece.tokens) for piece in pieces))
+        try:
+            vectors = await self.in_thread(self.read, pieces)
+        except Exception as error:  # noqa: BLE001 all requests of the batch get it
+            for pending, _ in batch:
+                if not pending.done.done():
+                    pending.done.set_exception(error)
+            return
+        for (pending, _), part in zip(batch, vectors, strict=True):
+            pending.vectors.append(part)
+        for pending, _ in batch:
+            if not pending.pieces and not pending.done.done():
+                pending.done.set_result(None)
 
 
 def _cut(document: Segments, tokens: int) -> list[Segments]:

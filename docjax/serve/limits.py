@@ -1,4 +1,4 @@
-"""Limits of a request: size, time, number of requests; lost clients.
+"""Limits of a request: its size, and the time in which its body must arrive.
 
 `Gate` stands before the application. It reads the whole body before the application
 starts, and stops the application when the client has disconnected.
@@ -8,13 +8,13 @@ import asyncio
 import dataclasses
 import json
 import math
-import time
+from collections.abc import Collection
 from typing import Any
 
 from starlette.responses import Response
 
 from docjax.errors import UserError
-from docjax.serve.counters import Metrics
+from docjax.serve import counters
 
 SPARE = 8  # the server reads up to so many times the largest body before it refuses
 
@@ -26,9 +26,8 @@ class Limits:
     Attributes:
       max_body: MiB of a request's body.
       max_documents: documents in a request.
-      max_requests: requests in the server at the same time.
+      max_connections: connections at the same time; uvicorn answers 503 to others.
       body_timeout: seconds until a body has arrived.
-      timeout: seconds from the body to the answer.
 
     Raises:
       UserError: for a limit that is not a number above 0.
@@ -36,9 +35,8 @@ class Limits:
 
     max_body: float
     max_documents: int
-    max_requests: int
+    max_connections: int
     body_timeout: float
-    timeout: float
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
@@ -69,7 +67,7 @@ def error(refusal: Refusal) -> Response:
     """The refusal in the form of OpenAI's errors."""
     status, headers = refusal.status, {}
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    if status in (429, 503):
+    if status == 503:
         headers["retry-after"] = "1"
     if status == 408:
         headers["connection"] = "close"  # the server does not wait for the rest
@@ -80,16 +78,19 @@ def error(refusal: Refusal) -> Response:
 
 
 class Gate:
-    """An ASGI application around another: it applies the limits and counts requests."""
+    """An ASGI application around another: it applies the limits and counts requests.
 
-    def __init__(self, app: Any, limits: Limits, metrics: Metrics):
-        self.app, self.limits, self.metrics = app, limits, metrics
-        self.running = 0
+    `paths` are counted by name, other paths together.
+    """
+
+    def __init__(self, app: Any, limits: Limits, paths: Collection[str]):
+        self.app, self.limits, self.paths = app, limits, paths
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        started, status = time.perf_counter(), 499  # 499: the client disconnected
+        path = scope["path"] if scope["path"] in self.paths else "other"
+        status = 499  # the client disconnected
 
         async def counted(message):
             nonlocal status
@@ -98,45 +99,31 @@ class Gate:
             await send(message)
 
         try:
-            if scope["method"] in ("GET", "HEAD"):
-                await self.app(scope, receive, counted)
-            else:
-                await self._admit(scope, receive, counted)
+            with counters.SECONDS.labels(path).time():
+                if scope["method"] in ("GET", "HEAD"):
+                    await self.app(scope, receive, counted)
+                else:
+                    await self._with_body(scope, receive, counted)
         finally:
-            seconds = time.perf_counter() - started
-            self.metrics.request(scope["path"], status, seconds)
+            counters.REQUESTS.labels(path, status).inc()
 
-    async def _admit(self, scope, receive, send) -> None:
-        """Answers one request; refuses it if `max_requests` are being answered."""
-        self.running += 1
-        self.metrics.running.set(self.running)
-        try:
-            if self.running > self.limits.max_requests:
-                raise Refusal(
-                    429,
-                    f"{self.limits.max_requests} requests are being answered, which is "
-                    "the limit: try later",
-                )
-            body = await self._body(scope, receive)
+    async def _with_body(self, scope, receive, send) -> None:
+        """Answers a request, or refuses its body."""
+        with counters.RUNNING.track_inprogress():
+            try:
+                body = await self._body(receive)
+            except Refusal as refusal:
+                return await error(refusal)(scope, receive, send)
             if body is not None:
                 await self._answer(body, scope, receive, send)
-        except Refusal as refusal:
-            await error(refusal)(scope, receive, send)
-        finally:
-            self.running -= 1
-            self.metrics.running.set(self.running)
 
-    async def _body(self, scope, receive) -> bytes | None:
+    async def _body(self, receive) -> bytes | None:
         """The whole body; None if the client disconnects.
 
         A body of up to SPARE times the limit is read to its end and thrown away: a
         client that is still sending may not receive the answer.
         """
-        most, chunks, size = int(self.limits.max_body * (1 << 20)), [], 0
-        too_large = Refusal(413, f"the body is larger than {most:,} bytes")
-        if int(dict(scope["headers"]).get(b"content-length", 0)) > SPARE * most:
-            raise too_large
-        more = True
+        most, chunks, size, more = int(self.limits.max_body * 2**20), [], 0, True
         try:
             async with asyncio.timeout(self.limits.body_timeout):
                 while more and size <= SPARE * most:
@@ -152,21 +139,17 @@ class Gate:
             raise Refusal(
                 408, f"the body did not arrive within {seconds:g} seconds"
             ) from None
-        if more or size > most:
-            raise too_large
+        if size > most:
+            raise Refusal(413, f"the body is larger than {most:,} bytes")
         return b"".join(chunks)
 
     async def _answer(self, body: bytes, scope, receive, send) -> None:
         """Runs the application until it has answered or the client has disconnected."""
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
         gone = asyncio.ensure_future(receive())
-        replayed = False
 
         async def replay():
-            nonlocal replayed
-            if replayed:
-                return await asyncio.shield(gone)
-            replayed = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return messages.pop() if messages else await asyncio.shield(gone)
 
         answer = asyncio.ensure_future(self.app(scope, replay, send))
         try:

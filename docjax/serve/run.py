@@ -1,6 +1,5 @@
 """Runs a server until SIGTERM or SIGINT; it still answers the requests that it has."""
 
-import asyncio
 import signal
 import socket
 import sys
@@ -8,32 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from docjax.errors import UserError
 from docjax.serve.limits import Limits
 
-Application = Callable[[Callable[[], Any], Callable[[BaseException], None]], Any]
-
-
-class Connection(H11Protocol):
-    """uvicorn's connection, closed if the head of a request does not arrive in time."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._wait(None)
-
-    def on_response_complete(self) -> None:
-        answered = self.cycle
-        super().on_response_complete()
-        self._wait(answered)
-
-    def _wait(self, last: Any) -> None:
-        self.loop.call_later(self.timeout_keep_alive, self._leave, last)
-
-    def _leave(self, last: Any) -> None:
-        if self.cycle is last:  # no request has come since
-            self.transport.close()
+Application = Callable[[Callable[[], None], Callable[[BaseException], None]], Any]
+DRAIN = 60  # seconds for the requests that a signal finds
 
 
 def run(
@@ -56,12 +35,14 @@ def run(
     url = f"http://{place}:{listening.getsockname()[1]}"
     failures: list[BaseException] = []
 
+    def started() -> None:
+        print(f"{name} at {url}", flush=True)
+
     def failed(error: BaseException) -> None:
         failures.append(error)
         server.should_exit = True
 
-    asgi = application(lambda: print(f"{name} at {url}", flush=True), failed)
-    server = uvicorn.Server(_options(asgi, limits))
+    server = uvicorn.Server(_options(application(started, failed), limits))
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again after it has stopped: this must not kill it.
         signal.signal(number, server.handle_exit)
@@ -78,13 +59,12 @@ def run(
 def _options(asgi: Any, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         asgi,
-        http=Connection,
         ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_keep_alive=limits.body_timeout,
-        timeout_graceful_shutdown=int(limits.body_timeout + limits.timeout) + 5,
+        limit_concurrency=limits.max_connections + 1,  # uvicorn refuses from this on
+        timeout_graceful_shutdown=DRAIN,
     )
 
 

@@ -1,4 +1,4 @@
-"""The lock of a run directory: one run at a time writes there.
+"""The lock of a file: `locked` refuses a second run of a directory, `awaited` waits.
 
 The kernel locks the open file and releases the lock when the process ends, even by
 kill -9. The text of the file `RUN/lock` only says who holds the lock: text that a dead
@@ -35,37 +35,61 @@ def locked(run: Path) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         if jax.process_index() == 0:
-            stack.enter_context(_take(run))
+            file = stack.enter_context(_of_run(run))
+            _sign(file)
         wait("workdir locked")
         yield
 
 
-def _take(run: Path) -> IO[str]:
-    """The locked file, with this process's name in it."""
-    run.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        # Opens without truncating: another process may hold the lock on this file.
-        file = stack.enter_context(
-            open(run / NAME, "a+", encoding="utf-8", errors="replace")
-        )
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(_refusal(run, file)) from None
-        except OSError as error:  # some network file systems have no locks
-            logging.warning("%s cannot be locked (%s)", run, error.strerror)
-        file.truncate(0)
-        now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
-        file.write(f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n")
-        file.flush()
-        stack.pop_all()
-        return file
+@contextlib.contextmanager
+def awaited(path: Path) -> Iterator[None]:
+    """Holds the lock of the file `path`; waits while another process holds it.
+
+    Makes missing folders and the file. The holder may remove them.
+
+    Raises:
+      OSError: if the file cannot be written.
+    """
+    with _take(path, fcntl.LOCK_EX):
+        yield
 
 
-def _refusal(run: Path, file: IO[str]) -> str:
-    file.seek(0)
-    holder = file.read().strip() or "a process that has not given its name yet"
-    return (
-        f"--workdir {run}: another run is at work there ({holder}); wait for its end, "
-        "stop that process, or name another --workdir"
-    )
+def _take(path: Path, kind: int) -> IO[str]:
+    """The open file with its lock; tries again if its last holder has removed it."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
+            # Opens without truncating: another process may hold the lock on this file.
+            file = stack.enter_context(
+                open(path, "a+", encoding="utf-8", errors="replace")
+            )
+            try:
+                fcntl.flock(file, kind)
+            except BlockingIOError:
+                raise
+            except OSError as error:  # some network file systems have no locks
+                logging.warning("%s cannot be locked (%s)", path, error.strerror)
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                stack.pop_all()
+                return file
+
+
+def _of_run(run: Path) -> IO[str]:
+    """The locked file of a run. Raises UserError if another run is at work there."""
+    try:
+        return _take(run / NAME, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = (run / NAME).read_text(encoding="utf-8", errors="replace").strip()
+        holder = text or "a process that has not given its name yet"
+        raise UserError(
+            f"--workdir {run}: another run is at work there ({holder}); wait for its "
+            "end, stop that process, or name another --workdir"
+        ) from None
+
+
+def _sign(file: IO[str]) -> None:
+    """Writes this process's name in place of the text of a file."""
+    now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+    file.truncate(0)
+    file.write(f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n")
+    file.flush()

@@ -12,7 +12,6 @@ Processes may share the folder; a lock lets one process at a time plan or join.
 """
 
 import contextlib
-import fcntl
 import functools
 import hashlib
 import io
@@ -23,13 +22,13 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.storage import atomic, manifest
+from docjax.storage import atomic, lock, manifest
 from docjax.storage.arrays import growing_array
 
 FORMAT = 2
@@ -61,27 +60,12 @@ class Shards:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Waits until no other process plans or joins."""
-        with self._lock():
+        with lock.awaited(self.folder / lock.NAME):
             try:
                 yield
             finally:
                 if not (self.folder / "plan.json").exists():  # nothing was planned
                     shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _lock(self) -> IO[str]:
-        """Takes the lock; tries again if its last holder has removed the file."""
-        path = self.folder / "lock"
-        while True:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with (
-                contextlib.suppress(FileNotFoundError),
-                contextlib.ExitStack() as stack,
-            ):
-                lock = stack.enter_context(open(path, "w"))
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
-                    stack.pop_all()
-                    return lock
 
     def complete(self) -> dict[str, Any] | None:
         """The counts of a complete output; None if the output is missing or damaged.

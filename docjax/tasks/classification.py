@@ -18,26 +18,30 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from docjax.errors import UserError
 from docjax.tasks.embeddings import (
-    OfLabels,
     check,
     check_classes,
     check_labels,
     check_part,
     check_train,
 )
+from docjax.tasks.task import TaskDefaults
 from docjax.types import Embeddings, TaskData
 
 logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Linear(OfLabels):
+class Linear(TaskDefaults):
     """Logistic regression on the frozen vectors of the labelled training documents.
 
     Attributes:
       iterations: the most steps of L-BFGS. The log warns if it has not converged.
       standardize: scales features by the mean and deviation of the training vectors.
     """
+
+    command = "classification"
+    reads = "labels"
+    curves = ("accuracy",)
 
     iterations: int = 2000
     standardize: bool = True
@@ -77,8 +81,11 @@ LINEAR = Linear()
 
 
 @dataclasses.dataclass(frozen=True)
-class EndToEnd(OfLabels):
+class EndToEnd(TaskDefaults):
     """The labels that a trained classification head gives."""
+
+    reads = "labels"
+    curves = ("accuracy",)
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels."""

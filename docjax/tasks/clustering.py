@@ -20,12 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from docjax.errors import UserError
 from docjax.tasks.embeddings import (
-    OfLabels,
     check,
     check_classes,
     check_labels,
     check_shared,
 )
+from docjax.tasks.task import TaskDefaults
 from docjax.types import Embeddings, TaskData
 
 # Metric -> what scikit-learn calls its normalizer.
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Clustering(OfLabels):
+class Clustering(TaskDefaults):
     """k-means, fitted on the labelled training documents.
 
     A test document joins the nearest centroid. With `all_documents` both parts are
@@ -48,6 +48,10 @@ class Clustering(OfLabels):
       restarts: initialisations to try; k-means keeps the result of least inertia.
       normalize: scales vectors to length 1, so that k-means compares cosines.
     """
+
+    command = "clustering"
+    reads = "labels"
+    curves = ("nmi", "purity")
 
     clusters: int | None = None
     restarts: int = 10

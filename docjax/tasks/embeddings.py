@@ -17,14 +17,6 @@ class NoLabels(UserError):
     """A part has too few labelled documents. A run continues without the task."""
 
 
-class OfLabels:
-    """A task that reads the labelled documents of its parts and nothing else.
-
-    A frozen encoder reads only what such tasks and the steps need of a large corpus
-    (`docjax.run.frozen`).
-    """
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelledVectors:
     """Data for tasks that read only labels and vectors, made outside docjax."""

@@ -9,29 +9,39 @@ from docjax.errors import UserError
 from docjax.tasks.classification import LINEAR, Linear
 from docjax.tasks.embeddings import (
     NoLabels,
-    OfLabels,
     check,
     check_classes,
     check_train,
 )
 from docjax.tasks.probe import FEW, PROBE, Probe
-from docjax.types import Embeddings, TaskData
+from docjax.tasks.task import TaskDefaults, option
+from docjax.types import Drawing, Embeddings, Rows, Table, TaskData
 
 ALL = "all"  # in the names of `ShotsCurve`: all training documents
+DRAWS = "draws of documents (10)"
 
 
 @dataclasses.dataclass(frozen=True)
-class FewShot(OfLabels):
+class FewShot(TaskDefaults):
     """A classifier of a few labelled training documents, several times.
 
     A draw takes `shots` documents of each class (SimLTE, section 4).
     The papers' classifier is `docjax.tasks.probe.Probe(epochs=100, held_out=0.0)`.
     """
 
-    shots: int = 10
-    repeats: int = 10
+    command = "few_shot"
+    reads = "labels"
+    curves = ("accuracy",)
+
+    shots: int = option(10, "documents of each class (10)", type=int)
+    repeats: int = option(10, DRAWS, type=int)
     seed: int = 0
-    classifier: Linear | Probe = LINEAR
+    classifier: Linear | Probe = option(
+        LINEAR,
+        "what reads the labels (linear)",
+        choices=("linear", "probe"),
+        value={"linear": LINEAR, "probe": FEW}.__getitem__,
+    )
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for missing labels, and for a class that is too small."""
@@ -63,9 +73,21 @@ class FewShot(OfLabels):
         means = {name: float(np.mean(values)) for name, values in scores.items()}
         return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
 
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """Those of the classifier, of which a probe has one."""
+        return [
+            dataclasses.replace(
+                table,
+                title=f"{table.title} with few documents",
+                note="Accuracy and macro-F1 in percent, mean over random draws. The gain "
+                "is in percent of the macro-F1 before training.",
+            )
+            for table in self.classifier.tables(measured, published)
+        ]
+
 
 @dataclasses.dataclass(frozen=True)
-class ShotsCurve(OfLabels):
+class ShotsCurve(TaskDefaults):
     """`FewShot` for each number of `shots`, and a classifier of all training documents
     (SimLTE and DocSplit, Fig. 2).
 
@@ -74,8 +96,13 @@ class ShotsCurve(OfLabels):
     names the class.
     """
 
-    shots: tuple[int, ...] = (5, 10, 20, 50)
-    repeats: int = 10
+    command = "shots"
+    reads = "labels"
+
+    shots: tuple[int, ...] = option(
+        (5, 10, 20, 50), "documents of each class (5 10 20 50)", type=int, nargs="+"
+    )
+    repeats: int = option(10, DRAWS, type=int)
     seed: int = 0
     few: Linear | Probe = FEW
     full: Linear | Probe = PROBE
@@ -98,6 +125,37 @@ class ShotsCurve(OfLabels):
             for metric, value in scores.items()
         }
 
+    def is_score(self, metric: str) -> bool:
+        return False  # a table of its own has them
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """The accuracy with each number of documents, and a figure of it."""
+        own, printed = map(_accuracies, (measured, published))
+        rows = {**own, **printed}
+        counts = {count for row in rows.values() for count in row}
+        drawing = Drawing(
+            "lines",
+            "shots",
+            own,
+            title="few documents with labels",
+            x="documents of a class",
+            y="accuracy",
+            deviations=_accuracies(measured, "_std"),
+            caption="Accuracy of a classifier on the frozen vectors, against the number "
+            "of training documents of each class. Bars are deviations over random draws.",
+        )
+        return [
+            Table(
+                "Few documents with labels",
+                rows,
+                sorted(counts, key=lambda count: (count == ALL, len(count), count)),
+                "Accuracy, as a fraction of 1.",
+                "documents of a class",
+                decimals=4,
+                drawing=drawing,
+            )
+        ]
+
     def possible(self, labels: list[str]) -> list[int]:
         """The numbers of shots that every class has documents for.
 
@@ -117,6 +175,19 @@ class ShotsCurve(OfLabels):
                 *(labels[fewest[0]], len(fewest), ", ".join(map(str, left_out))),
             )
         return [shots for shots in self.shots if shots <= len(fewest)]
+
+
+def _accuracies(rows: Rows, end: str = "") -> dict[str, dict[str, float]]:
+    """The accuracy of each row by number of documents, or its deviation."""
+    end = f"/accuracy{end}"
+    return {
+        name: {
+            metric.removesuffix(end): value
+            for metric, value in values.items()
+            if metric.endswith(end)
+        }
+        for name, values in rows.items()
+    }
 
 
 def rows_by_class(labels: list[str], shots: int, repeats: int) -> list[np.ndarray]:

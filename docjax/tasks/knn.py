@@ -9,24 +9,28 @@ from docjax.errors import UserError
 from docjax.retrieval.nearest import Nearest
 from docjax.tasks import classification
 from docjax.tasks.embeddings import (
-    OfLabels,
     check,
     check_classes,
     check_dense,
     check_train,
 )
+from docjax.tasks.task import TaskDefaults, option
 from docjax.types import Embeddings, TaskData
 
 
 @dataclasses.dataclass(frozen=True)
-class KNearest(OfLabels):
+class KNearest(TaskDefaults):
     """The most frequent label of the nearest labelled training documents.
 
     Of equally frequent labels the one of the nearest document is taken. Fewer training
     documents than `neighbours` all vote.
     """
 
-    neighbours: int = 10
+    command = "k_nearest"
+    reads = "labels"
+    curves = ("accuracy",)
+
+    neighbours: int = option(10, "documents that vote (10)", type=int)
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:

@@ -14,7 +14,8 @@ from docjax.data.splits import CHOOSING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check, check_dense, check_known
 from docjax.tasks.probe import PROBE, Probe
-from docjax.types import Embeddings, TaskData
+from docjax.tasks.task import TaskDefaults, option, renamed
+from docjax.types import Embeddings, Rows, Table, TaskData
 
 FEATURES = ("concat", "concat_prod_diff")
 
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Links:
+class Links(TaskDefaults):
     """`links` of the pairs in a table.
 
     Attributes:
@@ -35,9 +36,19 @@ class Links:
         of Long Range Arena does.
     """
 
+    command = "links"
+    reads = "pairs"
+    curves = ("accuracy",)
+
     path: str
-    features: str = "concat"
-    classifier: Probe = PROBE
+    features: str = option("concat", "concat or concat_prod_diff (concat)")
+    classifier: Probe = option(
+        PROBE,
+        "0, 1 or 2 of the probe (1)",
+        name="hidden-layers",
+        type=int,
+        value=lambda layers: Probe(hidden_layers=layers),
+    )
 
     def __post_init__(self) -> None:
         if self.features not in FEATURES:
@@ -63,6 +74,16 @@ class Links:
             _embeddings(data, pairs[name], self.features) for name in ("train", scored)
         )
         return links(train, test, self.classifier)
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """Accuracy and F1 in percent."""
+        names = {"Acc": "accuracy", "F1": "f1"}
+        rows = renamed({**measured, **published}, names, times=100)
+        note = (
+            "Accuracy, and F1 of linked pairs, in percent, of a perceptron on the "
+            "vectors of two documents."
+        )
+        return [Table("Citation links", rows, tuple(names), note, decimals=2)]
 
 
 def scored_split(pairs: Mapping[str, list[Pair]], part: str) -> str:

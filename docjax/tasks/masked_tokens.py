@@ -5,11 +5,12 @@ import math
 
 from docjax.errors import UserError
 from docjax.tasks.embeddings import NoLabels
+from docjax.tasks.task import TaskDefaults
 from docjax.types import TaskData
 
 
 @dataclasses.dataclass(frozen=True)
-class MaskedTokens:
+class MaskedTokens(TaskDefaults):
     """`loss`, `perplexity` and `accuracy` of masked tokens (Devlin et al., 2019).
 
     The loss is the mean cross-entropy of a share `rate` of the tokens, the perplexity
@@ -46,3 +47,7 @@ class MaskedTokens:
             "perplexity": math.exp(min(loss / count, 700.0)),
             "accuracy": right / count,
         }
+
+    def tells_gain(self, metric: str) -> bool:
+        """Accuracy alone: a lower loss is better."""
+        return metric == "accuracy"

@@ -14,10 +14,12 @@ from docjax.data.shuffled import PIECES
 from docjax.data.splits import CHOOSING, TUNING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check_known, check_part
-from docjax.types import Embeddings, TaskData
+from docjax.tasks.task import TaskDefaults, option
+from docjax.types import Embeddings, Rows, Table, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
 FIXED = (0.25, 0.5, 0.75)  # those of CoLDE's released code
+COLUMNS = {"P": "precision", "R": "recall", "F1": "f1", "Acc": "accuracy"}
 
 Vectors = Callable[[Sequence[str]], Float[np.ndarray, "c d"]]  # by id
 
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Matching:
+class Matching(TaskDefaults):
     """`matching` of the pairs in a table, or of documents with a link between them.
 
     Attributes:
@@ -45,9 +47,17 @@ class Matching:
         robustness).
     """
 
+    command = "matching"
+    reads = "pairs"
+    curves = ("f1",)
+
     path: str | None = None
     seed: int = 0
-    shuffled: str | None = None
+    shuffled: str | None = option(
+        None,
+        "score documents with their sections or segments in random order",
+        choices=PIECES,
+    )
 
     def __post_init__(self) -> None:
         if self.shuffled not in (None, *PIECES):
@@ -74,6 +84,36 @@ class Matching:
             _cosines(data.vectors, tuning),
             _cosines(self._vectors_of_scored(data), scored),
         )
+
+    @property
+    def on_baselines(self) -> bool:
+        """Not with documents in another order: these would be read once more."""
+        return self.shuffled is None
+
+    def is_score(self, metric: str) -> bool:
+        """Two measures at the chosen threshold; a table of its own has the others."""
+        return metric in ("f1", "accuracy")
+
+    def similar(self, data: TaskData, part: str) -> list[tuple[str, str]]:
+        """The scored pairs that are similar."""
+        _, scored = self.pairs(data, part)
+        return [pair[:2] for pair in scored if pair.similar]
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """The measures of each row at the chosen threshold and at the fixed ones."""
+        rows = {
+            row: cells
+            for name, metrics in {**measured, **published}.items()
+            for row, cells in _at_thresholds(name, metrics).items()
+        }
+        note = (
+            "Precision, recall, F1 and accuracy of all pairs together. Pairs whose "
+            "cosine is above the threshold count as similar. Other pairs chose the "
+            "first threshold of each model, by F1; the fixed thresholds are those of "
+            "CoLDE's released code."
+        )
+        title, names = "Pairs of documents", tuple(COLUMNS)
+        return [Table(title, rows, names, note, corner="pairs", decimals=4)]
 
     def pairs(self, data: TaskData, part: str) -> tuple[list[Pair], list[Pair]]:
         """The pairs for choosing the threshold, and the pairs to score."""
@@ -103,6 +143,30 @@ class Matching:
         return linked_pairs(data.documents(part), self.seed)
 
 
+def _at_thresholds(
+    name: str, metrics: Mapping[str, float]
+) -> dict[str, dict[str, float]]:
+    """Rows of the measures that there are, one a threshold.
+
+    Published measures have no threshold: these are one row.
+    """
+    chosen = name
+    if "threshold" in metrics:
+        chosen = f"{name}, above {metrics['threshold']:.2f} (chosen)"
+    ends = {chosen: ""} | {f"{name}, above {fixed}": f"@{fixed}" for fixed in FIXED}
+    return {
+        row: cells for row, end in ends.items() if (cells := _measures(metrics, end))
+    }
+
+
+def _measures(metrics: Mapping[str, float], end: str) -> dict[str, float]:
+    return {
+        column: metrics[f"{name}{end}"]
+        for column, name in COLUMNS.items()
+        if f"{name}{end}" in metrics
+    }
+
+
 def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
     """The split of a table for choosing the threshold, and the split to score.
 
@@ -127,7 +191,7 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
     if part == "test" and used[1] != part:
         logger.warning(
             "there are no test pairs: those of %r are scored, which also choose the "
-            "checkpoint of a run with `select`",
+            "checkpoint of a run that keeps the best",
             used[1],
         )
     for name in used:

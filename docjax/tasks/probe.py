@@ -16,17 +16,20 @@ from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
 from docjax.tasks import classification
 from docjax.tasks.embeddings import (
-    OfLabels,
     check,
     check_classes,
     check_dense,
     check_train,
 )
-from docjax.types import Embeddings, TaskData
+from docjax.tasks.task import TaskDefaults, option, renamed
+from docjax.types import AFTER, BEFORE, Embeddings, Rows, Table, TaskData
+
+PERCENT = {"Acc": "accuracy", "F1": "macro_f1"}  # column -> metric
+GAIN = "gain in F1"
 
 
 @dataclasses.dataclass(frozen=True)
-class Probe(OfLabels):
+class Probe(TaskDefaults):
     """A perceptron, trained on the labelled training documents.
 
     The epoch with the most right predictions of held-out training documents is kept,
@@ -39,7 +42,11 @@ class Probe(OfLabels):
       held_out: the share of the training documents that choose the epoch.
     """
 
-    hidden_layers: int = 1
+    command = "probe"
+    reads = "labels"
+    curves = ("accuracy",)
+
+    hidden_layers: int = option(1, "0, 1 or 2 (1)", type=int)
     width: int = 768
     dropout: float = 0.1
     learning_rate: float = 3e-4
@@ -93,6 +100,22 @@ class Probe(OfLabels):
         params = self._fit(model, train.vectors, labels.astype(np.int32))
         numbers = perceptron.predicted(model, params, vectors)
         return names[np.asarray(numbers)].tolist()
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """Accuracy and macro-F1 in percent, and what training adds to the macro-F1."""
+        rows = renamed({**measured, **published}, PERCENT, times=100)
+        before, after = (
+            measured.get(row, {}).get("macro_f1") for row in (BEFORE, AFTER)
+        )
+        if before and after is not None:
+            rows[AFTER][GAIN] = 100 * (after / before - 1)
+        note = (
+            "Accuracy and macro-F1 in percent of a perceptron on the frozen vectors, "
+            "trained with all training documents. The gain is in percent of the "
+            "macro-F1 before training."
+        )
+        title = "A probe of the vectors"
+        return [Table(title, rows, (*PERCENT, GAIN), note, decimals=2)]
 
     def _fit(
         self,

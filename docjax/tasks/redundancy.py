@@ -13,14 +13,15 @@ import numpy as np
 from docjax.data.parts_of_speech import TagWords, Word, nltk
 from docjax.data.records import full_text
 from docjax.errors import UserError
-from docjax.types import TaskData
+from docjax.tasks.task import TaskDefaults, option
+from docjax.types import Rows, Table, TaskData
 
 BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": None}
 ALL = "all"
 
 
 @dataclasses.dataclass(frozen=True)
-class Redundancy:
+class Redundancy(TaskDefaults):
     """`redundancy` of a sample of the documents.
 
     Attributes:
@@ -31,8 +32,11 @@ class Redundancy:
       tag: another tagger, for use from Python; None: NLTK's.
     """
 
-    most: int | None = 1000
-    lexicons: str | None = None
+    command = "redundancy"
+    prompted = on_baselines = False
+
+    most: int | None = option(1000, "documents to read (1000)", name="sample", type=int)
+    lexicons: str | None = option(None, "the folder of NLTK's data", metavar="DIR")
     broad: bool = False
     seed: int = 0
     tag: TagWords | None = None
@@ -46,6 +50,19 @@ class Redundancy:
         documents = data.sample(part, self.most, self.seed)
         tag = self.tag or nltk(self.lexicons, self.broad)
         return redundancy(map(full_text, documents), tag)
+
+    def is_score(self, metric: str) -> bool:
+        return False
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """The redundancy by length: training does not change it."""
+        rows = {"this run": next(iter(measured.values())), **published}
+        note = (
+            "Nouns and verbs of a document for each different lemma among them, mean "
+            "over the documents. The longer a document, the more it repeats itself."
+        )
+        names = (*BINS, ALL)
+        return [Table("Redundancy", rows, names, note, "length in words", decimals=2)]
 
 
 def redundancy(texts: Iterable[str], tag: TagWords) -> dict[str, float]:

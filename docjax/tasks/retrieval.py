@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from docjax.errors import UserError
@@ -25,15 +25,46 @@ from docjax.retrieval.collection import Collection
 from docjax.retrieval.folds import Folds
 from docjax.retrieval.measures import BySystem
 from docjax.retrieval.systems import Systems
-from docjax.tasks.kept_rankings import keep
-from docjax.types import Document, Encoded, Qrels, Run, TaskData
+from docjax.tasks import kept_rankings
+from docjax.tasks.run_file import of_file
+from docjax.tasks.task import TaskDefaults, option
+from docjax.types import (
+    AFTER,
+    Document,
+    Encoded,
+    Qrels,
+    Rankings,
+    Rows,
+    Run,
+    Table,
+    TaskData,
+)
 
 logger = logging.getLogger(__name__)
 
+METRICS = (  # the columns of the report
+    *("ndcg@10", "ndcg@20", "p@5", "p@10", "p@20", "mrr@100", "map"),
+    *("recall@100", "recall@1000", "weight"),
+)
+NOTE = (
+    "Means over the test queries, as trec_eval computes them. bm25 ranks by words, dense "
+    "by the documents' vectors, maxp and maxsim by the best passages; fused adds words "
+    "and vectors with a weight that other queries have chosen (weight: the share of the "
+    "vectors), rrf by ranks."
+)
+PUBLISHED = (
+    "Rows marked (published) are the paper's, of its own collection, queries and folds. "
+    "Its metrics may come from different sets of queries; the docstring of the config "
+    "says which."
+)
+
 
 @dataclasses.dataclass(frozen=True)
-class Retrieval:
+class Retrieval(TaskDefaults):
     """`retrieval` from a collection, or from the documents of a part.
+
+    It ranks by words, by vectors and by both. For `docjax evaluate` MODEL may also be a
+    TREC run (FILE.trec); then only the judgements of --data are read.
 
     Attributes:
       path: a collection (`docjax.retrieval.collection`). For the part "test", its test
@@ -53,13 +84,31 @@ class Retrieval:
         test queries, with intervals (`docjax.retrieval.paired`).
     """
 
+    command = "retrieval"
+    reads = "collection"
+    keeps = "the TREC runs of all systems and the metrics of each query"
+    curves = (f"dense/{measures.TUNED}",)
+    suffix = ".trec"
+
     path: str | None = None
     max_bad_fraction: float = 0.0
-    fold: int | None = None
-    passages: bool = False
-    words: str = "docjax"
-    scale: str = "min-max"
-    compare: str | None = None
+    fold: int | None = option(
+        None,
+        "test on this fold of the test queries alone; the next fold chooses the weight "
+        "of the fusion",
+        type=int,
+    )
+    passages: bool = option(
+        False, "also rank by the best passages", action="store_true"
+    )
+    words: str = option(
+        "docjax", f"settings of BM25: {', '.join(bm25.PRESETS)}, or a JSON object"
+    )
+    scale: str = option(
+        "min-max",
+        "of the fused scores: min-max or raw (BM25 without the factor k1 + 1)",
+    )
+    compare: str | None = option(None, "bm25, dense, ... or RUN.trec", metavar="SYSTEM")
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError for a missing library, for too few queries or no answers."""
@@ -107,6 +156,53 @@ class Retrieval:
         ranked = systems.fused(runs, qrels, scale=self.scale)
         return self._scored(data, part, queries, qrels, ranked)
 
+    def is_score(self, metric: str) -> bool:
+        """One metric of each system; a table of its own has the others."""
+        return metric.endswith(f"/{measures.TUNED}")
+
+    def tells_gain(self, metric: str) -> bool:
+        """Not BM25 alone, a gain over another system, or a weight."""
+        other = metric.endswith(("_std", "/weight")) or "_gain" in metric
+        return not other and not metric.startswith("bm25/")
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """The metrics of each system after training."""
+        rows: dict[str, dict[str, float]] = {}
+        for name, value in measured.get(AFTER, {}).items():
+            system, _, metric = name.partition("/")
+            if metric in METRICS:
+                rows.setdefault(system, {})[metric] = value
+        rows |= {name: dict(row) for name, row in published.items()}
+        others = dict.fromkeys(name for row in rows.values() for name in row)
+        columns = dict.fromkeys((*METRICS, *others))
+        note = f"{NOTE} {PUBLISHED}" if published else NOTE
+        return [Table("Systems", rows, tuple(columns), note, "system")]
+
+    def rankings(self, folder: Path) -> Rankings | None:
+        """What all systems found, from the files of `kept_rankings`."""
+        documents = None if self.path is None else self._documents
+        return kept_rankings.read(folder, documents)
+
+    def of_file(
+        self, file: Path, keep: Callable[[str, str], None] | None
+    ) -> dict[str, float]:
+        """`run/METRIC` of a TREC run, in place of a model.
+
+        Raises:
+          UserError: for a missing file, and for an option that a run has no use for.
+        """
+        if not file.is_file():
+            raise UserError(f"{file}: no such file; give a TREC run or a model")
+        for name in ("passages", "words", "scale"):
+            if getattr(self, name) != getattr(type(self), name):
+                raise UserError(
+                    f"--{name} does nothing to {file}, which is a run: leave it out"
+                )
+        return of_file(Path(self.path), file, self.compare, self.fold, keep)
+
+    def _documents(self) -> Iterator[Document]:
+        return collection.opened(self.path).reader()(self.max_bad_fraction)
+
     def _of_collection(self, data: TaskData, part: str) -> dict[str, float]:
         judged = collection.read(self.path, self.fold)
         test, tuning = _judgements(judged, part)
@@ -129,7 +225,7 @@ class Retrieval:
     ) -> dict[str, float]:
         values = measures.of_systems(ranked.runs, qrels)
         if part == "test":
-            keep(data, queries, qrels, ranked.runs, ranked.curves, values)
+            kept_rankings.keep(data, queries, qrels, ranked.runs, ranked.curves, values)
         compare = self.compare if part == "test" else None
         return scores(ranked, values, qrels, compare)
 
@@ -178,7 +274,7 @@ def _judgements(judged: Collection, part: str) -> tuple[Qrels, Qrels]:
         raise UserError(
             f"{judged.name} has no queries for a {part} metric: give another split "
             "(qrels/dev.tsv) or 20 training queries, of which two choose, or leave "
-            "select and splits.validation out"
+            "keep and splits.validation out"
         )
     return judged.tuning, {}
 

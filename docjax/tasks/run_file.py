@@ -38,5 +38,5 @@ def of_file(
         measures.check_queries(str(file), runs[name], qrels)
     values = measures.of_systems(runs, qrels)
     if keep is not None:
-        keep("retrieval/queries.jsonl", by_query(qrels, values))
+        keep("queries.jsonl", by_query(qrels, values))
     return measures.means(values, compare and COMPARED)

@@ -13,11 +13,12 @@ from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.errors import UserError
 from docjax.retrieval import finite
-from docjax.types import Document, Section, TaskData
+from docjax.tasks.task import TaskDefaults, option, renamed
+from docjax.types import Document, Rows, Section, Table, TaskData
 
 
 @dataclasses.dataclass(frozen=True)
-class SentenceSimilarity:
+class SentenceSimilarity(TaskDefaults):
     """`similarities` of the sentences of a sample; a sentence is read as a document.
 
     Attributes:
@@ -25,7 +26,10 @@ class SentenceSimilarity:
       pairs: of sentences of two documents, drawn at random.
     """
 
-    most: int | None = 1000
+    command = "sentence_similarity"
+    on_baselines = False
+
+    most: int | None = option(1000, "documents to read (1000)", name="sample", type=int)
     pairs: int = 10_000
     seed: int = 0
 
@@ -57,6 +61,18 @@ class SentenceSimilarity:
         vectors = np.stack([each.vector for each in encoded])
         counts = np.array([count for count in counts if count])
         return similarities(vectors, counts, self.pairs, self.seed)
+
+    def is_score(self, metric: str) -> bool:
+        return False
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """Both means of each row."""
+        rows = renamed({**measured, **published}, {"inner": "inner", "inter": "inter"})
+        note = (
+            "Mean cosine of two sentences of one document (inner) and of two documents "
+            "(inter)."
+        )
+        return [Table("Similarity of sentences", rows, note=note, decimals=2)]
 
 
 def similarities(

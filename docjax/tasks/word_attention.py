@@ -13,16 +13,18 @@ import numpy as np
 from docjax.data.parts_of_speech import KINDS, TagWords, Word, nltk
 from docjax.data.records import full_text
 from docjax.errors import UserError
-from docjax.types import TaskData, TokenAttention
+from docjax.tasks.task import TaskDefaults, option, renamed
+from docjax.types import AFTER, BEFORE, Drawing, Rows, Table, TaskData, TokenAttention
+
+RATIO = f"nouns, times {BEFORE}"
 
 
 @dataclasses.dataclass(frozen=True)
-class WordAttention:
+class WordAttention(TaskDefaults):
     """The mean attention to a noun, a verb, an adjective and another word.
 
-    A document is read as far as it fits one segment. Of the segment encoders only
-    `Transformer` (BERT, RoBERTa) has this attention; a run with Longformer, BigBird,
-    ModernBERT, T5 or towers is refused.
+    A document is read as far as it fits one segment. Segment encoders with
+    `shows_attention` (BERT, RoBERTa) have this attention; others are refused.
 
     Attributes:
       most: documents to read; None: all.
@@ -32,8 +34,11 @@ class WordAttention:
       tag: another tagger, for use from Python; None: NLTK's.
     """
 
-    most: int | None = 1000
-    lexicons: str | None = None
+    command = "word_attention"
+    prompted = on_baselines = False
+
+    most: int | None = option(1000, "documents to read (1000)", name="sample", type=int)
+    lexicons: str | None = option(None, "the folder of NLTK's data", metavar="DIR")
     seed: int = 0
     of_word: Literal["sum", "mean"] = "sum"
     tag: TagWords | None = None
@@ -58,6 +63,33 @@ class WordAttention:
         if not weights:
             raise UserError("no document has a word: is it text?")
         return {kind: float(np.mean(weights[kind])) for kind in KINDS if weights[kind]}
+
+    def is_score(self, metric: str) -> bool:
+        return False
+
+    def tables(self, measured: Rows, published: Rows) -> list[Table]:
+        """The attention to each part of speech, what training makes of that to nouns,
+        and a figure."""
+        rows = renamed({**measured, **published}, {kind: kind for kind in KINDS})
+        before = measured.get(BEFORE, {}).get("noun")
+        if before and "noun" in measured.get(AFTER, {}):
+            for row in (BEFORE, AFTER):
+                rows[row][RATIO] = measured[row]["noun"] / before
+        drawing = Drawing(
+            "bars",
+            "word_attention",
+            measured,
+            title="attention of the first token to a word",
+            y="mean weight",
+            caption="Mean attention of the first token to a word, in the last layer.",
+        )
+        note = (
+            "Attention of the first token in the last layer, mean over the heads, "
+            "summed over the pieces of a word."
+        )
+        names = (*KINDS, RATIO)
+        title = "Attention by part of speech"
+        return [Table(title, rows, names, note, drawing=drawing)]
 
 
 def of_words(

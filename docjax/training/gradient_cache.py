@@ -14,6 +14,9 @@ and gets no gradient (`momentum.py`). It counts as tower 1, the trained encoder 
 Dropout keys belong to segments: `fold_in(key, row)` with the row's number in the batch,
 or, with several towers, among the rows of its tower. Both encodings, every micro-batch
 size and every device layout see the same masks.
+
+In annotations `microbatches` is their number in a batch, rounded up; `w` is the width of
+a document's vector, and `o` that of what the objective reads.
 """
 
 import collections
@@ -28,28 +31,33 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jaxtyping import Array, Float, Int, Key, Shaped
 
 from docjax.data.microbatches import round_up
 from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.training.momentum import Following, followed
-from docjax.types import DOCUMENT, Batch, Masked, Microbatch
+from docjax.types import DOCUMENT, Batch, Graphs, Masked, Microbatch, Targets
 
 FIRST_OTHERS = slice(0, 1), slice(1, None)  # the first view, and the other views
 BLOCK = 64  # the light pass reads at least BLOCK examples per device at once
 Params = Any
-Metrics = dict[str, jax.Array]
+Metrics = dict[str, Array]  # scalars, but a loss of one's own may give more
+Number = int | Int[Array, ""]
+DropoutKey = Key[Array, ""] | None  # None turns dropout off
+Loss = Float[Array, ""]
+TokenSums = Float[Array, "3"] | None  # the loss, right answers, and answers
 
 
 class Keys(NamedTuple):
     """Dropout keys of segments, of documents and of segments with masked tokens."""
 
-    segments: jax.Array | None
-    documents: jax.Array | None
-    tokens: jax.Array | None
+    segments: DropoutKey
+    documents: DropoutKey
+    tokens: DropoutKey
 
     @classmethod
-    def of(cls, key: jax.Array | None) -> "Keys":
+    def of(cls, key: DropoutKey) -> "Keys":
         """Three keys from one key; without a key, None three times."""
         if key is None:
             return cls(None, None, None)
@@ -68,7 +76,7 @@ class GradientCache:
     """
 
     encoder: DocumentEncoder
-    objective: Callable[..., tuple[jax.Array, Metrics]] | None
+    objective: Callable[..., tuple[Loss, Metrics]] | None
     mesh: Mesh
     kinds: tuple[str, ...]
     token_weight: float = 0.0
@@ -94,7 +102,7 @@ class GradientCache:
         return self.encoder.tower(DOCUMENT)
 
     def gradient(
-        self, params: Params, batch: Batch, key: jax.Array | None, memory: Any = ()
+        self, params: Params, batch: Batch, key: DropoutKey, memory: Any = ()
     ) -> tuple[Params, Metrics, Any]:
         """The gradient of the trained parameters, metrics with the loss, and the
         objective's memory for the next batch.
@@ -129,8 +137,14 @@ class GradientCache:
         memory = own if average is None else Following(average, own)
         return gradients, metrics, memory
 
-    def _vectors(self, segment, average, batch: Batch, key):
-        """All segment vectors, [micro-batches n d], and what is kept of each."""
+    def _vectors(
+        self,
+        segment: tuple[Params, Params],
+        average: Params,
+        batch: Batch,
+        key: DropoutKey,
+    ) -> tuple[Float[Array, "microbatches n d"], list[Any]]:
+        """All segment vectors, and what is kept of each micro-batch."""
         buffer, kept = None, []
         for i, (microbatch, number, tower) in enumerate(self.microbatches(batch)):
             params = (self.of_tower(part, tower) for part in segment)
@@ -166,7 +180,14 @@ class GradientCache:
         name = self.encoder.segment.names[tower]
         return {name: segment[name]} if name in segment else {}
 
-    def _third_pass(self, segment, cotangents, kept, batch: Batch, keys: "Keys"):
+    def _third_pass(
+        self,
+        segment: tuple[Params, Params],
+        cotangents: Float[Array, "microbatches n d"] | None,
+        kept: list[Any],
+        batch: Batch,
+        keys: Keys,
+    ) -> tuple[Params, TokenSums]:
         """The gradient of the segment encoder, and the sums of the token losses.
 
         Empties `kept`, so that its memory is free before the token losses.
@@ -194,8 +215,8 @@ class GradientCache:
             total, sums = self.pull_tokens(total, sums, trained, frozen, *inputs)
         return self.summed((total, sums if batch.masked else None))
 
-    def with_token_metrics(self, metrics: Metrics, sums: jax.Array | None) -> Metrics:
-        """The metrics with the token metrics; `sums`: loss, right answers, answers."""
+    def with_token_metrics(self, metrics: Metrics, sums: TokenSums) -> Metrics:
+        """The metrics with those of the masked tokens."""
         if sums is None:
             return metrics
         loss, right, count = sums
@@ -206,15 +227,24 @@ class GradientCache:
             "masked_lm_accuracy": right / count,
         }
 
-    def segments(self, segment, microbatch: Microbatch, row, key, tower=None):
+    def segments(
+        self,
+        segment: Params,
+        microbatch: Microbatch,
+        row: Number,
+        key: DropoutKey,
+        tower: int | None = None,
+    ) -> Float[Array, "n d"]:
         """Vectors of a micro-batch whose first row is row `row` of its tower."""
         keys = _row_keys(key, row, microbatch, tower)
         params = {"params": {"segment": segment}}
         inputs = *microbatch, keys, tower
         return self.encoder.apply(params, *inputs, method="segments")
 
-    def token_loss(self, segment, masked: Masked, row, key):
-        """The token loss of a micro-batch, and [loss, right answers, answers]."""
+    def token_loss(
+        self, segment: Params, masked: Masked, row: Number, key: DropoutKey
+    ) -> tuple[Loss, Float[Array, "3"]]:
+        """The token loss of a micro-batch, and its `TokenSums`."""
         keys = _row_keys(key, row, masked.microbatch)
         params = {"params": {"segment": segment}}
         inputs = *masked.microbatch, masked.positions, masked.answers, keys
@@ -222,13 +252,22 @@ class GradientCache:
         count = (masked.answers >= 0).sum().astype(jnp.float32)
         return loss, jnp.stack([loss, right, count])
 
-    def _first_row(self, microbatch: Microbatch, index):
+    def _first_row(self, microbatch: Microbatch, index: Number) -> Number:
         """Inside `shard_map`: the first row of this device's part."""
         part = index * self.mesh.size + jax.lax.axis_index("data")
         return part * len(microbatch.lengths)
 
     @functools.partial(jax.jit, static_argnums=(0, 6, 7))
-    def encode(self, trained, frozen, microbatch, index, key, tower, keep):
+    def encode(
+        self,
+        trained: Params,
+        frozen: Params,
+        microbatch: Microbatch,
+        index: Number,
+        key: DropoutKey,
+        tower: int | None,
+        keep: bool,
+    ) -> tuple[Float[Array, "n d"], Any]:
         """The vectors of a micro-batch.
 
         With `keep` also a function for each device, from the gradient of the vectors to
@@ -249,7 +288,16 @@ class GradientCache:
         return encode(trained, frozen, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def document_gradients(self, trained, frozen, vectors, batch, key, memory, average):
+    def document_gradients(
+        self,
+        trained: Params,
+        frozen: Params,
+        vectors: Float[Array, "microbatches n d"],
+        batch: Batch,
+        key: DropoutKey,
+        memory: Any,
+        average: Params,
+    ) -> tuple[Params, None, Metrics, Any]:
         """The second pass for a segment encoder that is not trained."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         inputs = trained, frozen, vectors, batch, key, memory, average
@@ -257,7 +305,16 @@ class GradientCache:
         return gradients, None, *self._on_every_device(aux)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=3)
-    def both_gradients(self, trained, frozen, vectors, batch, key, memory, average):
+    def both_gradients(
+        self,
+        trained: Params,
+        frozen: Params,
+        vectors: Float[Array, "microbatches n d"],
+        batch: Batch,
+        key: DropoutKey,
+        memory: Any,
+        average: Params,
+    ) -> tuple[Params, Float[Array, "microbatches n d"], Metrics, Any]:
         """The second pass: gradients of its parameters and of the segment vectors."""
         gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
         inputs = trained, frozen, vectors, batch, key, memory, average
@@ -267,7 +324,7 @@ class GradientCache:
         )
         return gradients, cotangents, *self._on_every_device(aux)
 
-    def _on_every_device(self, aux):
+    def _on_every_device(self, aux: tuple[Metrics, Any]) -> tuple[Metrics, Any]:
         """The metrics, and the memory with a copy on every device."""
         metrics, memory = aux
         whole = NamedSharding(self.mesh, P())
@@ -275,9 +332,16 @@ class GradientCache:
         return metrics, jax.tree.map(put, memory)
 
     def loss(
-        self, trained, frozen, vectors, batch: Batch, key, memory=(), average=None
-    ):
-        """The objective's loss for segment vectors [micro-batches n d].
+        self,
+        trained: Params,
+        frozen: Params,
+        vectors: Float[Array, "microbatches n d"],
+        batch: Batch,
+        key: DropoutKey,
+        memory: Any = (),
+        average: Params = None,
+    ) -> tuple[Loss, tuple[Metrics, Any]]:
+        """The objective's loss for segment vectors.
 
         Also returns the metrics, and the memory for the next batch. `average` has the
         parameters that follow the trained ones, if the objective has a momentum.
@@ -304,8 +368,17 @@ class GradientCache:
             params, average, documents, batch.targets, key, memory
         )
 
-    def views(self, params, average, vectors, lengths, places, graphs, keys):
-        """The views [v b d] of documents from the vectors of their segments."""
+    def views(
+        self,
+        params: Params,
+        average: Params,
+        vectors: Float[Array, "v b p d"],
+        lengths: Int[Array, "v b p"],
+        places: Int[Array, "v b p 2"],
+        graphs: Graphs,
+        keys: Key[Array, "1 b"] | None,
+    ) -> Float[Array, "v b w"]:
+        """The views of documents from the vectors of their segments."""
         keys = None if keys is None else keys[0]
 
         def read(params, inputs, kinds):
@@ -322,8 +395,14 @@ class GradientCache:
         first = read(params, first, self.kinds[:1])
         return jnp.concatenate([first, jax.lax.stop_gradient(by_average)])
 
-    def _outputs(self, params, average, documents, key):
-        """What the objective reads, after the head."""
+    def _outputs(
+        self,
+        params: Params,
+        average: Params,
+        documents: Float[Array, "v b w"],
+        key: DropoutKey,
+    ) -> Float[Array, "_ b o"]:
+        """What the objective reads, after the head, which may append predictions."""
         read = lambda params, documents: self.encoder.apply(
             {"params": params}, documents, key, method="outputs"
         )
@@ -333,8 +412,16 @@ class GradientCache:
         by_average = jax.lax.stop_gradient(read(average, others))
         return jnp.concatenate([read(params, first), by_average])
 
-    def objective_loss(self, params, average, documents, targets, key, memory):
-        """The loss of views [v b d]; the metrics with it, and the next memory."""
+    def objective_loss(
+        self,
+        params: Params,
+        average: Params,
+        documents: Float[Array, "v b w"],
+        targets: Targets,
+        key: DropoutKey,
+        memory: Any,
+    ) -> tuple[Loss, tuple[Metrics, Any]]:
+        """The loss of views; the metrics with it, and the next memory."""
         outputs = self._outputs(params, average, documents, key)
         if memory:
             loss, metrics, memory = self.objective(outputs, targets, memory)
@@ -343,7 +430,9 @@ class GradientCache:
         return loss, (metrics | {"loss": loss}, memory)
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def pull_kept(self, total, activations, cotangent):
+    def pull_kept(
+        self, total: Params, activations: Any, cotangent: Float[Array, "n d"]
+    ) -> Params:
         """As `pull_back`, from what `encode` kept."""
 
         @self._per_device(P("data"), P("data"), P("data"), out=P("data"))
@@ -355,8 +444,16 @@ class GradientCache:
 
     @functools.partial(jax.jit, static_argnums=(0, 8), donate_argnums=1)
     def pull_back(
-        self, total, trained, frozen, cotangent, microbatch, index, key, tower
-    ):
+        self,
+        total: Params,
+        trained: Params,
+        frozen: Params,
+        cotangent: Float[Array, "n d"],
+        microbatch: Microbatch,
+        index: Number,
+        key: DropoutKey,
+        tower: int | None,
+    ) -> Params:
         """Adds the gradient of one micro-batch to the sum of each device."""
         data, whole = P("data"), P()
 
@@ -373,8 +470,16 @@ class GradientCache:
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
     def pull_tokens(
-        self, total, sums, trained, frozen, masked: Masked, index, key, scale
-    ):
+        self,
+        total: Params,
+        sums: Float[Array, "devices 3"],
+        trained: Params,
+        frozen: Params,
+        masked: Masked,
+        index: Number,
+        key: DropoutKey,
+        scale: Float[Array, ""],
+    ) -> tuple[Params, Float[Array, "devices 3"]]:
         """Adds the gradient and the sums of one micro-batch's masked tokens."""
         data, whole = P("data"), P()
 
@@ -394,7 +499,7 @@ class GradientCache:
         return pull(total, sums, trained, frozen, masked, index, key, scale)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def summed(self, total):
+    def summed(self, total: Any) -> Any:
         """The total over the devices, once at the end of a step."""
         return jax.tree.map(
             lambda array: jax.lax.with_sharding_constraint(
@@ -403,7 +508,8 @@ class GradientCache:
             total,
         )
 
-    def _zeros(self, tree):
+    def _zeros(self, tree: Any) -> Any:
+        """For each array a sum on each device, from zero."""
         return jax.tree.map(
             lambda array: _zeros(
                 (self.mesh.size, *array.shape), NamedSharding(self.mesh, P("data"))
@@ -411,7 +517,7 @@ class GradientCache:
             tree,
         )
 
-    def _per_device(self, *inputs, out):
+    def _per_device(self, *inputs: P, out: Any) -> Callable[[Callable], Callable]:
         # check_vma is off: erf has no rule for this check in jax 0.12.
         return lambda function: jax.shard_map(
             function, mesh=self.mesh, in_specs=inputs, out_specs=out, check_vma=False
@@ -424,7 +530,9 @@ def light(batch: Batch) -> Batch:
     return batch._replace(**none, vectors=None, cut=None, answers=None)
 
 
-def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):
+def _row_keys(
+    key: DropoutKey, row: Number, microbatch: Microbatch, tower: int | None = None
+) -> Key[Array, " n"] | None:
     """The dropout key of each row of a micro-batch that begins at row `row`."""
     if key is None:
         return None
@@ -434,8 +542,8 @@ def _row_keys(key, row, microbatch: Microbatch, tower: int | None = None):
     return jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
 
 
-def example_keys(key, examples: int):
-    """The dropout key of each example, [1 b]."""
+def example_keys(key: DropoutKey, examples: int) -> Key[Array, "1 b"] | None:
+    """The dropout key of each example."""
     if key is None:
         return None
     numbers = jnp.arange(examples)
@@ -449,8 +557,10 @@ def _blocks(examples: int, devices: int) -> int:
     return max(count for count in range(1, most + 1) if local % count == 0)
 
 
-def _to_blocks(array, blocks):
-    """[v b ...] to [blocks v b/blocks ...]; the blocks take examples in turn.
+def _to_blocks(
+    array: Shaped[Array, "v b *rest"], blocks: int
+) -> Shaped[Array, "{blocks} v c *rest"]:
+    """The examples of a batch in blocks, which take them in turn.
 
     So every block has examples of each device.
     """
@@ -458,8 +568,10 @@ def _to_blocks(array, blocks):
     return jnp.moveaxis(array.reshape(shape), 2, 0)
 
 
-def _from_blocks(array):
-    """[blocks v b/blocks ...] to [v b ...], the inverse of `_to_blocks`."""
+def _from_blocks(
+    array: Shaped[Array, "blocks v c *rest"],
+) -> Shaped[Array, "v blocks*c *rest"]:
+    """The inverse of `_to_blocks`."""
     _, v, _, *rest = array.shape
     return jnp.moveaxis(array, 0, 2).reshape(v, -1, *rest)
 
@@ -467,15 +579,21 @@ def _from_blocks(array):
 # A program of its own: the encoder is compiled once per width of micro-batches, and not
 # again for every number of micro-batches.
 @functools.partial(jax.jit, donate_argnums=0)
-def _write(buffer, vectors, index):
+def _write(
+    buffer: Float[Array, "microbatches n d"],
+    vectors: Float[Array, "n d"],
+    index: Number,
+) -> Float[Array, "microbatches n d"]:
     return jax.lax.dynamic_update_index_in_dim(buffer, vectors, index, 0)
 
 
 @jax.jit
-def _take(buffer, index):
+def _take(
+    buffer: Float[Array, "microbatches n d"], index: Number
+) -> Float[Array, "n d"]:
     return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _zeros(shape, sharding):
+def _zeros(shape: tuple[int, ...], sharding: NamedSharding) -> Float[Array, "..."]:
     return jax.lax.with_sharding_constraint(jnp.zeros(shape, jnp.float32), sharding)

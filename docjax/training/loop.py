@@ -1,45 +1,37 @@
-"""The training run, top to bottom: restore, steps, save."""
+"""The training run, top to bottom: restore, steps, save.
+
+`stopping.py` watches for what ends a run early, `callbacks.py` calls a user's code.
+"""
 
 import collections
+import contextlib
 import dataclasses
+import functools
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grain
 import jax
 import jax.numpy as jnp
-import numpy as np
 from absl import logging
-from jax.experimental import multihost_utils
 
-from docjax.encoders import from_mean
-from docjax.encoders.document import param_shapes
+from docjax.encoders.document import param_shapes, plain
 from docjax.errors import UserError
+from docjax.parts.outside import errors_named
 from docjax.run import metrics as metrics_lib
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
-from docjax.types import State, Trainer
+from docjax.training.callbacks import Callbacks, Trace
+from docjax.training.stopping import Finite, NotFinite, Stop, Stopped
+from docjax.types import Keep, State, Trainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
-Judge = Callable[[Any, Any], Any]  # start, trained -> docjax.run.judgement.Judgement
 READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
-AHEAD = 2  # steps that may wait on the device before the loop waits for the oldest
-STOP_EVERY = 8  # steps between two exchanges of the stop signal among processes
-
-
-class Stopped(Exception):
-    """SIGTERM came; everything is saved and the same command continues the run."""
-
-
-class NotFinite(Exception):
-    """The loss or the gradient is not a number."""
 
 
 def train(
@@ -47,15 +39,16 @@ def train(
     trainer: Trainer,
     mesh: jax.sharding.Mesh,
     evaluate: Evaluate,
-    judge: Judge | None = None,
+    callbacks: Callbacks | None = None,
 ) -> State:
     """Trains to the last step and returns the last state.
 
     Training continues from the newest good checkpoint if there is one.
-    `evaluate(params, part)` gives metrics. `judge(start, trained)` says what to keep.
+    `evaluate(params, part)` gives metrics.
 
     Raises:
-      UserError: for a config that does not fit the data or the devices.
+      UserError: for a config that does not fit the data or the devices, and for a
+        callback or a part from outside that fails; the run is saved.
       Stopped: after SIGTERM, when the state is saved.
       NotFinite: if the loss or the gradient is not finite; names step and documents.
     """
@@ -67,52 +60,26 @@ def train(
         restored = sharding.replicate(trainer.begin(_start(prepared)), mesh), -math.inf
     state, best = restored
     done, steps = int(state.step), trainer.steps
+    callbacks = callbacks or Callbacks()
+    callbacks.begin(config.to_json(), run)
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
-    loop = _Loop(prepared, trainer, log, checkpointer, data, evaluate, judge, best)
+    parts = prepared, trainer, log, checkpointer, data, evaluate, callbacks
+    loop = _Loop(*parts, best)
     if done == 0:
-        loop.evaluate(0, from_mean.plain(prepared.encoder.document, _start(prepared)))
+        loop.evaluate(0, plain(prepared.encoder, _start(prepared)))
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
-        batch, rows = next(data)
-        counts = trainer.measure(batch) | {"documents": len(rows)}
-        with memory.out_of_memory_as_user_error():
+        with loop.in_good_order(f"step {step}"):
+            loop.trace.before(step)
+            batch, rows = next(data)
+            counts = trainer.measure(batch) | {"documents": len(rows)}
             state, metrics = trainer.step(state, trainer.put(batch), key)
             loop.after(step, state, metrics, counts)
     checkpointer.wait()
     loop.stop.restore()
-    loop.finish(state)
+    with loop.in_good_order("the end"):
+        loop.finish(state)
     return state
-
-
-class _Finite:
-    """Watches for a loss that is not finite, without waiting for the device.
-
-    The device keeps the number of the first bad step. At most AHEAD steps wait on the
-    device: a CPU of several devices can hang if more calls wait, and memory holds the
-    batches of all waiting steps.
-    """
-
-    def __init__(self) -> None:
-        self._first = jnp.int32(0)
-        self._under_way: collections.deque[jax.Array] = collections.deque()
-
-    def add(self, step: int, metrics: dict[str, jax.Array]) -> None:
-        """Notes the metrics of a step that the device computes."""
-        values = metrics["loss"], metrics["grad_norm"]
-        self._first = _first_bad(self._first, jnp.int32(step), *values)
-        self._under_way.append(self._first)
-        if len(self._under_way) > AHEAD:
-            self._under_way.popleft().block_until_ready()
-
-    def bad_step(self) -> int:
-        """The first step whose loss or gradient was not finite; 0 if there is none."""
-        return int(self._first)
-
-
-@jax.jit
-def _first_bad(first: jax.Array, step: jax.Array, *values: jax.Array) -> jax.Array:
-    good = jnp.stack([jnp.isfinite(value) for value in values]).all()
-    return jnp.where((first == 0) & ~good, step, first)
 
 
 @dataclasses.dataclass
@@ -125,13 +92,38 @@ class _Loop:
     checkpointer: Checkpointer
     data: grain.DatasetIterator
     run_tasks: Evaluate
-    judge: Judge | None
-    best: float  # of the selected validation metric
-    stop: "_Stop" = dataclasses.field(default_factory=lambda: _Stop())
-    finite: _Finite = dataclasses.field(default_factory=_Finite)
+    callbacks: Callbacks
+    best: float  # of the validation metric that chooses
+    stop: Stop = dataclasses.field(default_factory=Stop)
+    finite: Finite = dataclasses.field(default_factory=Finite)
     clock: float = dataclasses.field(default_factory=time.perf_counter)
     sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     told: bool = False  # that a step learnt nothing
+
+    def __post_init__(self) -> None:
+        self.trace = Trace(self.prepared.config.profile, self.prepared.run)
+
+    @property
+    def keep(self) -> Keep:
+        return self.prepared.config.keep.built
+
+    @contextlib.contextmanager
+    def in_good_order(self, during: str) -> Iterator[None]:
+        """Closes files before an error leaves, which is told in one line if a part from
+        outside or the device's memory caused it."""
+        allow = self.prepared.config.allow
+        try:
+            with memory.out_of_memory_as_user_error(), errors_named(allow, during):
+                yield
+        except UserError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends what is written in the background."""
+        self.trace.close()
+        self.checkpointer.close()
+        self.log.close()
 
     def after(
         self, step: int, state: State, metrics: dict, counts: dict[str, int]
@@ -143,30 +135,45 @@ class _Loop:
         self.finite.add(step, metrics)
         self.sums.update(counts, steps=1)
         self.log.tick(step)
-        last, stop = step == self.trainer.steps, self.stop.asked(step)
+        self.trace.after(step, metrics)
+        last = step == self.trainer.steps
         logged = last or step % self.prepared.config.log_every == 0
         evaluated = self._due("evaluate_every", step) and not last
-        saved = self._due("checkpoint_every", step) or last or stop
         self.checkpointer.raise_if_failed()
-        if logged or evaluated or saved:
+        if logged or evaluated:
             self._check(metrics)
         if logged:
             self._log(step, self._line(jax.device_get(metrics)))
         if evaluated:
             self.evaluate(step, state.params)
-        if saved:
+        stop, failed = self.stop.asked(step, bool(self.callbacks.failure), last)
+        if self._due("checkpoint_every", step) or last or stop:
+            self._check(metrics)
             self.save(state)
-        if stop and not last:
-            self.checkpointer.close()
-            self.log.close()
-            raise Stopped(
-                f"stopped at step {step} of {self.trainer.steps} and saved in "
-                f"{self.prepared.run}: the same command continues"
-            )
+        if failed or (stop and not last):
+            self._end(step)
+
+    def _end(self, step: int) -> None:
+        """Ends the run after a step that is saved.
+
+        Raises:
+          UserError: if a callback of this process failed.
+          Stopped: otherwise.
+        """
+        self.close()
+        self.callbacks.raise_failure(
+            f"step {step} of {self.trainer.steps} is saved in {self.prepared.run}: the "
+            "same command continues"
+        )
+        raise Stopped(
+            f"stopped at step {step} of {self.trainer.steps} and saved in "
+            f"{self.prepared.run}: the same command continues"
+        )
 
     def _log(self, step: int, line: dict[str, float]) -> None:
         """Writes the metrics of a step; warns once of a batch without positives."""
         self.log.write(step, line)
+        self.callbacks.step(step, line)
         if line.get("train/anchors") == 0 and not self.told:
             self.told = True
             logging.warning(
@@ -191,27 +198,28 @@ class _Loop:
         scores = self.run_tasks(params, part)
         if scores:
             self.log.write(step, scores)
+            self.callbacks.evaluation(step, scores)
         self._select(scores, step, params)
         self.clock += time.perf_counter() - started
 
     def _select(self, scores: dict[str, float], step: int, params: Any) -> None:
         """Keeps the parameters if they are the best so far."""
-        name = self.prepared.config.select
+        name = self.keep.metric
         if not name:
             return
         if f"validation/{name}" not in scores:
             names = ", ".join(k.removeprefix("validation/") for k in scores)
             raise UserError(
-                f"select {name!r} is not a validation metric; this run has "
+                f"keep.metric {name!r} is not a validation metric; this run has "
                 f"{names or 'none'}: --config.splits.validation names the validation "
                 "documents, and most tasks need their labels"
             )
         value = scores[f"validation/{name}"]
         if value > self.best:
             self.best = value
-            self._keep(step, params, scores)
+            self._write_kept(step, params, scores)
 
-    def _keep(self, step: int, params: Any, scores: dict[str, float]) -> None:
+    def _write_kept(self, step: int, params: Any, scores: dict[str, float]) -> None:
         """Makes `params` the parameters that the run ends with."""
         keeper = Checkpointer(self.prepared.run / "best", keep=1)
         keeper.save(step, params, {"step": jnp.int32(step)}, scores)
@@ -225,30 +233,32 @@ class _Loop:
     def finish(self, state: State) -> None:
         """Runs the tasks on the test documents, with the selected parameters."""
         params, steps = state.params, self.trainer.steps
-        if self.prepared.config.select:
+        if self.keep.metric:
             self.evaluate(steps, params)
             params = restore_params(self.prepared.run, params)
             self._note_selected()
-        elif self.judge:
-            params = self._judged(params)
+        else:
+            params = self._chosen(params)
         scores = self.run_tasks(params, "test")
         if scores:
             self.log.write(steps, scores)
-        self.checkpointer.close()
-        self.log.close()
+            self.callbacks.evaluation(steps, scores)
+        self.close()
 
-    def _judged(self, trained: Any) -> Any:
-        """The parameters that the run keeps, see `docjax/run/judgement.py`."""
-        start = _start(self.prepared)
-        judgement = self.judge(start, trained)
-        self._note(judgement.keeps, judgement.reason)
-        if judgement.metrics:
-            self.log.write(self.trainer.steps, judgement.metrics)
-        if judgement.params is trained:
+    def _chosen(self, trained: Any) -> Any:
+        """The parameters that the run keeps, by the config's `keep`."""
+        start = functools.partial(_start, self.prepared)
+        kept = self.keep.choose(self.prepared, self.trainer.mesh, start, trained)
+        if kept is None:
             return trained
-        kept = sharding.replicate(judgement.params, self.trainer.mesh)
-        self._keep(0, kept, judgement.metrics)
-        return kept
+        self._note(kept.name, kept.reason)
+        if kept.metrics:
+            self.log.write(self.trainer.steps, kept.metrics)
+        if kept.params is trained:
+            return trained
+        params = sharding.replicate(kept.params, self.trainer.mesh)
+        self._write_kept(0, params, kept.metrics)
+        return params
 
     def _note(self, keeps: str, reason: str) -> None:
         """Says what the run keeps, in one line, and writes RUN/judgement.json."""
@@ -261,7 +271,7 @@ class _Loop:
         """Says which evaluated step the run keeps, and its score before training."""
         if jax.process_index():  # metrics.jsonl may lie on the disk of process 0
             return
-        name = f"validation/{self.prepared.config.select}"
+        name = f"validation/{self.keep.metric}"
         lines = metrics_lib.read(self.prepared.run)
         values = {line["step"]: line[name] for line in lines if name in line}
         best = max(values, key=values.get)
@@ -282,7 +292,7 @@ class _Loop:
         if not step:
             return
         ids = self.trainer.documents(step)
-        self.checkpointer.close()
+        self.close()
         raise NotFinite(
             f"step {step}: the loss or its gradient is not finite (now loss "
             f"{float(metrics['loss'])}, gradient norm {float(metrics['grad_norm'])}); "
@@ -307,37 +317,6 @@ class _Loop:
             "data/padding": 1 - sums["real"] / sums["computed"],
             "time/tokens_per_s": sums["tokens"] / seconds,
         }
-
-
-class _Stop:
-    """Whether SIGTERM reached any process during training."""
-
-    def __init__(self) -> None:
-        self._came = False
-        self._main = threading.current_thread() is threading.main_thread()
-        if self._main:  # only the main thread may handle signals
-            self._before = signal.signal(signal.SIGTERM, self._handle)
-
-    def restore(self) -> None:
-        """Restores the earlier handler of SIGTERM, once everything is saved.
-
-        A signal that came meanwhile goes to that handler.
-        """
-        if self._main:
-            signal.signal(signal.SIGTERM, self._before)
-            if self._came:
-                signal.raise_signal(signal.SIGTERM)
-
-    def _handle(self, *_) -> None:
-        self._came = True
-
-    def asked(self, step: int) -> bool:
-        """Whether to stop; several processes agree on this every STOP_EVERY steps."""
-        if jax.process_count() == 1:
-            return self._came
-        if step % STOP_EVERY:
-            return False
-        return bool(multihost_utils.process_allgather(np.array(self._came)).any())
 
 
 def _start(prepared: Prepared) -> Any:

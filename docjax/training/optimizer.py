@@ -1,4 +1,5 @@
-"""AdamW with linear warm-up and decay, and RMSprop whose rate falls in steps."""
+"""AdamW with linear warm-up and decay, RMSprop whose rate falls in steps, and what docjax
+does around any optimizer of optax."""
 
 from collections.abc import Sequence
 
@@ -49,6 +50,27 @@ def adamw(
             mask=decays,
         ),
     )
+
+
+def around(
+    steps: int,
+    *,
+    optimizer: optax.GradientTransformation | None = None,
+    clip: float | None = 1.0,
+) -> optax.GradientTransformation:
+    """An optimizer of optax, whose gradients are clipped to the global norm `clip`.
+
+    A config names the optimizer itself, `dict(fn="optax.lion", ...)`, with `clip` beside
+    its own keywords; None does not clip. Its schedules count the steps themselves.
+    """
+    del steps
+    if clip is None:
+        return optimizer
+    if clip <= 0:
+        raise UserError(
+            f"optimizer.clip {clip}: give a number above 0, or None for no clipping"
+        )
+    return optax.chain(optax.clip_by_global_norm(clip), optimizer)
 
 
 def rmsprop(

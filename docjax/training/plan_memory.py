@@ -9,17 +9,10 @@ import jax
 
 from docjax.data.microbatches import round_up
 from docjax.encoders import freezing
-from docjax.objectives.negative_sampling import NegativeSampling
-from docjax.run.places import Part
 from docjax.training import memory, programs
 from docjax.types import Batch, State
 
 Bytes = dict[str, int]
-
-
-def reads_words(objective: Part) -> bool:
-    """Whether an objective predicts words, so that a step is one program."""
-    return isinstance(objective.build(), NegativeSampling)
 
 
 def memory_of(trainer: Any, params: Any, mesh: jax.sharding.Mesh) -> Bytes:
@@ -29,7 +22,7 @@ def memory_of(trainer: Any, params: Any, mesh: jax.sharding.Mesh) -> Bytes:
     compiler keeps of its code, and Python itself are not in it.
     """
     state = jax.eval_shape(trainer.begin, params)
-    if reads_words(trainer.prepared.config.objective):
+    if trainer.prepared.config.reads_words:  # a step is one program
         batch, _ = trainer.dataset[0]
         step = trainer.step.lower(state, batch, jax.random.key(0))
         passes = dict.fromkeys(

@@ -16,15 +16,12 @@ BYTES = {  # of the plan's memory -> words
     "available": "available",
 }
 
-LEFT_OUT = (
-    "judgement, report, what tasks compute with vectors, their documents in another "
-    "order, and collections of their own"
-)
+LEFT_OUT = "without compiling, evaluations and report"
 
 
 def table(plan: dict[str, Any]) -> str:
-    """The plan in about fifteen lines: what steps read, bytes a device, and time."""
-    memory, seconds = plan["memory"], plan["seconds"]
+    """The plan in about twelve lines: what steps read, bytes a device, and time."""
+    memory, step = plan["memory"], f"{plan['seconds_a_step']:.3g} s a step"
     lines = [
         *_counted(plan),
         ("memory a device", ""),
@@ -33,11 +30,7 @@ def table(plan: dict[str, Any]) -> str:
             for name in BYTES
             if name in memory
         ),
-        ("time", f"about {shown(seconds['total'])}, without {LEFT_OUT}"),
-        ("  to compile", shown(seconds["compile"])),
-        ("  to read the documents first", shown(seconds["read_before_training"])),
-        ("  steps", f"{shown(seconds['steps'])}, {seconds['step']:.3g} s each"),
-        ("  evaluations", f"{shown(seconds['evaluations'])}, {_evaluated(plan)}"),
+        ("time", f"about {shown(plan['seconds'])}, {step}, {LEFT_OUT}"),
     ]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in lines)
@@ -55,10 +48,6 @@ def _counted(plan: dict[str, Any]) -> list[tuple[str, str]]:
         ("padding", f"{plan['padding']:.1%} of {plan['positions_a_step']:,.0f} places"),
         ("tokens that limits cut off", f"{plan['cut']:.1%}"),
     ]
-
-
-def _evaluated(plan: dict[str, Any]) -> str:
-    return f"{plan['evaluations']} of {plan['documents_of_tasks']:,.0f} documents each"
 
 
 def _bytes(size: int) -> str:

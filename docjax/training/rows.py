@@ -37,6 +37,7 @@ class Adagrad:
 
     learning_rate: float = 0.1
     epsilon: float = 1e-8
+    adds_up = True
 
     def __post_init__(self) -> None:
         _check("adagrad", self.learning_rate)
@@ -75,6 +76,7 @@ class Adam:
     A row that is not used keeps its moments.
     """
 
+    adds_up = False  # moments cannot be added
     learning_rate: float = 1e-3
     b1: float = 0.9
     b2: float = 0.999

@@ -22,16 +22,14 @@ from docjax.data.segment_batches import (
     check_fills,
     log_cut,
 )
-from docjax.encoders import freezing, from_mean
+from docjax.encoders import document as document_encoder
+from docjax.encoders import freezing
 from docjax.encoders.document import param_shapes
 from docjax.errors import UserError
-from docjax.objectives.masked_lm import MaskedLM
-from docjax.objectives.supervised_contrastive import supervised_contrastive
-from docjax.run.fields import RunConfig, begun
-from docjax.run.parameters import start_params
+from docjax.objectives import facts
+from docjax.run.fields import RunConfig
 from docjax.run.prepared import Prepared
-from docjax.run.teacher import teacher_vectors
-from docjax.storage.processes import least, wait
+from docjax.storage.processes import least
 from docjax.training import memory, programs, sharding
 from docjax.training.gradient_cache import GradientCache
 from docjax.training.momentum import Following
@@ -40,8 +38,8 @@ from docjax.types import (
     DOCUMENT,
     QUERY,
     Batch,
+    ObjectiveOfTokens,
     ObjectiveWithMemory,
-    ObjectiveWithTeacher,
     State,
 )
 
@@ -51,17 +49,24 @@ DRAWS = 4  # epochs in which they are drawn
 
 
 class VectorTrainer:
-    """The training of any encoder by an objective over document vectors."""
+    """The training of any encoder by an objective over document vectors.
 
-    def __init__(self, prepared: Prepared, objective: Any, mesh: jax.sharding.Mesh):
+    teacher: a vector of each document of the corpus, for `Targets.teacher`.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        objective: Any,
+        mesh: jax.sharding.Mesh,
+        teacher: np.ndarray | None = None,
+    ):
         config = prepared.config
         check_batch(prepared, mesh)
-        masked = objective if isinstance(objective, MaskedLM) else None
+        masked = objective if isinstance(objective, ObjectiveOfTokens) else None
         self.prepared, self.mesh = prepared, mesh
-        self.batches = training_batches(prepared, masked)
-        if isinstance(objective, ObjectiveWithTeacher):
-            teacher = _teacher(prepared, objective, mesh)
-            self.batches = dataclasses.replace(self.batches, teacher=teacher)
+        batches = training_batches(prepared, masked)
+        self.batches = dataclasses.replace(batches, teacher=teacher)
         self.cache = GradientCache(
             encoder=prepared.encoder,
             objective=masked.contrastive if masked else objective,
@@ -70,7 +75,7 @@ class VectorTrainer:
             token_weight=masked.weight if masked else 0.0,
         )
         examples, views = self.batches.examples, len(self.cache.kinds)
-        _check_positives(examples, views, self.cache.objective)
+        facts.check_examples(objective, examples, views)
         if self.cache.momentum is not None:
             _check_momentum(prepared)
             layout = self.batches.layout._replace(towers=self.cache.towers)
@@ -94,7 +99,7 @@ class VectorTrainer:
         """The state before the first step."""
         memory: Any = ()
         frozen = self.prepared.encoder.frozen
-        params = from_mean.with_words(self.prepared.encoder.document, params)
+        params = document_encoder.begin(self.prepared.encoder, params)
         if isinstance(self.cache.objective, ObjectiveWithMemory):
             batch, _ = self.dataset[0]
             _, examples, width = programs.output_shape(self.cache, params, batch).shape
@@ -140,33 +145,6 @@ class VectorTrainer:
             memory.check(self.cache, state, *size, answers)
 
 
-def _check_positives(examples: Examples, views: int, objective: Any) -> None:
-    """Raises UserError if the supervised contrastive loss would compare nothing."""
-    if getattr(objective, "func", None) is not supervised_contrastive:
-        return
-    labels, count = examples.labels, len(examples)
-    known, sizes = np.unique(labels[labels >= 0], return_counts=True)
-    if objective.keywords.get("by") == "label":
-        if len(known) == 1 and sizes[0] == count:
-            raise UserError(
-                f"objective.by is 'label', but all {count} training documents have the "
-                "same label, so that no document is a negative: give documents of "
-                "several labels, or --config.objective.by=document"
-            )
-        if sizes.max(initial=0) < 2:
-            raise UserError(
-                f"objective.by is 'label', but no two of {count} training documents have "
-                "the same label: give labels, or --config.objective.by=document"
-            )
-        return
-    if views == 1 and examples.related is None:
-        raise UserError(
-            f"no two of {count} training documents are related and each is one view, "
-            "so that no view has a positive: give examples.related 'pairs' or 'links', "
-            "objective.by 'label' with labels, or views of several sections"
-        )
-
-
 def _check_momentum(prepared: Prepared) -> None:
     """Raises UserError for an encoder that no second encoder can follow."""
     encoder = prepared.encoder
@@ -176,24 +154,6 @@ def _check_momentum(prepared: Prepared) -> None:
             "encoder.segment may have no towers, and encoder.document may not read "
             "several views together; set objective.momentum to None"
         )
-
-
-def _teacher(
-    prepared: Prepared, objective: ObjectiveWithTeacher, mesh: jax.sharding.Mesh
-) -> np.ndarray:
-    """The teacher's vectors of the documents of the corpus."""
-    rows, encoder = prepared.learnt_from, prepared.encoder
-
-    def encode() -> np.ndarray:
-        start = start_params(prepared.config, encoder, prepared.run)
-        model = prepared.model(from_mean.with_words(encoder.document, start), mesh)
-        documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
-        return np.stack(list(model.inference().encode(model.params, documents)))
-
-    path, count = prepared.run / "teacher.npy", len(prepared.corpus)
-    made = begun(prepared.run) and path.exists()
-    wait("teacher begins")  # every process has looked before one of them writes
-    return teacher_vectors(path, objective, rows, count, encode, made)
 
 
 def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
@@ -231,7 +191,9 @@ def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> No
         memory.check_vectors(mesh, *size)
 
 
-def training_batches(prepared: Prepared, masked: MaskedLM | None) -> TrainingBatches:
+def training_batches(
+    prepared: Prepared, masked: ObjectiveOfTokens | None
+) -> TrainingBatches:
     """The batches of the training examples; warns of examples that are left out."""
     config, encoder = prepared.config, prepared.encoder
     limits, reader = config.limits, _reader(prepared)
@@ -329,7 +291,7 @@ def _kept(examples: Examples, kept: np.ndarray, why: str) -> Examples:
 
 
 def _optimizer(config: RunConfig, steps: int) -> Any:
-    make = config.optimizer.build()
+    make = config.optimizer.built
     if not callable(make):
         raise UserError(
             f"optimizer {config.optimizer.fn} updates tables of words, not encoders: "

@@ -22,15 +22,14 @@ from docjax.data.word_batches import WordBatch, WordBatches
 from docjax.data.word_blocks import PAD, Blocks, Groups, Layout
 from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
-from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.kernels import row_sums
-from docjax.objectives.negative_sampling import NegativeSampling, Rows
+from docjax.objectives.negative_sampling import Rows
 from docjax.run.fields import Limits, RunConfig
 from docjax.run.prepared import Prepared
 from docjax.training import sharding
-from docjax.training.rows import Adagrad, Adam, Gradient, group_gradient, group_sums
-from docjax.types import State, Targets, Views
+from docjax.training.rows import Gradient, group_gradient, group_sums
+from docjax.types import ObjectiveOfWords, RowOptimizer, State, Targets, Views
 
 POWER = 0.75  # noise words are drawn in proportion to count**POWER
 
@@ -47,7 +46,7 @@ class WordTrainer:
     """The training of a WordAverage encoder with NegativeSampling."""
 
     def __init__(
-        self, prepared: Prepared, objective: NegativeSampling, mesh: jax.sharding.Mesh
+        self, prepared: Prepared, objective: ObjectiveOfWords, mesh: jax.sharding.Mesh
     ):
         _check(prepared.encoder, prepared.config.limits)
         sharding.check_replicas(mesh, objective.replicas)
@@ -230,7 +229,7 @@ def _changed(state: State) -> tuple[Any, ...]:
 
 
 def _batches(
-    prepared: Prepared, objective: NegativeSampling, paraphrases: bool
+    prepared: Prepared, objective: ObjectiveOfWords, paraphrases: bool
 ) -> WordBatches:
     """The batches of the training documents that have words."""
     corpus, limit = prepared.corpus, prepared.config.limits.training_units
@@ -301,24 +300,25 @@ def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, 
     return usable, lengths[lengths > 0]
 
 
-def _optimizer(config: RunConfig, replicas: int) -> Adagrad | Adam:
-    optimizer = config.optimizer.build()
-    if not isinstance(optimizer, (Adagrad, Adam)):
+def _optimizer(config: RunConfig, replicas: int) -> RowOptimizer:
+    optimizer = config.optimizer.built
+    if not isinstance(optimizer, RowOptimizer):
         raise UserError(
             f"optimizer {config.optimizer.fn} updates whole tables, not single rows: "
             "set --config.optimizer.fn to docjax.training.rows.Adagrad or Adam"
         )
-    if replicas > 1 and isinstance(optimizer, Adam):
+    if replicas > 1 and not optimizer.adds_up:
         raise UserError(
             f"objective.replicas {replicas}: the changes of replicas are added up, but "
-            "the moments of Adam cannot be added; set --config.objective.replicas to "
-            "1, or train with docjax.training.rows.Adagrad"
+            f"the moments of {config.optimizer.fn} cannot be added; set "
+            "--config.objective.replicas to 1, or train with "
+            "docjax.training.rows.Adagrad"
         )
     return optimizer
 
 
 def _check(encoder: DocumentEncoder, limits: Limits) -> None:
-    if not isinstance(encoder.segment, WordAverage):
+    if not encoder.segment.averages_words:
         raise UserError(
             "objective negative_sampling trains encoder.segment "
             "docjax.encoders.word_average.WordAverage, not "

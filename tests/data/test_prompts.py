@@ -95,7 +95,7 @@ def test_every_segment_has_the_prompt_and_no_token_is_lost(kind, request):
 def test_the_tokens_of_the_prompt_are_counted_as_sentence_transformers_counts(bpe):
     """With the space that RoBERTa joins to the next word."""
     prompted = Prompted(bpe, "query: ")
-    assert prompted.length == len(bpe.backend.encode("query: ").ids) - 1
+    assert prompted.prompt_length == len(bpe.backend.encode("query: ").ids) - 1
 
 
 def test_different_prompts_are_different_tokenizers(bpe):

@@ -63,7 +63,7 @@ class Corpus(corpus_lib.Corpus):
         return self.documents[index]
 
 
-def training(
+def training(  # noqa: PLR0913
     corpus,
     chosen=None,
     batch=4,

@@ -15,6 +15,7 @@ BLOCK, RANDOM, HEADS, WIDTH = 4, 2, 2, 8
 PATTERN = Pattern(BLOCK, RANDOM)
 LIMIT = PATTERN.dense  # 36 tokens
 sparse = functools.partial(block_sparse, dense=attention)
+compiled = jax.jit(functools.partial(sparse, pattern=PATTERN))
 LENGTHS = (1, LIMIT - 1, LIMIT, LIMIT + 1, 40, 41, 63, 64)
 
 
@@ -47,8 +48,7 @@ def dense(q, k, v, seen):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_each_token_sees_the_blocks_of_its_pattern(length):
     q, k, v = arrays([length])
-    run = jax.jit(functools.partial(sparse, pattern=PATTERN))
-    got = np.asarray(run(q, k, v, jnp.array([length])))
+    got = np.asarray(compiled(q, k, v, jnp.array([length])))
     for head in range(HEADS):
         one = [np.asarray(x[0, :, head], np.float64) for x in (q, k, v)]
         expected = dense(*one, counts(length))
@@ -58,12 +58,11 @@ def test_each_token_sees_the_blocks_of_its_pattern(length):
 def test_a_row_is_read_as_if_it_were_alone():
     lengths = (*LENGTHS, 0)
     q, k, v = arrays(lengths, t=70)
-    run = functools.partial(sparse, pattern=PATTERN)
-    got = jax.jit(run)(q, k, v, jnp.array(lengths))
+    got = compiled(q, k, v, jnp.array(lengths))
     assert np.isfinite(got).all()
     for row, length in enumerate(LENGTHS):
         alone = [x[row : row + 1, :length] for x in (q, k, v)]
-        expected = run(*alone, jnp.array([length]))
+        expected = compiled(*alone, jnp.array([length]))
         np.testing.assert_allclose(got[row, :length], expected[0], atol=2e-6)
 
 
@@ -111,8 +110,8 @@ def test_no_scores_of_all_pairs_are_computed():
         return sparse(q, k, v, lengths, pattern=pattern).sum()
 
     gradient = jax.jit(jax.grad(value, (0, 1, 2)))
-    compiled = gradient.lower(shape, shape, shape, lengths).compile()
-    assert compiled.memory_analysis().temp_size_in_bytes < t * t * 4
+    program = gradient.lower(shape, shape, shape, lengths).compile()
+    assert program.memory_analysis().temp_size_in_bytes < t * t * 4
     sizes = [
         v.aval.size for v in _variables(jax.make_jaxpr(value)(*[shape] * 3, lengths))
     ]

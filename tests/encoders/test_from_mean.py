@@ -1,6 +1,7 @@
 """The encoder that begins as the mean, and the word vectors beside a transformer."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,6 @@ import pytest
 
 import docjax
 from docjax.data import graphs
-from docjax.encoders import from_mean
 from docjax.encoders.chunks import ChunkEncoder
 from docjax.encoders.document import fresh_params
 from docjax.encoders.from_mean import FromMean
@@ -68,7 +68,7 @@ def test_words_have_no_share_before_training_and_theirs_after_it_begins():
     before = apply(params)
     assert np.all(before[:, -6:] == 0)
     np.testing.assert_allclose(np.linalg.norm(before, axis=1), 1, rtol=1e-5)
-    begun = from_mean.with_words(encoder, {"document": params})["document"]
+    begun = encoder.begin({"document": params})["document"]
     after = apply(begun)
     np.testing.assert_allclose((after[:, -6:] ** 2).sum(1), 0.25, rtol=1e-5)
     gradient = jax.jit(jax.grad(lambda p: apply(p).sum()))(begun)
@@ -79,13 +79,13 @@ def test_a_start_without_words_is_the_plain_vector_and_one_with_words_stays():
     encoder, vectors = FromMean(words=6, share=0.25, turn=True), drawn(4, 1, 16)
     lengths = jnp.full((4, 1), 5)
     params = jax.jit(encoder.init)(jax.random.key(0), vectors, lengths)["params"]
-    start = from_mean.plain(encoder, {"document": params})
+    start = encoder.plain({"document": params})
     found = encoder.apply({"params": start["document"]}, vectors, lengths)
     known = vectors[:, 0, :-6]
     known = known / np.linalg.norm(known, axis=1, keepdims=True)
     np.testing.assert_allclose(found, np.pad(known, ((0, 0), (0, 6))), atol=1e-6)
-    begun = from_mean.with_words(encoder, {"document": params})
-    assert from_mean.plain(encoder, begun) is begun
+    begun = encoder.begin({"document": params})
+    assert encoder.plain(begun) is begun
 
 
 def test_words_count_by_their_logarithm_and_padding_not_at_all():
@@ -114,9 +114,14 @@ def test_attention_to_another_document_is_that_of_the_branch():
     branch, vectors = BRANCHES["chunks"], drawn(2, 4, 16)
     encoder, lengths = FromMean(branch), jnp.full((2, 1, 4), 5)
     read = vectors[:, None], lengths, jnp.zeros((2, 1, 4, 2), int), Graphs()
-    params = encoder.init(jax.random.key(0), *read, method="views")["params"]
+    init = jax.jit(functools.partial(encoder.init, method="views"))
+    params = init(jax.random.key(0), *read)["params"]
     given = vectors[0], vectors[1, :3], jnp.ones(3, bool)
-    found = encoder.apply({"params": params}, *given, method="cross_attention")
-    alone = {"params": params["branch"]}
-    expected = branch.apply(alone, *given, method="cross_attention")
+    found, expected = (
+        jax.jit(functools.partial(of.apply, method="cross_attention"))(own, *given)
+        for of, own in (
+            (encoder, {"params": params}),
+            (branch, {"params": params["branch"]}),
+        )
+    )
     jax.tree.map(np.testing.assert_array_equal, found, expected)

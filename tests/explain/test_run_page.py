@@ -1,7 +1,6 @@
 """The page about a run: valid, self-contained, escaped, complete."""
 
 import base64
-import dataclasses
 import json
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,15 +11,16 @@ import pytest
 import docjax
 from docjax.explain import figures
 from docjax.explain.run_page import (
-    Analyses,
     Attention,
     Export,
+    Query,
     Report,
     Retrieval,
+    Shown,
     versions,
     write,
 )
-from docjax.types import Section
+from docjax.types import Drawing, Section, Table
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)> & \"quotes\""
 VOID = {"meta", "img", "wbr", "br"}
@@ -160,21 +160,57 @@ def test_scores_and_counts_are_shown_and_the_best_is_marked(run_dir):
     assert '<span class="bar best" style="--share:0.5000">0.500</span>' in html
 
 
-def test_the_scores_of_retrieval_are_short_beside_its_own_table(tmp_path):
+def test_searches_have_their_tables_and_name_their_systems(tmp_path):
+    table = Table("Systems", {"bm25": {"p@5": 0.25}}, note="Means.", corner="system")
+    queries = [
+        Query("a query", {"mine": 0.5, "other": 0.25}, {"mine": [], "other": []})
+    ]
     retrieval = Retrieval(
         task="retrieval",
-        metrics={"ndcg@10": {"bm25": 0.5}, "p@5": {"bm25": 0.25}},
+        tables=[Shown(table)],
         curves=None,
-        searches=(),
-        won=(),
+        metric="map",
+        systems=("mine", "other"),
+        searches=queries,
+        won=queries,
         lost=(),
     )
-    metrics = {"ndcg@10": 0.5, "p@5": 0.25, "map": 0.125}
-    scores = {f"eval/retrieval/bm25/{name}": value for name, value in metrics.items()}
-    report = Report("a", config={}, scores={"after": scores}, retrieval=[retrieval])
-    html = write(tmp_path, report).read_text(encoding="utf-8").replace("<wbr>", "")
-    assert "retrieval/bm25/ndcg@10" in html and "retrieval/bm25/p@5" not in html
-    assert "retrieval/bm25/map" not in html and "0.25" in html
+    write(tmp_path, Report("a", config={}, retrieval=[retrieval]))
+    text = " ".join(read(tmp_path).text().split())
+    for words in (
+        "0.25 Means.",
+        "Numbers are map.",
+        "Won against other The queries on which mine gains most. a query · mine 0.50",
+    ):
+        assert words in text, words
+    assert "Lost against" not in text and "Systems" not in text
+
+
+def test_tables_of_tasks_are_drawn_whatever_they_hold(tmp_path):
+    rows = {ATTACK: {"a": 0.12345, "b": float("nan")}, "other": {"b": 7.0}}
+    drawing = Drawing("bars", "bars", rows, "title", "A caption.", y="value")
+    tables = [
+        Table(ATTACK, rows, ("b", "a", "none"), ATTACK, ATTACK, 2, drawing),
+        Table("Plain", rows),
+    ]
+    figure = figures.drawing(tmp_path / "figures", drawing)
+    report = Report("a", {}, tables=[Shown(tables[0], figure), Shown(tables[1])])
+    html = write(tmp_path, report).read_text("utf-8")
+    found = read(tmp_path)
+    assert found.text().count(ATTACK) == 3  # title, note, corner
+    assert ATTACK not in html
+    for cell in (
+        "<td>0.12</td>",
+        "<td>7.00</td>",
+        "<td>0.1235</td>",
+        "not finite",
+        "–",
+    ):
+        assert cell in html, cell
+    assert html.index('scope="col">b<') < html.index('scope="col">a<')
+    assert "none" not in [data for _, data in found.texts]
+    [image] = found.all("img")
+    assert image["alt"] == "A caption." and "analyses" in found.all("section", "id")
 
 
 def test_maps_of_similar_documents_are_shown_by_kind(tmp_path):
@@ -182,9 +218,7 @@ def test_maps_of_similar_documents_are_shown_by_kind(tmp_path):
         kind: figures.node_attention(tmp_path / f"figures/{kind}", {"full": np.eye(2)})
         for kind in ("documents", "sections")
     }
-    nothing = {field.name: {} for field in dataclasses.fields(Analyses)}
-    analyses = Analyses(**nothing | dict(curve=None, bars=None))
-    write(tmp_path, Report(name="run", config={}, maps=pictures, analyses=analyses))
+    write(tmp_path, Report(name="run", config={}, maps=pictures))
     found = read(tmp_path)
     images = [base64.b64decode(s.partition(",")[2]) for s in found.all("img", "src")]
     assert images == [picture.read_bytes() for picture in pictures.values()]

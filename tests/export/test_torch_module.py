@@ -12,8 +12,14 @@ from docjax.data.documents import BadDocument, parse
 from docjax.data.prompts import Prompted
 from docjax.data.tokenizer import load_tokenizer, train_tokenizer
 from docjax.data.units import Cut
+from docjax.encoders import (
+    chunks,
+    first_segments,
+    from_mean,
+    graph_attention,
+    pooling,
+)
 from docjax.export.libraries import CODE, write_code
-from docjax.huggingface.families import FAMILIES
 from docjax.parts import named
 
 
@@ -73,11 +79,16 @@ CUTTERS = (
 )
 
 
+def in_folder(part) -> dict:
+    """A part as docjax.json has it for the code in the folder."""
+    return named.node(part, lambda kind: kind.exported_as)
+
+
 @pytest.mark.parametrize("item", RECORDS)
 @pytest.mark.parametrize("cutter", UNITS, ids=repr)
 def test_documents_are_cut_into_the_same_units(module, item, cutter):
     expected = cutter(parse({"id": "d"} | item, "here"))
-    cut = module.built(named.node(cutter), module.UNITS)
+    cut = module.built(in_folder(cutter), module.whole)
     found = list(cut(module.read_document(item)))
     assert found == [(one.text, one.section) for one in expected] != []
 
@@ -123,8 +134,8 @@ def same_segments(module, tokenizer, item, limit, cutter, unit, prompt):
         suffix=tokenizer.suffix.tolist(),
         limits={"segment_tokens": limit},
     )
-    cut = module.built(named.node(cutter), module.SEGMENTS)
-    into_units = module.built(named.node(unit), module.UNITS)
+    cut = module.built(in_folder(cutter), module.one_each)
+    into_units = module.built(in_folder(unit), module.whole)
     found = module.LongDocuments._segments(
         model, module.read_document(item), into_units, cut, prompt
     )
@@ -144,25 +155,35 @@ def test_what_docjax_refuses_is_refused_for_the_same_reason(module, item):
     assert "\n" not in str(error.value)
 
 
-def test_every_cut_and_graph_has_a_torch_form(module):
-    for there, here, kind in (
-        (module.UNITS, units, inspect.isclass),
-        (module.SEGMENTS, segments, inspect.isclass),
-        (module.GRAPHS, graphs, inspect.isfunction),
-    ):
-        assert set(there) == {
-            f"{here.__name__}.{name}"
-            for name, one in vars(here).items()
-            if kind(one) and one.__module__ == here.__name__
-            if name not in ("Cut", "adjacency", "edge_list")
-            if not name.startswith("_")
-        }
-
-
-def test_every_family_has_a_torch_form(module):
-    classes = [family.module for family in FAMILIES]
-    dotted = {f"{each.__module__}.{each.__qualname__}" for each in classes}
-    assert set(module.SEGMENT_ENCODERS) == dotted
+@pytest.mark.parametrize(
+    "home, file, kind",
+    [
+        (units, "docjax_pieces", inspect.isclass),
+        (segments, "docjax_cuts", inspect.isclass),
+        (graphs, "docjax_neighbours", inspect.isfunction),
+        *(
+            (encoders, "docjax_document_encoders", inspect.isclass)
+            for encoders in (
+                pooling,
+                first_segments,
+                from_mean,
+                graph_attention,
+                chunks,
+            )
+        ),
+    ],
+)
+def test_what_a_part_names_is_in_the_folder(module, home, file, kind):
+    there = importlib.import_module(f"exported_code.{file}")
+    declared = {
+        name: vars(part)["exported_as"]
+        for name, part in vars(home).items()
+        if kind(part) and part.__module__ == home.__name__
+        if "exported_as" in vars(part)
+    }
+    assert declared
+    for name, form in declared.items():
+        assert vars(there)[form].__module__ == there.__name__, name
 
 
 @pytest.mark.parametrize(
@@ -179,10 +200,5 @@ def test_graphs_have_the_same_edges(module, name, keywords, sections):
     edges = np.array([[0, 2], [3, 1]])
     built = getattr(graphs, name)(len(sections), np.array(sections), edges, **keywords)
     expected = graphs.adjacency(built, len(sections) + 1)
-    graph = module.built({"fn": f"docjax.data.graphs.{name}"} | keywords, module.GRAPHS)
-    np.testing.assert_array_equal(graph(sections, edges.tolist()).numpy(), expected)
-
-
-def test_a_part_without_a_torch_form_is_named(module):
-    with pytest.raises(ValueError, match=r"mine\.cut has no PyTorch form.*Joined"):
-        module.built({"fn": "mine.cut"}, module.SEGMENTS)
+    graph = module.built({"fn": name} | keywords, module.full)
+    np.testing.assert_array_equal(graph(sections, edges.tolist()), expected)

@@ -5,6 +5,7 @@ import errno
 import json
 import logging
 import os
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -552,16 +553,70 @@ def test_queries_that_differ_leave_nothing(tmp_path, monkeypatch):
     assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
 
 
-def test_a_part_without_a_torch_form_leaves_nothing(tmp_path, monkeypatch):
-    def star(segments, sections, edges):
-        return graphs.full(segments, sections, edges)
+class Longest(Mean):
+    """A document encoder of a user's, which inherits from one of docjax."""
 
-    star.__module__, star.__qualname__ = graphs.__name__, "star"
-    monkeypatch.setattr(graphs, "star", star, raising=False)
-    model = small(DocumentEncoder(AVERAGE, GraphAttention(width=6)), graph=star)
-    with pytest.raises(UserError, match=r"graphs\.star has no PyTorch form"):
-        export(model, tmp_path / "out")
+    def __call__(self, vectors, lengths, places=None, graphs=None):
+        return vectors[..., 0, :]
+
+
+class Sum(AVERAGE.__class__):
+    """A segment encoder of a user's."""
+
+
+def star(segments, sections, edges):
+    """A graph of a user's."""
+    return graphs.full(segments, sections, edges)
+
+
+class Lines(Whole):
+    """Units of a user's."""
+
+
+class Halves(OneEach):
+    """Segments of a user's."""
+
+
+FOREIGN = {
+    "encoder.document {}.Longest": lambda: small(DocumentEncoder(BERT, Longest())),
+    "encoder.document {}.Longest ": lambda: small(
+        DocumentEncoder(BERT, FromMean(Longest()))
+    ),
+    "encoder.segment {}.Sum": lambda: small(
+        DocumentEncoder(Sum(vocabulary=7, width=6), Mean())
+    ),
+    "graph {}.star": lambda: small(
+        DocumentEncoder(BERT, GraphAttention(width=6)), graph=star
+    ),
+    "units {}.Lines": lambda: small(DocumentEncoder(BERT, Mean()), units=Lines()),
+    "segments {}.Halves": lambda: small(
+        DocumentEncoder(BERT, Mean()), segments=Halves()
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_part_without_a_torch_form_leaves_nothing(case, tmp_path):
+    model = FOREIGN[case]()
+    assert model.encode(["a text"]).shape[0] == 1  # docjax itself reads it
+    with pytest.raises(UserError) as error:
+        export(model, tmp_path / "new" / "out")
+    assert str(error.value) == (
+        f"{case.strip().format(__name__)} has no torch form: sentence-transformers "
+        "cannot read this model; `docjax encode` and `docjax.load` can"
+    )
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_an_earlier_docjax_is_read(runs, folders, texts, tmp_path):
+    """Its docjax.json has no "torch": the code in the folder read what docjax reads."""
+    folder = shutil.copytree(folders["graph_roberta"], tmp_path / "earlier")
+    facts = json.loads((folder / "docjax.json").read_text())
+    assert facts.pop("torch")["document"]["fn"] == "GraphAttention"
+    docjax_json.write(folder, facts)
+    manifest.seal(folder)
+    expected = docjax.load(runs["graph_roberta"]).encode(texts[:3])
+    np.testing.assert_array_equal(docjax.load(folder).encode(texts[:3]), expected)
 
 
 def test_a_folder_that_is_there_stays(tmp_path):
@@ -659,7 +714,7 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch)
     facts = json.loads((run / "export/docjax.json").read_text())
     docjax_json.write(run / "export", facts | {"fingerprint": "of other parameters"})
     manifest.seal(run / "export")
-    assert run_report._export(run) is None
+    assert run_report._export(run, ()) is None
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sentence_transformers", None)
         with pytest.raises(UserError, match="pip install"):

@@ -1,5 +1,6 @@
 """Nothing of a model folder is ever run, and what is damaged or hostile is refused."""
 
+import importlib.machinery
 import json
 import os
 import pickle
@@ -405,6 +406,7 @@ def test_the_segment_encoder_of_an_export_begins_a_training(good):
 
 def test_a_prefix_of_ones_own_is_allowed_by_name(folder, monkeypatch):
     mine = types.ModuleType("mine")
+    mine.__spec__ = importlib.machinery.ModuleSpec("mine", None)
     mine.Cut = type("Cut", (Whole,), {"__module__": "mine"})
     monkeypatch.setitem(sys.modules, "mine", mine)
     change("docjax.json", "units", to={"fn": "mine.Cut"})(folder, folder)

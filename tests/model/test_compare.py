@@ -22,6 +22,7 @@ from docjax.encoders.transformer import Transformer
 from docjax.encoders.word_average import WordAverage
 from docjax.errors import UserError
 from docjax.model import compare as comparison
+from docjax.model import sides
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_document
 from docjax.model.reading import COUNTS
@@ -186,7 +187,7 @@ def test_long_texts_are_compared_by_passages(words):
     found = words.compare(" ".join([RIVER] * 300), {"text": RIVER + " " + WIND})
     lengths = [len(segment.text.split()) for segment in found.a.segments]
     assert sum(lengths) == 300 * len(RIVER.split())
-    assert 80 < min(lengths[:-1]) and max(lengths) <= comparison.WORDS
+    assert 80 < min(lengths[:-1]) and max(lengths) <= sides.WORDS
     assert len(found.b.segments) == 5
 
 
@@ -217,7 +218,7 @@ def test_real_weights_find_the_related_sentence(minilm):
     b = "Interest rates rose again. Every March the valley is under water."
     found = model.compare(a, b)
     assert found.segments.argmax() == 1  # floods, under water
-    read = comparison.read(as_document(a, 0), model.cut, None)
+    read = sides.read(as_document(a, 0), model.cut, None)
     assert len(read.whole) == 1 and len(read.tokens) == 2
 
 

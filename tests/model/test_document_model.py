@@ -20,7 +20,6 @@ from docjax.encoders.document import fresh_params
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.inputs import as_list
-from docjax.objectives.similarity import similarity_of
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.storage import checkpoint
@@ -106,27 +105,13 @@ def test_a_fingerprint_is_of_all_that_a_vector_depends_on(run, model, tmp_path):
     assert len({one.fingerprint() for one in (model, *others)}) == 7
 
 
-@pytest.mark.parametrize(
-    "objective, expected",
-    [
-        ({"fn": "docjax.objectives.infonce.infonce"}, "dot"),
-        ({"fn": "docjax.objectives.infonce.infonce", "similarity": "cosine"}, "cosine"),
-        ({"fn": "docjax.objectives.simsiam.simsiam"}, "cosine"),
-        ({"fn": "mine.objective"}, "cosine"),
-        (
-            {
-                "fn": "docjax.objectives.negative_sampling.NegativeSampling",
-                "contrastive": {"fn": "docjax.objectives.infonce.infonce"},
-            },
-            "dot",
-        ),
-    ],
-)
-def test_vectors_are_compared_as_the_objective_did(run, tmp_path, objective, expected):
+def test_vectors_are_compared_as_the_objective_did(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
-    config = json.loads((run / "config.json").read_text()) | {"objective": objective}
-    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
-    assert docjax.load(tmp_path / "run").similarity_fn_name == expected
+    config = json.loads((run / "config.json").read_text())
+    for similarity in ("dot", "cosine"):
+        changed = json.dumps(config | {"similarity": similarity})
+        (tmp_path / "run" / "config.json").write_text(changed)
+        assert docjax.load(tmp_path / "run").similarity_fn_name == similarity
 
 
 def test_a_query_that_would_be_cut_is_refused(model):
@@ -251,10 +236,7 @@ HOSTILE = {  # field of config.json -> value, and what is said of it
     "limits.segment_tokens": (2**40, "limits.segment_tokens 1099511627776 is no"),
     "units.words": ("100", "words '100' is not a whole number"),
     "segments.across_sections": (True, "OneEach has no keyword 'across_sections'"),
-    "objective": (
-        dict(fn="docjax.objectives.infonce.infonce", similarity="euclid"),
-        "similarity 'euclid' is none of cosine, dot",
-    ),
+    "similarity": ("euclid", "similarity 'euclid' is none of cosine, dot"),
     "limits": (None, "limits.segment_tokens 0 is not a whole number"),
 }
 
@@ -271,15 +253,6 @@ def test_a_hostile_config_of_a_run_is_refused(field, run, tmp_path, monkeypatch)
     with pytest.raises(UserError, match=words) as error:
         docjax.load(tmp_path / "run")
     assert "\n" not in str(error.value) and not (tmp_path / "touched").exists()
-
-
-def test_an_objective_is_of_a_module_of_objectives(monkeypatch):
-    """No other is imported: not the command line, not training."""
-    imported = []
-    monkeypatch.setattr("importlib.import_module", imported.append)
-    for fn in ("docjax.__main__.x", "docjax.main.run", 5, None):
-        assert similarity_of({"fn": fn}) == "cosine"
-    assert not imported
 
 
 def test_a_config_of_a_run_that_is_none_is_refused(run, tmp_path):

@@ -310,18 +310,32 @@ def test_sections_that_a_model_does_not_know_are_not_shuffled(capsys, tiny, fold
             "--neighbours is an option of k_nearest; leave it out for clustering",
         ),
         (
-            ("--task", "few_shot", "--data", "a", "--shots", "3", "5"),
-            "few_shot has one number",
-        ),
-        (
             ("--task", "shots", "--data", "a", "--hidden-layers", "2"),
-            "--hidden-layers is an option of probe and links",
+            "--hidden-layers is an option of links and probe; leave it out for shots",
         ),
         (
             ("--task", "links", "--data", "no.tsv", "--features", "sum"),
-            "no.tsv: cannot be read",
+            "features='sum' is not one of concat, concat_prod_diff",
         ),
-        (("--task", "clustering", "--data", "a", "--documents", "b"), "of matching"),
+        (("--task", "links", "--data", "no.tsv"), "no.tsv: cannot be read"),
+        (
+            ("--task", "k_nearest", "--data", "a", "--neighbours", "0"),
+            "neighbours=0: give at least 1",
+        ),
+        (
+            ("--task", "retrieval", "--data", "a", "--fold", "-1"),
+            "retrieval.fold -1 is not a whole number from 0",
+        ),
+        (("--task", "links"), "links has no data to read: give --data PATH"),
+        (("--task", "topics", "--data", "a"), "--task 'topics' is no task: give class"),
+        (
+            ("--task", "clustering", "--data", "a", "--documents", "b"),
+            "--documents is an option of links and matching; leave it out for clust",
+        ),
+        (
+            ("--task", "clustering", "--data", "a", "--output", "b"),
+            "--output is an option of retrieval; leave it out for clustering",
+        ),
         (
             ("--task", "redundancy", "--data", "a", "--prompt", "query: "),
             "redundancy reads texts without a prompt",

@@ -19,7 +19,7 @@ from docjax.tasks.knn import KNearest
 
 @pytest.mark.parametrize("missing", ["units", "segments", "graph", "limits", "encoder"])
 def test_a_run_of_an_earlier_docjax_is_told_so(missing, tmp_path):
-    names = ("units", "segments", "graph", "limits", "encoder", "objective")
+    names = ("units", "segments", "graph", "limits", "encoder", "similarity")
     config = {name: None for name in names if name != missing}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "checkpoints").mkdir()

@@ -1,44 +1,46 @@
-"""The similarity that a model takes from the config of its objective."""
-
-import importlib
-import inspect
-import pkgutil
+"""How vectors are compared, as the loss that trained them says."""
 
 import pytest
 
-from docjax import objectives
-from docjax.objectives.similarity import DOT, similarity_of
+from docjax.objectives.facts import Facts, facts_of, loss
+from docjax.parts import named
 
-
-def with_a_similarity() -> dict[str, str]:
-    """The default of every objective that has a keyword `similarity`."""
-    found = {}
-    for module in pkgutil.iter_modules(objectives.__path__, "docjax.objectives."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if callable(value) and value.__module__ == module.name:
-                keywords = inspect.signature(value).parameters
-                if "similarity" in keywords and not name.startswith("_"):
-                    found[f"{module.name}.{name}"] = keywords["similarity"].default
-    return found
-
-
-def test_the_defaults_are_those_of_the_objectives():
-    found = with_a_similarity()
-    found[DOT[0]] = "dot"  # compares by dot products, without a choice
-    assert found == dict.fromkeys(DOT, "dot")
+OBJECTIVES = "docjax.objectives"
+INFONCE = f"{OBJECTIVES}.infonce.infonce"
 
 
 @pytest.mark.parametrize(
     "node, expected",
     [
-        ({"fn": DOT[0]}, "dot"),
-        ({"fn": DOT[0], "similarity": "cosine"}, "cosine"),
-        ({"fn": "docjax.objectives.simsiam.simsiam"}, "cosine"),
-        ({"fn": "mine.loss", "similarity": "dot"}, "dot"),
-        ({"fn": "x.MaskedLM", "contrastive": {"fn": DOT[1]}}, "dot"),
-        ({"fn": 5}, "cosine"),
-        (None, "cosine"),
+        ({"fn": INFONCE}, "dot"),
+        ({"fn": INFONCE, "similarity": "cosine"}, "cosine"),
+        ({"fn": f"{OBJECTIVES}.contrastive_tension.contrastive_tension"}, "dot"),
+        ({"fn": f"{OBJECTIVES}.queue.Queue"}, "dot"),
+        ({"fn": f"{OBJECTIVES}.queue.Queue", "similarity": "cosine"}, "cosine"),
+        ({"fn": f"{OBJECTIVES}.simsiam.simsiam"}, "cosine"),
+        ({"fn": f"{OBJECTIVES}.distillation.Distillation"}, "cosine"),
+        (
+            {
+                "fn": f"{OBJECTIVES}.masked_lm.MaskedLM",
+                "contrastive": {"fn": INFONCE},
+            },
+            "dot",
+        ),
+        ({"fn": f"{OBJECTIVES}.masked_lm.MaskedLM"}, None),
+        ({"fn": f"{OBJECTIVES}.negative_sampling.NegativeSampling"}, None),
     ],
 )
-def test_a_config_says_how_vectors_are_compared(node, expected):
-    assert similarity_of(node) == expected
+def test_a_loss_says_how_vectors_are_compared(node, expected):
+    assert facts_of(named.build(node)).similarity == expected
+
+
+def test_a_loss_of_ones_own_says_it_in_its_file():
+    @loss(similarity="dot")
+    def product(vectors, targets):
+        """A loss."""
+
+    def other(vectors, targets):
+        """Another loss, which says nothing."""
+
+    assert facts_of(product).similarity == "dot"
+    assert facts_of(other) == Facts()

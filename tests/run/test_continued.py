@@ -18,10 +18,14 @@ def begin(run, config: fields.RunConfig) -> None:
     (run / "metrics.jsonl").write_text("")
 
 
+def check_same(config: fields.RunConfig, run) -> None:
+    continued.check_same(config, run, fields.begun_with(run))
+
+
 def test_a_begun_run_goes_on_with_the_same_config_and_other_reports(tmp_path):
     begin(tmp_path, fields.resolve(SMOKE))
     free = {"log_every": 7, "evaluate_every": 9, "tensorboard": True}
-    continued.check_same(fields.resolve(SMOKE | free), tmp_path)
+    check_same(fields.resolve(SMOKE | free), tmp_path)
 
 
 def test_a_begun_run_does_not_go_on_with_another_config(tmp_path):
@@ -30,18 +34,18 @@ def test_a_begun_run_does_not_go_on_with_another_config(tmp_path):
     with pytest.raises(
         UserError, match=r"another config: seed, batch differ \(seed was 0"
     ):
-        continued.check_same(other, tmp_path)
+        check_same(other, tmp_path)
     (tmp_path / "metrics.jsonl").unlink()  # nothing is trained yet
-    continued.check_same(other, tmp_path)
+    check_same(other, tmp_path)
 
 
 def test_a_begun_run_goes_on_with_the_classes_of_its_documents(tmp_path):
     asked = fields.resolve(CLASSIFIER)
     begin(tmp_path, from_data.fill_classes(asked, ["a", "b", "c"]))
-    continued.check_same(asked, tmp_path)
+    check_same(asked, tmp_path)
     four = from_data.fill_classes(asked, ["a", "b", "c", "d"])
     with pytest.raises(UserError, match="another config: encoder differ"):
-        continued.check_same(four, tmp_path)
+        check_same(four, tmp_path)
 
 
 def test_a_run_to_compare_with_must_be_there(tmp_path):

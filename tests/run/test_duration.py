@@ -1,4 +1,4 @@
-"""The sample whose reading says how long a run takes."""
+"""The sample whose reading says how long an encoder reads."""
 
 import numpy as np
 

@@ -16,11 +16,14 @@ from configs import (
 from docjax.errors import UserError
 from docjax.parts.named import plain
 from docjax.run import fields
-from docjax.run.places import Part
 
 SMOKE = plain(graph_roberta.get_config("smoke"))
 NAN = float("nan")
 CLUSTERING = {"fn": "docjax.tasks.clustering.Clustering"}
+
+
+def best(metric: str) -> dict:
+    return {"fn": "docjax.keep.Best", "metric": metric}
 
 
 def changed(path: str, value) -> dict:
@@ -55,10 +58,13 @@ def test_fields_are_read_by_name():
     config = fields.resolve(SMOKE)
     assert config.limits.segment_tokens == 32
     assert config.splits.validation is None
-    assert config.objective == Part(
-        "docjax.objectives.infonce.infonce",
-        {"similarity": "cosine", "symmetric": True, "temperature": 0.05},
-    )
+    assert config.objective.to_json() == {
+        "fn": "docjax.objectives.infonce.infonce",
+        "similarity": "cosine",
+        "symmetric": True,
+        "temperature": 0.05,
+    }
+    assert config.keep.to_json() == {"fn": "docjax.keep.Last"}
     assert config.tasks["clustering"].fn == "docjax.tasks.clustering.Clustering"
     assert config.report.compare == () and config.labels is None
 
@@ -124,8 +130,12 @@ def test_nobody_can_change_a_config():
         ("labels", "ab", "labels 'ab' is not a list, each a text or None"),
         ("tasks", [], "tasks [] is not a dict of names and parts"),
         ("tasks.clustering", None, "tasks.clustering None is not a part: give dict(fn"),
-        ("select", "accuracy", "select 'accuracy' is not a metric of a task"),
-        ("select", "clustering/nmi", "needs validation documents: name their split"),
+        ("keep", best("accuracy"), "keep.metric 'accuracy' is not a metric of a task"),
+        (
+            "keep",
+            best("clustering/nmi"),
+            "needs validation documents: name their split",
+        ),
         ("temprature", 1.0, "unknown fields temprature; the fields of a config are"),
         ("objective.temperature", "a", "objective.temperature 'a' is not a number"),
         ("tasks.figures", CLUSTERING, "tasks.figures: a task has a folder of its name"),

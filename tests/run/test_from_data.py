@@ -55,4 +55,4 @@ def test_the_vocabulary_of_towers_is_that_of_their_encoder():
     towers = {"fn": "docjax.encoders.towers.Towers", "encoder": segment}
     config = fields.resolve(SMOKE | {"encoder": SMOKE["encoder"] | {"segment": towers}})
     filled = from_data.fill_vocabulary(config, 300)
-    assert filled.encoder.build().segment.vocabulary == 300
+    assert filled.encoder.built.segment.vocabulary == 300

@@ -16,6 +16,8 @@ from docjax.export.write import export
 from docjax.model.inference import local_mesh
 from docjax.model.load import load_transformer
 from docjax.objectives.masked_lm import MaskedLM
+from docjax.recipe import judges, words
+from docjax.run import fields
 from docjax.run import frozen as reading
 from docjax.run.fields import Prompts
 from docjax.run.parameters import start_params
@@ -69,23 +71,23 @@ def judged(tmp_path_factory) -> Path:
     return folder
 
 
-def recipe(name: str, judged: Path, init: Path, **fields):
+def recipe(name: str, judged: Path, init: Path, **changes):
     """A recipe that reads the corpus and trains four steps."""
     found = configs.load(name)
     found.source.path, found.init = str(judged / "corpus.jsonl"), str(init)
     found.batch, found.steps = 4, 4
-    found.update_from_flattened_dict(fields)
+    found.update_from_flattened_dict(changes)
     return found
 
 
-def frozen(judged: Path, init: Path, **fields):
-    return recipe("graph_roberta:frozen", judged, init, **fields)
+def frozen(judged: Path, init: Path, **changes):
+    return recipe("graph_roberta:frozen", judged, init, **changes)
 
 
-def retriever(judged: Path, init: Path, **fields):
+def retriever(judged: Path, init: Path, **changes):
     paths = dict.fromkeys(("examples.path", "tasks.retrieval.path"), str(judged))
     given = paths | {"examples.negatives": "uniform", "checkpoint_every": 4}
-    return recipe("retriever:frozen", judged, init, **given | fields)
+    return recipe("retriever:frozen", judged, init, **given | changes)
 
 
 def ids(prepared: Prepared, prompt: str) -> list[int]:
@@ -97,6 +99,7 @@ def ids(prepared: Prepared, prompt: str) -> list[int]:
 def test_a_run_has_the_prompts_of_its_init(judged, init, tmp_path, caplog):
     with caplog.at_level("INFO", "absl"):
         prepared = prepare(retriever(judged, init), tmp_path / "run")
+    words.fit(prepared, judges.of_run(prepared))
     assert prepared.config.prompts.by_name() == {
         "document": "passage: ",
         "query": "query: ",
@@ -306,7 +309,7 @@ def test_an_init_that_does_not_say_its_pooling_is_warned_of(
 def test_a_config_that_chooses_the_pooling_is_not_warned_of(
     judged, tiny, tmp_path, caplog, name
 ):
-    checked(recipe(name, judged, tiny), tmp_path / "run")
+    checked(fields.resolve(recipe(name, judged, tiny)), tmp_path / "run", None)
     assert "does not say" not in caplog.text and "does so too" not in caplog.text
 
 
@@ -314,7 +317,7 @@ def test_the_encoder_of_two_towers_is_named(judged, tiny, tmp_path, caplog):
     found = recipe("contrastive_tension", judged, tiny)
     found.batch = 8
     found.encoder.segment.encoder.pooling = None
-    checked(found, tmp_path / "run")
+    checked(fields.resolve(found), tmp_path / "run", None)
     assert "set --config.encoder.segment.encoder.pooling=first" in caplog.text
 
 

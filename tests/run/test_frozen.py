@@ -129,7 +129,7 @@ def test_documents_that_nothing_needs_are_read_when_they_are_asked_for(
     vars(prepared)["in_reach"] = np.array([2, 3, 11])
     prepared.corpus.labels = [None] * 24
     assert len(frozen.with_vectors(prepared).corpus.rows_with_vectors) == 24
-    monkeypatch.setattr(Prepared, "learns_alone", True)
+    monkeypatch.setattr(Prepared, "samples", True)
     some = frozen.with_vectors(prepared)
     assert some.corpus.rows_with_vectors.tolist() == [2, 3, 11]
     (vectors,) = some.corpus.vectors

@@ -24,7 +24,7 @@ def message(node, path: str) -> str:
 
 def test_a_part_is_built_with_its_keywords():
     part = read_part(SMOKE["objective"], "objective")
-    built = part.build()
+    built = part.built
     assert isinstance(built, functools.partial) and built.func is infonce
     assert built.keywords == dict(part.keywords)
 
@@ -33,7 +33,7 @@ def test_changed_keywords_leave_the_part_as_it_was():
     part = read_part(SMOKE["encoder"], "encoder")
     small = part.with_keywords(segment={**part.keywords["segment"], "layers": 9})
     assert part.to_json() == SMOKE["encoder"]
-    assert small.build().segment.layers == 9
+    assert small.built.segment.layers == 9
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,28 @@ def test_a_function_from_another_folder_is_refused(path, fn):
 @pytest.mark.parametrize(
     "path, node, text",
     [
-        ("source", {"fn": JSONL}, "missing a required argument: 'path'; set it with"),
+        (
+            "source",
+            {"fn": JSONL},
+            "takes (path), a source takes (): set --config.source.path",
+        ),
         ("source", {"fn": "docjax.data.sources.pydocs.stamp"}, "that gives Iterator"),
-        ("graph", {"fn": "docjax.data.graphs.adjacency"}, "too many positional"),
-        ("encoder", {"fn": "docjax.encoders.pooling.Mean"}, "class DocumentEncoder"),
-        ("holdout", {"fn": "docjax.data.splits.rows"}, "argument: 'name'"),
-        ("tokenizer.train", {"fn": "docjax.data.tokenizer.check_fits"}, "'vocabulary'"),
+        (
+            "graph",
+            {"fn": "docjax.data.graphs.adjacency"},
+            "a graph takes (segments, sections, edges)",
+        ),
+        (
+            "encoder",
+            {"fn": "docjax.encoders.pooling.Mean"},
+            "an encoder is as docjax.encoders.document.DocumentEncoder says",
+        ),
+        ("holdout", {"fn": "docjax.data.splits.rows"}, "a holdout takes (documents)"),
+        ("tokenizer.train", {"fn": "docjax.data.tokenizer.check_fits"}, "vocabulary"),
         (
             "views",
             {"fn": "docjax.views.rewritten.write"},
-            "views takes the class ViewMaker, under",
+            "a maker of views is as docjax.types.ViewMaker says",
         ),
     ],
 )

@@ -17,6 +17,7 @@ from docjax.data.documents import parse
 from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
+from docjax.parts import named
 from docjax.run import check_parts, corpora, fields
 from docjax.run import prepare as prepare_lib
 from docjax.run.parameters import initial_params
@@ -45,6 +46,18 @@ def config(corpus: Path, **fields):
     found.batch = found.microbatch = 8
     found.update_from_flattened_dict(fields)
     return found
+
+
+def test_each_part_of_a_run_is_built_once(corpus, tmp_path, monkeypatch):
+    built, arguments = [], named.arguments
+
+    def counted(node, *rest):
+        built.append(node["fn"])
+        return arguments(node, *rest)
+
+    monkeypatch.setattr(named, "arguments", counted)
+    prepare(config(corpus), tmp_path / "run")
+    assert len(built) == len(set(built)) <= 15
 
 
 @pytest.fixture(scope="module")
@@ -453,7 +466,7 @@ def test_other_bytes_of_a_file_of_examples_are_refused(corpus, tmp_path):
 
     def checked():
         prepared = prepare(paired(corpus, path), run)
-        corpora.check_inputs(prepared.config, run)
+        corpora.check_inputs(prepared.config, run, fields.begun(run))
         return len(prepared.examples)
 
     path.write_text("\n".join(lines))
@@ -532,7 +545,7 @@ def test_other_queries_that_test_or_choose_are_refused(corpus, tmp_path):
 
     def checked():
         prepared = prepare(found, run)
-        corpora.check_inputs(prepared.config, run)
+        corpora.check_inputs(prepared.config, run, fields.begun(run))
         return len(prepared.examples)
 
     assert checked() == 2
@@ -560,12 +573,12 @@ def test_documents_of_one_example_never_read_each_other(corpus, tmp_path):
         (
             "encoder.segment",
             "docjax.encoders.pooling.Mean",
-            "segment Mean gives no seg",
+            "encoder.segment Mean has no averages_words",
         ),
         (
             "objective",
             "docjax.objectives.masked_lm.MaskedLM",
-            "objective.contrastive takes a function",
+            r"Queue takes .vectors, targets, memory., an objective takes",
         ),
     ],
 )
@@ -596,9 +609,12 @@ def test_two_views_of_each_of_two_documents_are_refused(corpus, tmp_path):
         ({"encoder.segment.heads": 0}, "cannot be built"),
         ({"encoder.segment.heads": 7}, "width 32 is not a multiple of heads 7"),
         ({"encoder.segment.layers": 10**8}, "layers is 100000000, not a number"),
-        ({"views.fn": "docjax.views.ready.Ready"}, "views takes the class ViewMaker"),
-        ({"views.fn": "docjax.views.replaced.WordViews"}, "the class ViewMaker"),
-        ({"tasks.clustering.fn": "docjax.tasks.embeddings.NoLabels"}, "class Task"),
+        (
+            {"views.fn": "docjax.views.ready.Ready"},
+            "a maker of views is as docjax.types.ViewMaker says",
+        ),
+        ({"views.fn": "docjax.views.replaced.WordViews"}, "has no files, fitted"),
+        ({"tasks.clustering.fn": "docjax.tasks.embeddings.NoLabels"}, "has no command"),
         ({"examples.fn": "docjax.data.examples.Known"}, "needs run, source, corpus"),
     ],
 )

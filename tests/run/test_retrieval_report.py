@@ -15,6 +15,7 @@ from docjax.run.parameters import trained_params
 from docjax.run.prepare import prepare
 from docjax.run.scoring import Scoring
 from docjax.storage import json_file
+from docjax.types import RankedQuery, Rankings
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +46,36 @@ def found(run):
     return report, last
 
 
-def test_each_task_has_its_files_and_no_published_scores(run, found, tmp_path):
+def test_each_task_has_its_files_and_the_published_scores_of_its_name(
+    run, found, tmp_path
+):
     """The figures of a paper are of one collection."""
     copy = shutil.copytree(run, tmp_path / "run")
     shutil.copytree(copy / "retrieval", copy / "again")
     prepared = prepare(json_file.read(run / "config.json"), run)
     tasks = dict.fromkeys(["retrieval", "again"], prepared.config.tasks["retrieval"])
-    config = dataclasses.replace(prepared.config, tasks=tasks)
+    figures = prepared.config.report.published
+    report = dataclasses.replace(prepared.config.report, published={"again": figures})
+    config = dataclasses.replace(prepared.config, tasks=tasks, report=report)
     prepared = dataclasses.replace(prepared, run=copy, config=config)
-    reports = retrieval_report.gathered(*data_of(run, prepared), found[1])
+    again = {k.replace("/retrieval/", "/again/"): v for k, v in found[1].items()}
+    reports = retrieval_report.gathered(*data_of(run, prepared), found[1] | again)
     assert [each.task for each in reports] == ["retrieval", "again"]
     assert len({each.curves for each in reports}) == 2
-    systems = [of for each in reports for of in each.metrics.values()]
-    assert not any("BM25 (published)" in of for of in systems)
+    printed = ["BM25 (published)" in each.tables[0].table.rows for each in reports]
+    assert printed == [False, True]
 
 
 def test_systems_stand_beside_published_scores(found):
     report, last = found
-    assert report.metrics["p@5"]["BM25 (published)"] == 0.123
-    assert report.metrics["err"] == {"BM25 (published)": 0.3}  # of the paper alone
-    assert report.metrics["map"]["dense"] == last["eval/retrieval/dense/map"]
+    [shown] = report.tables
+    metrics = shown.table.by_column()
+    assert metrics["p@5"]["BM25 (published)"] == 0.123
+    assert metrics["err"] == {"BM25 (published)": 0.3}  # of the paper alone
+    assert metrics["map"]["dense"] == last["eval/retrieval/dense/map"]
     for system in ("bm25", "dense", "maxp", "fused", "rrf"):
         score = last[f"eval/retrieval/{system}/ndcg@10"]
-        assert report.metrics["ndcg@10"][system] == score
+        assert metrics["ndcg@10"][system] == score
     assert report.curves.exists()
 
 
@@ -117,12 +125,14 @@ def test_searches_show_the_first_documents_with_a_passage_of_theirs(run, found):
 
 def test_queries_won_and_lost_are_those_with_the_largest_gains_and_losses():
     gains = [0.0, 0.3, -0.2, 0.1, 0.0, -0.4, 0.7, 0.2, 0.6, 0.5, 0.4]
-    records = [
-        {"query": gain, "ndcg@10": {"bm25": 0.5, "fused": 0.5 + gain}} for gain in gains
+    queries = [
+        RankedQuery(str(gain), "", (), {"bm25": 0.5, "fused": 0.5 + gain})
+        for gain in gains
     ]
+    rankings = Rankings(queries, {}, "map", ("fused", "bm25"))
     shown = {
-        part: [record["query"] for record in chosen]
-        for part, chosen in retrieval_report._shown(records).items()
+        part: [float(query.id) for query in chosen]
+        for part, chosen in retrieval_report._shown(rankings).items()
     }
     assert shown["won"] == [0.7, 0.6, 0.5, 0.4, 0.3]
     assert shown["lost"] == [-0.4, -0.2]

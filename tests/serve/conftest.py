@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import serve
 
-FLAGS = {"max-body": 0.25, "body-timeout": 0.5, "max-requests": 24}
+FLAGS = {"max-body": 0.25, "body-timeout": 0.5, "max-connections": 24}
 SENTENCES = (
     "The gradient of every passage flows back through the graph.",
     "Rivers carry sand to the sea, and the sea carries it away!",

@@ -2,9 +2,6 @@
 
 import asyncio
 import base64
-import dataclasses
-import json
-import threading
 
 import numpy as np
 import pytest
@@ -15,14 +12,11 @@ from benchmarks.serve import post, send
 from docjax import cli
 from docjax.explain import compare_page as compare
 from docjax.serve.app import Server
-from docjax.serve.batching import Batcher, Job
+from docjax.serve.batching import Batcher
 from docjax.serve.limits import Limits
 from docjax.serve.service import Service
-from docjax.types import Segments
 
-LIMITS = Limits(
-    max_body=1.0, max_documents=9, max_requests=9, body_timeout=9.0, timeout=9.0
-)
+LIMITS = Limits(max_body=1.0, max_documents=9, max_connections=9, body_timeout=9.0)
 TEXTS = [
     "The gradient of every passage flows back. " * 3,
     "Rivers carry sand to the sea. Who has seen the wind?",
@@ -60,7 +54,7 @@ def test_many_clients_get_right_answers_beside_bad_ones(port, expected):
     assert kinds == {check.__name__[1:] for check in serve.KINDS}
 
 
-def test_more_requests_than_it_takes_are_told_so(port, expected):
+def test_more_connections_than_it_takes_are_told_so(port, expected):
     assert asyncio.run(serve.burst(port, expected, 24 + 100)).wrong == []
 
 
@@ -200,40 +194,6 @@ def test_when_nothing_is_read_any_more_the_server_is_not_ready(model, monkeypatc
     assert asyncio.run(scenario()) == (200, 503, "bad")
 
 
-def test_a_short_request_waits_for_no_long_one_that_is_tokenised(model):
-    """Long ones are refused in time, and those that were not begun never are."""
-    begun, go = [], threading.Event()
-    zero = np.zeros(1, np.int32)
-    one = Segments(zero, np.arange(2), zero, np.zeros((0, 2), np.int32))
-
-    def read(items):
-        begun.append(len(items[0]))
-        assert begun[-1] < 99 or go.wait(10)
-        return [Job([one], lambda read: read[0].vectors[0], 1)], 0
-
-    async def scenario():
-        limits = dataclasses.replace(LIMITS, timeout=1.0)
-        server = Server(model, "run", limits, lambda: None, lambda error: None)
-        server.state, server.service.documents = "ready", read
-        server.batcher.read = lambda pieces: [np.zeros((1, 32))] * len(pieces)
-        reading = asyncio.create_task(server.batcher.run())
-        ask = lambda text: asyncio.create_task(
-            status(server, "/v1/embeddings", json.dumps({"input": text}).encode())
-        )
-        long = [ask("a " * (20_000 + i)) for i in range(4)]
-        await asyncio.sleep(0.1)
-        short = await ask("a")
-        await asyncio.wait(long)
-        go.set()
-        server.turns.close()
-        reading.cancel()
-        server.batcher.close()
-        return short, [task.result() for task in long]
-
-    assert asyncio.run(scenario()) == (200, [503] * 4)
-    assert begun == [40_000, 1]
-
-
 @pytest.mark.parametrize("path", ["/healthz", "/"])
 def test_head_is_get_without_a_body(port, path):
     assert asyncio.run(send(port, path, b"", method="HEAD")) == (200, b"")
@@ -248,8 +208,8 @@ def test_that_it_compiles_is_told_at_once(run, monkeypatch, capsys):
     assert cli.main(["serve", str(run), "--port=0"]) == 0
     out, err = capsys.readouterr()
     assert not out and err.startswith("compiling run for http://127.0.0.1:")
-    assert cli.main(["serve", str(run), "--port=0", "--timeout=0"]) == 2
-    assert "--timeout 0: give a number above 0" in capsys.readouterr().err
+    assert cli.main(["serve", str(run), "--port=0", "--body-timeout=0"]) == 2
+    assert "--body-timeout 0: give a number above 0" in capsys.readouterr().err
 
 
 def test_health_and_counts(port):

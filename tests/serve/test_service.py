@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from prometheus_client import REGISTRY
 
 import docjax
 from docjax.data.graphs import full
@@ -12,7 +13,6 @@ from docjax.data.units import Passages
 from docjax.errors import UserError
 from docjax.serve import service as service_lib
 from docjax.serve.batching import Batcher
-from docjax.serve.counters import Metrics
 from docjax.serve.limits import Refusal
 from docjax.serve.service import Service
 
@@ -25,30 +25,31 @@ def model(tiny) -> docjax.model.document_model.DocumentModel:
     return docjax.load(tiny)
 
 
-def answers(model, ask) -> tuple[list, Metrics]:
-    """The results of `ask(service)`, read in batches of 512 tokens."""
+def answers(model, ask) -> tuple[list, float]:
+    """The results of `ask(service)`, read in batches of 512 tokens, and their number."""
 
     async def run():
-        metrics, service = Metrics(), Service(model)
-        batcher = Batcher(service.read, 512, metrics)
+        service = Service(model)
+        batcher = Batcher(service.read, 512)
         running = asyncio.create_task(batcher.run())
         try:
-            return await batcher(ask(service)), metrics
+            return await batcher(ask(service))
         finally:
             running.cancel()
             batcher.close()
 
-    return asyncio.run(run())
+    before = batches()
+    return asyncio.run(run()), batches() - before
 
 
-def batches(metrics: Metrics) -> float:
-    return metrics.registry.get_sample_value("docjax_batch_tokens_count")
+def batches() -> float:
+    return REGISTRY.get_sample_value("docjax_batch_tokens_count")
 
 
 def test_a_long_document_has_the_vector_that_encode_gives(model):
     right, stats = model.encode([LONG, SHORT], return_stats=True)
     assert stats["segments"] > 64
-    found, metrics = answers(
+    found, count = answers(
         model,
         lambda service: (
             service.documents([LONG, SHORT])[0] + service.queries([SHORT])[0]
@@ -56,19 +57,19 @@ def test_a_long_document_has_the_vector_that_encode_gives(model):
     )
     np.testing.assert_allclose(found[:2], right, atol=1e-6)
     np.testing.assert_allclose(found[2], model.encode_queries([SHORT])[0], atol=1e-6)
-    assert batches(metrics) >= stats["tokens"] / 512
+    assert count >= stats["tokens"] / 512
 
 
 def test_a_long_document_is_compared_as_compare_does(model):
     right = model.compare(LONG, SHORT)  # by passages, which are no segments
     assert right.a.whole is not right.a.tokens
-    [found], metrics = answers(
+    [found], count = answers(
         model, lambda service: service.comparison([LONG, SHORT])[0]
     )
     assert found.similarity == pytest.approx(right.similarity, abs=1e-6)
     np.testing.assert_allclose(found.segments, right.segments, atol=1e-5)
     np.testing.assert_allclose(found.sections, right.sections, atol=1e-5)
-    assert batches(metrics) > 10
+    assert count > 10
 
 
 @pytest.mark.parametrize("ask", ["documents", "comparison"])

@@ -1,11 +1,13 @@
-"""The lock of a run directory: who holds it, and that a dead process holds nothing."""
+"""The lock of a file: who holds it, who waits, and that a dead process holds nothing."""
 
+import errno
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 
 from docjax.errors import UserError
 from docjax.storage import lock
-from docjax.storage.lock import NAME, locked
+from docjax.storage.lock import NAME, awaited, locked
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = (
@@ -114,3 +116,31 @@ def test_a_second_run_of_the_same_process_is_refused(tmp_path):
                 locked(tmp_path),
             ):
                 pass
+
+
+def test_a_second_holder_of_a_file_waits_for_the_first(tmp_path):
+    path, order, begun = tmp_path / "new" / "file.lock", [], threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with awaited(path):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with awaited(path):
+        thread.start()
+        begun.wait()
+        thread.join(0.1)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_a_file_system_without_locks_is_told_of_and_used(tmp_path, monkeypatch, caplog):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(lock.fcntl, "flock", no_locks)
+    with awaited(tmp_path / "file.lock"), locked(tmp_path / "run"):
+        assert f"process {os.getpid()}" in (tmp_path / "run" / NAME).read_text()
+    assert caplog.text.count("cannot be locked (No locks available)") == 2

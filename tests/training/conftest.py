@@ -30,6 +30,7 @@ from docjax.encoders.graph_attention import GraphAttention
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
 from docjax.encoders.pooling import Classifier, Mean, TrainingHead
+from docjax.encoders.segment_defaults import SegmentDefaults
 from docjax.encoders.towers import Towers
 from docjax.encoders.transformer import Transformer
 from docjax.objectives.contrastive_tension import contrastive_tension
@@ -188,10 +189,10 @@ def mesh(devices: int) -> Mesh:
     return Mesh(np.array(jax.devices()[:devices]), ("data",))
 
 
-class Words(nn.Module):
+class Words(SegmentDefaults):
     """The sum of a segment's word vectors, where a transformer would cost time."""
 
-    has_towers = masked_lm = False
+    vocabulary = VOCABULARY
 
     @nn.compact
     def __call__(self, tokens, lengths, places=None, keys=None):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from docjax.training import loop
+from docjax.training import loop, stopping
 from docjax.types import State
 
 EVERY, BAD, STEPS = 5, 7, 20
@@ -40,11 +40,13 @@ def running(tmp_path):
     one.trainer = SimpleNamespace(
         steps=STEPS, epoch_steps=STEPS, documents=lambda step: [f"document {step}"]
     )
-    one.log = SimpleNamespace(tick=nothing, write=nothing)
+    one.log = SimpleNamespace(tick=nothing, write=nothing, close=nothing)
     one.checkpointer = SimpleNamespace(raise_if_failed=lambda: None, close=lambda: None)
     one.save = nothing
-    one.stop = SimpleNamespace(asked=lambda step: False)
-    one.finite, one.sums, one.clock = loop._Finite(), collections.Counter(), 0.0
+    one.stop = SimpleNamespace(asked=lambda *_: (False, False))
+    one.callbacks = SimpleNamespace(step=nothing, failure="")
+    one.trace = SimpleNamespace(after=nothing, close=nothing)
+    one.finite, one.sums, one.clock = stopping.Finite(), collections.Counter(), 0.0
     return one
 
 
@@ -58,7 +60,7 @@ def take(running, step: int, loss: float = 1.0) -> None:
 def test_metrics_are_fetched_where_they_are_logged_alone(running, fetched):
     for step in range(1, STEPS + 1):
         take(running, step)
-        assert len(running.finite._under_way) <= loop.AHEAD
+        assert len(running.finite._under_way) <= stopping.AHEAD
     assert fetched == [5, 10, 15, 20]
 
 
@@ -77,12 +79,15 @@ def test_the_first_bad_step_is_named_at_the_next_log(running, fetched):
 
 
 def test_processes_agree_on_a_stop_every_few_steps(monkeypatch):
-    stop, asked = loop._Stop(), []
+    stop, asked = stopping.Stop(), []
     gathered = lambda array: asked.append(array) or array[None]
-    monkeypatch.setattr(loop.multihost_utils, "process_allgather", gathered)
-    monkeypatch.setattr(loop.jax, "process_count", lambda: 2)
+    monkeypatch.setattr(stopping.multihost_utils, "process_allgather", gathered)
+    monkeypatch.setattr(stopping.jax, "process_count", lambda: 2)
     stop._came = True
-    steps = [step for step in range(1, 33) if stop.asked(step)]
+    found = {step: stop.asked(step, False, step == 30) for step in range(1, 33)}
     stop._came = False
+    failed = stop.asked(8, True, False)
     stop.restore()
-    assert steps == [8, 16, 24, 32] and len(asked) == len(steps)
+    steps = [step for step, (stops, _) in found.items() if stops]
+    assert steps == [8, 16, 24, 30, 32] and len(asked) == len(steps) + 1
+    assert failed == (True, True) and not any(failed for _, failed in found.values())

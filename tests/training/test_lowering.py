@@ -25,7 +25,6 @@ from docjax.encoders.bigbird import BigBird
 from docjax.encoders.document import DocumentEncoder, fresh_params
 from docjax.encoders.longformer import Longformer
 from docjax.encoders.modernbert import ModernBert
-from docjax.encoders.shapes import segment_is_frozen, segment_of
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.objectives.masked_lm import MaskedLM
 from docjax.objectives.negative_sampling import Rows
@@ -141,7 +140,7 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
     """
     one, params = HEAVY[number], HEAVY[number].params()
     encoder = one.encoder
-    is_float32 = getattr(segment_of(encoder), "dtype", "") == "float32"
+    is_float32 = getattr(encoder.inner_segment, "dtype", "") == "float32"
     cases = [(programs.pull_back, ODD_WIDTHS[0], True)]
     cases.append((programs.pull_back, ODD_WIDTHS[1], False))
     if not number:  # the backward pass contains the forward pass
@@ -151,7 +150,7 @@ def test_the_heavy_passes_are_lowered_for_every_platform(cudnn, number):
         trace = lambda make=make, rest=(params, read, dropout): make(one.cache(), *rest)
         for text in lowered(trace).values():
             assert not re.search(COLLECTIVES, text)
-            if is_float32 and not segment_is_frozen(encoder):
+            if is_float32 and not encoder.segment_is_frozen:
                 check_precision(text)
 
 
@@ -210,7 +209,7 @@ def test_the_light_pass_is_float32_on_every_platform(name):
             traced = programs.objective(one.cache(), *rest)
             for text in lowered(lambda traced=traced: traced).values():
                 check_precision(text)
-        if segment_is_frozen(one.encoder):
+        if one.encoder.segment_is_frozen:
             continue  # no gradient of the segments to add up
         traced = programs.add_up(one.cache(), params)
         for text in lowered(lambda traced=traced: traced).values():

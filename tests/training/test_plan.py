@@ -22,7 +22,7 @@ from configs import (
 )
 from docjax import main
 from docjax.errors import UserError
-from docjax.run import frozen
+from docjax.run import duration, frozen
 from docjax.run.prepare import prepare
 from docjax.training import loop, memory, plan, plan_memory, plan_table, sharding
 
@@ -88,35 +88,14 @@ def test_the_plan_says_what_the_steps_then_read(
     json.dumps(planned)
 
 
-LINEAR = {"fn": "docjax.tasks.classification.Linear"}
-FEW = {"fn": "docjax.tasks.few_shot.FewShot", "shots": 50}  # of 16 documents a class
-KNN = {"fn": "docjax.tasks.knn.KNearest"}
-TEXTS = {"fn": "docjax.tasks.sentence_similarity.SentenceSimilarity", "most": 3}
-TOKENS = {"fn": "docjax.tasks.masked_tokens.MaskedTokens"}
-
-
-@pytest.mark.parametrize(
-    "recipe, tasks, documents",
-    [
-        (contriever, {"texts": TEXTS, "few": FEW}, 3),
-        (contrastive_tension, {"linear": LINEAR, "knn": KNN, "texts": TEXTS}, 43),
-        (masked_lm, {"tokens": TOKENS}, 8),
-    ],
-    ids=["contriever", "contrastive_tension", "masked_lm"],
-)
-def test_the_baselines_are_planned_with_the_documents_of_tasks_that_are_ready(
-    recipe, tasks, documents, corpus, tmp_path
-):
-    """The corpus has 32 training documents and 8 of the test."""
-    asked = config(corpus, recipe, tasks=tasks, evaluate_every=2)
-    planned = main.run(asked, tmp_path / "absent", "plan")
-    assert planned["evaluations"] == 3  # steps 0, 2 and 4
-    assert planned["documents_of_tasks"] == documents
-    memory, seconds = planned["memory"], planned["seconds"]
+@pytest.mark.parametrize("recipe", [contriever, contrastive_tension, masked_lm])
+def test_the_baselines_are_planned(recipe, corpus, tmp_path):
+    planned = main.run(config(corpus, recipe), tmp_path / "absent", "plan")
+    memory = planned["memory"]
     assert memory["largest"] > memory["parameters"] > 0
     remembered = memory["objective"] > memory["parameters"]  # an encoder that follows
     assert remembered == (recipe is contriever)
-    assert seconds["evaluations"] > 0 and seconds["steps"] > 0
+    assert planned["seconds"] == 4 * planned["seconds_a_step"] > 0
     assert planned["documents_a_step"] == 8 and planned["tokens_a_step"] > 8
     assert not planned["masked_copies"]  # masked_lm reads masked tokens only
 
@@ -161,12 +140,12 @@ def test_memory_and_time_are_planned_for(recipe, encoder, linked, tmp_path, caps
         asked.encoder.segment = dict(fn=f"docjax.encoders.{encoder}") | sizes
         asked.objective = asked.objective.contrastive  # no head for masked words
     planned = main.run(asked, tmp_path, "plan")
-    memory, seconds = planned["memory"], planned["seconds"]
-    assert all(math.isfinite(value) for value in (memory | seconds).values())
+    memory = planned["memory"]
+    assert all(math.isfinite(value) for value in memory.values())
     assert memory["largest"] > memory["parameters"] > 0
-    assert seconds["total"] > seconds["steps"] > 0 and seconds["compile"] >= 0
+    assert math.isfinite(planned["seconds"]) and planned["seconds"] > 0
     shown = capsys.readouterr().err
-    for words in ("padding", "most at a time", "to compile"):
+    for words in ("padding", "most at a time", "s a step"):
         assert words in shown
 
 
@@ -178,7 +157,7 @@ def planned_and_trainer(asked, run):
         made.append(main._trainer(prepared, mesh))
         return made[-1]
 
-    return plan.plan(prepared, mesh, trainer, lambda *_: 0), made
+    return plan.plan(prepared, mesh, trainer), made
 
 
 def test_memory_is_that_of_the_state_and_of_the_check(corpus, tmp_path, monkeypatch):
@@ -227,7 +206,6 @@ def test_a_large_batch_is_timed_in_part(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "most_kept", lambda *arguments: arguments[-1])
     asked = config(corpus, graph_roberta, microbatch=8)
     planned, (whole, part) = planned_and_trainer(asked, tmp_path)
-    assert planned["timed_documents"] == part.batches.batch
     assert 1 <= part.batches.batch < 8 and whole.batches.batch == 8
     assert planned["documents_a_step"] == 8
     # The part keeps what the whole would, not what its own batch has room for.
@@ -242,34 +220,33 @@ def test_an_objective_that_needs_more_documents_is_timed_whole(
     asked = config(corpus, contrastive_tension, batch=16, microbatch=1)
     planned, (whole, part) = planned_and_trainer(asked, tmp_path)
     assert part.batches.batch <= 7 < whole.batches.batch  # 7 negatives of a document
-    assert planned["timed_documents"] == planned["documents_a_step"] == 16
+    assert planned["documents_a_step"] == 16 and planned["seconds_a_step"] > 0
 
 
 def test_the_time_of_a_step_grows_with_what_the_part_leaves_out(monkeypatch):
     same = lambda value: value
     trainer = SimpleNamespace(
-        **dict(steps=9, epoch_steps=9, mesh=sharding.mesh(), documents=same),
-        **dict(dataset=[(None, np.zeros(3))] * 9, begin=same, put=same, step=same),
+        **dict(steps=9, mesh=sharding.mesh(), begin=same, put=same),
+        **dict(dataset=[(None, np.zeros(3))] * 9),
         measure=lambda batch: {"computed": 10},
     )
-    seconds = iter([5.0, 1.0, 1.0, 2.0, 1.0, 3.0])
-    step = lambda trainer, state, *_: (state, next(seconds))
+    seconds = iter([5.0, 1.0, 1.0, 2.0, 1.0, 3.0])  # each second one is compiled before
+    step = lambda trainer, state, batch: (state, next(seconds))
     monkeypatch.setattr(plan, "_timed_step", step)
-    compiling, _, device = plan._step_times(trainer, {}, {"positions_a_step": 40.0})
-    assert compiling == 4.0  # of the first width; the other two were no slower
-    assert device == pytest.approx((1 + 2 + 3) / 3 * 4)
+    assert plan._timed(trainer, {}, 40.0) == pytest.approx((1 + 2 + 3) / 3 * 4)
 
 
-def test_units_that_are_read_once_get_stand_ins(corpus, tmp_path):
+def test_units_that_are_read_once_get_stand_ins(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(duration, "seconds_a_token", lambda *_: 1.0)
     fields = {"encoder.frozen": "segment/", "encoder.segment.dropout": 0.0}
     asked = config(corpus, graph_roberta, **fields)
     planned, (trainer,) = planned_and_trainer(asked, tmp_path)
     assert not list((tmp_path / "corpus").glob("vectors-*"))
-    vectors = trainer.prepared.corpus.vectors
-    assert vectors[0].shape == (len(trainer.prepared.corpus.lengths), 32)
-    seconds = planned["seconds"]
+    units = trainer.prepared.corpus
+    assert units.vectors[0].shape == (len(units.lengths), 32)
     assert planned["positions_a_step"] == 0 and "microbatch" not in planned["memory"]
-    assert seconds["read_before_training"] > 0 and seconds["evaluations"] == 0
+    steps = planned["steps"] * planned["seconds_a_step"]
+    assert planned["seconds"] == pytest.approx(steps + units.lengths.sum())
 
 
 def test_a_plan_of_several_processes_is_refused(corpus, monkeypatch, tmp_path):
@@ -291,7 +268,6 @@ def test_tasks_that_lack_data_are_a_mistake_of_the_plan_too(corpus, tmp_path):
 
 def test_the_table_shows_every_count_of_bytes():
     names = {name: 2**20 * i for i, name in enumerate(plan_table.BYTES, start=1)}
-    seconds = dict.fromkeys(("compile", "read_before_training", "evaluations"), 1.0)
     shown = plan_table.table(
         {
             **dict(steps=1000, epochs=2.5, counted_over_steps=8, documents_a_step=36),
@@ -302,13 +278,12 @@ def test_the_table_shows_every_count_of_bytes():
                 padding=0.1,
                 cut=0,
             ),
-            **dict(memory=names, evaluations=3, documents_of_tasks=1234.4),
-            "seconds": seconds | {"step": 0.25, "steps": 250.0, "total": 253.0},
+            **dict(memory=names, seconds_a_step=0.25, seconds=250.0),
         }
     )
     assert "18,000 over the first 8 steps, and as many with some" in shown
     assert "1,000, 2.5 epochs" in shown and "10.0% of 20,000 places" in shown
-    assert "4 min, 0.25 s each" in shown and "1 s, 3 of 1,234 documents each" in shown
+    assert "about 4 min, 0.25 s a step, without compiling" in shown
     for number, words in enumerate(plan_table.BYTES.values(), start=1):
         (line,) = [line for line in shown.splitlines() if words in line.split("  ")]
         assert line.endswith(f"{number:,.1f} MiB")

@@ -70,7 +70,7 @@ def step_of_words(run: Path, mesh: jax.sharding.Mesh) -> dict[str, np.ndarray]:
     config = deca.get_config("smoke")
     config.objective.replicas = 8
     prepared = prepare(config, run)
-    objective = prepared.config.objective.build()
+    objective = prepared.config.objective.built
     trainer = WordTrainer(prepared, objective, mesh)
     batch = trainer.put(trainer.dataset[0][0])
     state = trainer.begin(initial_params(prepared.config, prepared.encoder))

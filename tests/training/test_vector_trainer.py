@@ -20,6 +20,7 @@ from docjax.data.pairs import Pair, write_pairs
 from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.export import write
+from docjax.objectives.facts import check_examples
 from docjax.objectives.supervised_contrastive import supervised_contrastive
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
@@ -28,7 +29,6 @@ from docjax.storage.checkpoint import restore_params
 from docjax.training import sharding, vector_trainer
 from docjax.training.vector_trainer import (
     VectorTrainer,
-    _check_positives,
     _shapes,
     training_batches,
 )
@@ -64,7 +64,7 @@ def masked(tmp_path):
 
 
 def trainer(prepared: Prepared) -> VectorTrainer:
-    objective = prepared.config.objective.build()
+    objective = prepared.config.objective.built
     return VectorTrainer(prepared, objective, sharding.mesh())
 
 
@@ -128,7 +128,7 @@ def test_different_labels_are_refused_with_several_views_too():
     with pytest.raises(
         UserError, match="no two of 4 .* --config.objective.by=document"
     ):
-        _check_positives(examples, 2, objective)
+        check_examples(objective, examples, 2)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,8 @@ def test_a_system_is_trained_resumed_selected_exported_and_loaded(
     config.limits.update(segment_tokens=tokens, query_tokens=tokens)
     config.splits.validation = "validation"
     config.batch = config.microbatch = 4
-    config.update(select=select, evaluate_every=0, steps=4, checkpoint_every=2)
+    config.keep = dict(fn="docjax.keep.Best", metric=select)
+    config.update(evaluate_every=0, steps=4, checkpoint_every=2)
     task = select.partition("/")[0]
     config.tasks = {task: config.tasks[task].to_dict()}
     if task == "few_shot":

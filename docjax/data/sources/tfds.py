@@ -15,7 +15,7 @@ from docjax.errors import UserError
 from docjax.types import Document
 
 
-def tfds(
+def tfds(  # noqa: PLR0913 the fields of a config
     path: str,
     split: str | Sequence[str] = ("train", "test"),
     data_dir: str | None = None,

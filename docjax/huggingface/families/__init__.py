@@ -1,0 +1,1 @@
+"""The families of segment encoders: a record in each module."""

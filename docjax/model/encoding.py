@@ -1,0 +1,298 @@
+"""The vectors of documents and queries: what `DocumentModel` encodes.
+
+`reading.py` has what the model reads of them, `inference.py` how the devices share it.
+"""
+
+import collections
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, overload
+
+import jax
+import numpy as np
+from absl import logging
+from jaxtyping import Float
+from tqdm import tqdm
+
+from docjax.errors import UserError
+from docjax.model.cosines import unit
+from docjax.model.inference import Inference, local_mesh
+from docjax.model.inputs import Item, as_list, check_list
+from docjax.model.reading import COUNTS, Reading
+from docjax.types import Arrays, Document, Encoded, GraphBuilder
+
+Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
+
+
+class SegmentVectors(NamedTuple):
+    """The segments of one document that the model reads."""
+
+    vectors: Float[np.ndarray, "p d"]
+    texts: list[str]
+
+
+class Encoding(Reading):
+    """The part of `DocumentModel` that makes vectors; its attributes are fields there."""
+
+    params: Any
+    graph: GraphBuilder | None
+    truncate_dim: int | None
+    mesh: jax.sharding.Mesh | None
+
+    @property
+    def parts(self) -> int:
+        """How many vectors of a document stand side by side in its vector."""
+        return self.encoder.parts
+
+    @functools.cached_property
+    def width(self) -> int:
+        """The length of a document vector."""
+        return len(next(self.encode_stream(["a"])))
+
+    @overload
+    def encode(
+        self,
+        documents: Item | Sequence[Item],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: Literal[False] = False,
+    ) -> Vectors: ...
+
+    @overload
+    def encode(
+        self,
+        documents: Item | Sequence[Item],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: Literal[True],
+    ) -> tuple[Vectors, dict[str, int]]: ...
+
+    def encode(
+        self,
+        documents: Item | Sequence[Item],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        normalize_embeddings: bool = False,
+        return_stats: bool = False,
+    ) -> Vectors | tuple[Vectors, dict[str, int]]:
+        """Document vectors, float32 [documents, width], in the order given.
+
+        A single document gives a single vector [width], as in sentence-transformers.
+
+        Args:
+          documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; or
+            a single document.
+          prompt_name, prompt: the name or the words of another prompt; "": no prompt.
+          batch_size: segments in one call; None chooses by the number of tokens.
+          normalize_embeddings: scales vectors to length 1.
+          return_stats: also returns COUNTS: what was read and left out, documents
+            without known words, and segments whose place has no trained row. Without
+            `return_stats` a warning says what was left out and what is empty.
+
+        Raises:
+          UserError: for a document without text, and for a table.
+        """
+        items, alone = as_list(documents)
+        stats: dict[str, int] = {}
+        bar = iter(tqdm(items, disable=not show_progress_bar))
+        prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)
+        options: Any = dict(batch_size=batch_size, stats=stats, prompt=prompt)
+        rows = list(self.encode_stream(bar, **options))
+        if not return_stats:
+            self.warn(stats)
+        vectors = np.stack(rows) if rows else self._no_vectors()
+        vectors = unit(vectors) if normalize_embeddings else vectors
+        vectors = vectors[0] if alone else vectors
+        return (vectors, stats) if return_stats else vectors
+
+    encode_document = encode  # its name in sentence-transformers
+
+    def encode_stream(
+        self,
+        documents: Iterable[Item],
+        *,
+        batch_size: int | None = None,
+        stats: dict[str, int] | None = None,
+        prompt: str | None = None,
+    ) -> Iterator[Float[np.ndarray, " d"]]:
+        """The vectors of any number of documents, one by one, in their order.
+
+        Memory holds a few thousand segments at a time.
+
+        Args:
+          stats: a dict that receives the counts of `encode` while documents are read.
+          prompt: as in `encode`.
+
+        Raises:
+          UserError: when the stream reaches a document without text.
+        """
+        stats = {} if stats is None else stats
+        tokens = self.read(documents, stats, prompt)
+        inference = self.inference(batch_size, prompt)
+        return map(self._truncated, inference.encode(self.params, tokens))
+
+    def encode_with_passages(
+        self, documents: Iterable[Item], stats: dict[str, int]
+    ) -> Iterator[tuple[Float[np.ndarray, " d"], Float[np.ndarray, "p d"]]]:
+        """As `encode_stream`, with the vectors of each document's segments.
+
+        A segment is encoded as a query is, so that queries can be compared with both.
+        """
+        tokens = self.read(documents, stats)
+        pairs = self.inference().with_passages(self.params, tokens)
+        return (
+            (self._truncated(vector), self._truncated(parts)) for vector, parts in pairs
+        )
+
+    def encode_once(
+        self,
+        documents: Iterable[Document],
+        counts: dict[str, Any],
+        *,
+        passages: bool = False,
+    ) -> Iterator[Encoded]:
+        """The id and the vector of each document of a stream that can be read once.
+
+        Args:
+          counts: receives the counts of `encode` and the `width` of the vectors.
+          passages: whether to give the vectors of the segments too.
+        """
+        ids: collections.deque[str] = collections.deque()
+
+        def with_ids_kept() -> Iterator[Document]:
+            for document in documents:
+                ids.append(document.id)
+                yield document
+
+        bar = tqdm(with_ids_kept(), desc="encode", unit="document", disable=None)
+        pairs: Iterator[tuple[np.ndarray, np.ndarray | None]]
+        if passages:
+            pairs = self.encode_with_passages(iter(bar), counts)
+        else:
+            pairs = ((v, None) for v in self.encode_stream(iter(bar), stats=counts))
+        for vector, parts in pairs:
+            counts["width"] = len(vector)
+            yield Encoded(ids.popleft(), vector, parts)
+
+    def encode_queries(
+        self,
+        texts: str | Sequence[str],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        normalize_embeddings: bool = False,
+    ) -> Vectors:
+        """Query vectors, float32 [queries, width]; [width] for a single text.
+
+        A query is one segment of at most `limits.query_tokens` tokens. `prompt_name`
+        and `prompt` are as in `encode`.
+
+        Raises:
+          UserError: for a longer query, because a part of the query would be lost.
+        """
+        items, alone = as_list(texts)
+        if not items:
+            return self._no_vectors()[:, : self.width // self.parts]
+        prompt = self.prompt_of(prompt, prompt_name, self.query_prompt)
+        read = self.read_queries(items, prompt)
+        inference = self.inference(prompt=prompt)
+        vectors = self._truncated(inference.queries(self.params, read))
+        vectors = unit(vectors) if normalize_embeddings else vectors
+        return vectors[0] if alone else vectors
+
+    encode_query = encode_queries  # its name in sentence-transformers
+
+    def encode_queries_of_any_length(
+        self, texts: Sequence[str]
+    ) -> Float[np.ndarray, "q d"]:
+        """Query vectors; a text that is too long for a query is read as a document, with
+        the prompt of a query.
+
+        Of a document's several vectors the first one is taken.
+        """
+        if not len(texts):
+            return self._no_vectors()[:, : self.width // self.parts]
+        tokenizer = self._prompted(self.query_prompt).tokenizer
+        special = len(tokenizer.prefix) + len(tokenizer.suffix)
+        room = self.limits.query_segment - special
+        long = np.array([len(ids) > room for ids in tokenizer.encode(texts)])
+        vectors: list[Any] = [None] * len(texts)
+        as_document = functools.partial(self.encode, prompt=self.query_prompt)
+        for chosen, encode in ((~long, self.encode_queries), (long, as_document)):
+            rows = np.flatnonzero(chosen)
+            encoded = encode([texts[row] for row in rows.tolist()]) if len(rows) else ()
+            for row, vector in zip(rows, encoded, strict=True):
+                vectors[row] = vector
+        if self.parts > 1 and long.any():
+            logging.warning("%d long queries: their first segment is read", long.sum())
+        width = self.width // self.parts if self.parts > 1 else None
+        return np.stack([vector[:width] for vector in vectors])
+
+    def segment_vectors(
+        self, documents: Sequence[Item], *, batch_size: int | None = None
+    ) -> list[SegmentVectors]:
+        """The vectors and the texts of the segments that `encode` reads, by document.
+
+        The vectors come from the segment encoder alone, not from the document encoder.
+        All of them are in memory: give a large corpus in parts. A warning says what the
+        model's cap left out, as in `encode`.
+
+        Raises:
+          UserError: for a document without text, and for anything but a list.
+        """
+        check_list(documents)
+        stats = dict.fromkeys(COUNTS, 0)
+        cut = [self._segments(x, number, stats) for number, x in enumerate(documents)]
+        self.warn(stats)
+        if not cut:
+            return []
+        inference = self.inference(batch_size)
+        vectors = inference.segments(self.params, [segments for segments, _ in cut])
+        return [SegmentVectors(v, texts) for v, (_, texts) in zip(vectors, cut)]
+
+    def inference(
+        self, batch_size: int | None = None, prompt: str | None = None
+    ) -> Inference:
+        """What encodes segments with a prompt; None: with the prompt of documents.
+
+        Raises:
+          UserError: under `jax.jit`, `jax.grad` or `jax.vmap`.
+        """
+        leaves = jax.tree.leaves(self.params)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            raise UserError(
+                "jit, grad and vmap cannot trace encode, compare and explain: call "
+                "model.apply(params, model.batch(documents))"
+            )
+        return Inference(
+            encoder=self.encoder_of(prompt),
+            graph=self.graph,
+            mesh=self.mesh or local_mesh(),
+            limit=self.limits.segment_tokens,
+            batch=batch_size,
+        )
+
+    def _truncated(self, vectors: Float[Arrays, "*s d"]) -> Any:
+        """The first `truncate_dim` numbers. Raises UserError if there are fewer."""
+        if self.truncate_dim is None:
+            return vectors
+        if self.truncate_dim > vectors.shape[-1]:
+            raise UserError(
+                f"truncate_dim {self.truncate_dim}: the vectors have "
+                f"{vectors.shape[-1]} numbers"
+            )
+        return vectors[..., : self.truncate_dim]
+
+    def _no_vectors(self) -> Float[np.ndarray, "0 d"]:
+        return np.zeros((0, self.width), np.float32)

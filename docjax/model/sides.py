@@ -1,0 +1,112 @@
+"""The documents of a comparison: which of their segments a reader can compare.
+
+`compare.py` encodes them.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from docjax.data.records import full_text
+from docjax.data.segments import OneEach
+from docjax.data.units import Cut, Passages, Sentences
+from docjax.types import Document, Passage, Section, Segments
+
+PASSAGES = 20  # the least passages of a text, if it has as many sentences
+WORDS = 100  # the most words of a passage
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Side:
+    """One of the two documents of a comparison.
+
+    Attributes:
+      headings: of the sections that have segments; "" for a section without heading.
+      segments: the texts to compare; their `section` is an index into `headings`.
+      tokens: the tokens of `segments`.
+      whole: the tokens from which the model makes the document's vector.
+      pieces: the texts of the segments of `whole`.
+      same: whether `tokens` and `whole` are the same segments.
+      alone: for other models, each section as the model reads a document with this
+        section alone.
+      segments_cut, tokens_cut: what the model's cap leaves out of the vector.
+    """
+
+    title: str
+    headings: list[str]
+    segments: list[Passage]
+    tokens: Segments
+    whole: Segments
+    pieces: list[Passage]
+    same: bool
+    alone: Sequence[Segments]
+    segments_cut: int
+    tokens_cut: int
+
+
+def read(
+    document: Document,
+    cut: Cut,
+    most: int | None,
+) -> Side:
+    """A document prepared for a comparison by a model that cuts documents with `cut`.
+
+    Some models have segments that are too long for a reader (word averages, plain
+    transformers, joined sentences). They compare passages of about a PASSAGES-th of
+    the document's words, at most WORDS.
+
+    Args:
+      most: the number of segments in the document's vector; None: all.
+    """
+    whole, pieces = cut.with_texts(document)
+    kept = whole.first(most)
+    tokens, pieces = kept, pieces[: len(kept)]
+    of_whole = pieces
+    same = cut.units.readable and cut.segments.one_each
+    if not same:
+        passages = Cut(_ComparedPassages(), OneEach(), cut.tokenizer, cut.limit)
+        tokens, pieces = passages.with_texts(document)
+    sections = document.sections or (Section("", ""),)
+    numbers, places = np.unique([p.section for p in pieces], return_inverse=True)
+    return Side(
+        title=document.title or document.id,
+        headings=[sections[n].heading for n in numbers],
+        segments=[Passage(p.text, int(n)) for p, n in zip(pieces, places)],
+        tokens=tokens,
+        whole=kept,
+        pieces=of_whole,
+        same=same,
+        alone=() if same else _alone(document, numbers.tolist(), cut, most),
+        segments_cut=len(whole) - len(kept),
+        tokens_cut=len(whole.tokens) - len(kept.tokens),
+    )
+
+
+def _alone(
+    document: Document, numbers: Sequence[int], cut: Cut, most: int | None
+) -> list[Segments]:
+    """The sections of these numbers as documents; the title belongs to the first."""
+    sections = document.sections or (Section("", ""),)
+    documents = (
+        Document(document.id, (sections[n],), title="" if n else document.title)
+        for n in numbers
+    )
+    return [cut.with_texts(each)[0].first(most) for each in documents]
+
+
+@dataclasses.dataclass(frozen=True)
+class _ComparedPassages:
+    """Cuts a short text into sentences, and a long text into passages.
+
+    Title and headings count only if the document has no other text: "Summary" would be
+    the strongest link of many documents.
+    """
+
+    readable = True
+
+    def __call__(self, document: Document) -> list[Passage]:
+        texts = tuple(Section("", section.text) for section in document.sections)
+        bare = dataclasses.replace(document, title="", sections=texts)
+        words = min(WORDS, len(full_text(bare).split()) // PASSAGES)
+        return Passages(max(words, 1))(bare) or Sentences()(document)

@@ -1,0 +1,147 @@
+"""Code from outside of docjax: the packages that a caller allows, and their versions.
+
+A caller allows the parts of a package by the beginning of their dotted names:
+`allow=("mylab.",)` in Python, `--allow=mylab.` on the command line.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from docjax.errors import UserError
+from docjax.parts.annotations import shown
+
+OURS = ("docjax.", "optax.")
+
+
+def prefixes(allow: str | Sequence[str]) -> tuple[str, ...]:
+    """The prefixes that a caller allows, each with a dot at its end.
+
+    Raises:
+      UserError: for a prefix that is no name, or whose package cannot be found.
+    """
+    given = (allow,) if isinstance(allow, str) else tuple(allow)
+    return tuple(dict.fromkeys(map(_prefix, given)))
+
+
+def packages(names: Iterable[str]) -> tuple[dict[str, Any], ...]:
+    """The package of each foreign name: prefix, distribution, version, sha256 of its code.
+
+    Distribution and version are None for code that no installed distribution has.
+    """
+    tops = {f"{name.partition('.')[0]}." for name in names} - set(OURS)
+    return tuple(_package(prefix) for prefix in sorted(tops))
+
+
+def changes(
+    before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
+) -> list[str]:
+    """What differs between the packages of a run's begin and those of now, in words."""
+    earlier = {package["prefix"]: package for package in before}
+    return [
+        f"the code of {package['prefix'].rstrip('.')} ({_version(package)}) is not that "
+        f"of the run's begin ({_version(earlier[package['prefix']])})"
+        for package in now
+        if package["prefix"] in earlier and package != earlier[package["prefix"]]
+    ]
+
+
+@contextlib.contextmanager
+def errors_named(allow: Sequence[str], during: str) -> Iterator[None]:
+    """Turns an error that foreign code raises into one line with its place.
+
+    Raises:
+      UserError: names the function, file and line that raised, and what docjax did
+        `during` that time, such as "step 12".
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        frame = _foreign_frame(error, allow)
+        if frame is None:
+            raise
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{during}: {frame} raised {type(error).__name__}: {reason}"
+        ) from error
+
+
+def _prefix(text: Any) -> str:
+    name = text[:-1] if isinstance(text, str) and text.endswith(".") else text
+    if not isinstance(name, str) or not all(p.isidentifier() for p in name.split(".")):
+        raise UserError(
+            f"allow {shown(text)} is not the beginning of dotted names: give a package, "
+            "such as mylab."
+        )
+    if name != "docjax" and not _exists(name):
+        raise UserError(
+            f"allow {text!r}: there is no package {name!r}; install it, or name the "
+            "folder that holds it in PYTHONPATH"
+        )
+    return f"{name}."
+
+
+def _exists(name: str) -> bool:
+    """Whether a module or package of this name can be imported; imports its parents."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _package(prefix: str) -> dict[str, Any]:
+    top = prefix.rstrip(".")
+    distributions = importlib.metadata.packages_distributions().get(top, [None])
+    name = distributions[0]
+    version = importlib.metadata.version(name) if name else None
+    return {
+        "prefix": prefix,
+        "distribution": name,
+        "version": version,
+        "sha256": _digest(top),
+    }
+
+
+def _digest(top: str) -> str:
+    """The sha256 of the Python files of a package, by name and content."""
+    digest = hashlib.sha256()
+    for name, path in sorted(_files(top)):
+        digest.update(f"{name}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _files(top: str) -> list[tuple[str, Path]]:
+    spec = importlib.util.find_spec(top)
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    if not folders:
+        return [(top, Path(spec.origin))] if spec.origin else []
+    return [
+        (str(path.relative_to(folder)), path)
+        for folder in folders
+        for path in folder.rglob("*.py")
+    ]
+
+
+def _version(package: dict[str, Any]) -> str:
+    if package["distribution"] is None:
+        return f"no distribution, sha256 {package['sha256'][:8]}"
+    return f"{package['distribution']} {package['version']}, sha256 {package['sha256'][:8]}"
+
+
+def _foreign_frame(error: BaseException, allow: Sequence[str]) -> str | None:
+    """The last place in allowed foreign code that an error came through, or None."""
+    foreign = tuple(prefix for prefix in allow if prefix not in OURS)
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        module = frame.f_globals.get("__name__", "")
+        if foreign and f"{module}.".startswith(foreign):
+            code = frame.f_code
+            return f"{module}.{code.co_qualname} ({Path(code.co_filename).name}:{line})"
+    return None

@@ -1,0 +1,99 @@
+"""The word vectors of a run, fitted to its training documents before the first step.
+
+The table is the truncated singular value decomposition of the documents' TF-IDF
+(latent semantic analysis, Deerwester et al., 1990), over the tokens of the segment
+encoder. So a document's vector has the names and terms of the corpus beside what the
+checkpoint knows.
+"""
+
+import jax
+import numpy as np
+from absl import logging
+from jaxtyping import Float, Int
+
+from docjax.data.corpus import Corpus
+from docjax.data.splits import evenly
+from docjax.errors import UserError
+from docjax.recipe.tfidf import BESIDE, tfidf
+from docjax.run.fields import is_run
+from docjax.run.parameters import WORDS
+from docjax.run.prepared import Prepared
+from docjax.storage import atomic
+from docjax.storage.processes import wait
+from docjax.types import BeginsAsMean
+
+MOST = 100_000  # documents that are read for the table
+ALONE = 1.0  # power of the idf of words that stand alone
+
+
+def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
+    """Writes RUN/words.npy, if the segment encoder has word vectors without `init`.
+
+    Documents that are `held_out`, to judge the vectors, are not read.
+    """
+    segment, init = prepared.encoder.inner_segment, prepared.config.init
+    if not segment.words or (init and is_run(init)):
+        return
+    path = prepared.run / WORDS
+    # Words of another config may lie there.
+    if jax.process_index() == 0 and not (prepared.begun and path.exists()):
+        rows = np.setdiff1d(prepared.trained_on, held_out)
+        document = prepared.encoder.document
+        alone = isinstance(document, BeginsAsMean) and document.words_alone
+        sizes = segment.vocabulary, rows, segment.words
+        table = fitted(prepared.corpus, *sizes, alone)
+        # Words of a prompt would count in every text, so their vectors are zero.
+        prompts = [frame.prefix for frame in prepared.frames.values()]
+        table[np.concatenate(prompts)] = 0
+        atomic.write_array(path, table)
+    wait("words")
+
+
+def fitted(
+    corpus: Corpus,
+    vocabulary: int,
+    rows: Int[np.ndarray, " b"],
+    width: int,
+    alone: bool = False,
+) -> Float[np.ndarray, "w k"]:
+    """The word vectors for the documents `rows`, zero for words in fewer than LEAST.
+
+    A document is (1 + ln count) x idf^power of its words, scaled to length 1; a word's
+    vector is its row of the `width` right singular vectors, times idf^power. Corpora of
+    more than MOST documents are sampled evenly. With too few documents or shared words
+    all vectors are zero.
+
+    Args:
+      alone: nothing else is in a document's vector, so the power is ALONE, not BESIDE.
+
+    Raises:
+      UserError: for words alone, if there are too few documents or shared words.
+    """
+    from sklearn.decomposition import TruncatedSVD  # loads slowly
+
+    rows = evenly(rows, MOST)
+    documents = (corpus[row] for row in rows.tolist())
+    matrix, idf = tfidf(documents, vocabulary, power=ALONE if alone else BESIDE)
+    table, known = np.zeros((vocabulary, width), np.float32), int((idf > 0).sum())
+    room = min(len(rows), known) - 1
+    if room < 1:
+        _tell_too_few(len(rows), known, alone)
+        return table
+    with np.errstate(invalid="ignore", divide="ignore"):  # documents that are all equal
+        svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
+    table[:, : min(width, room)] = svd.components_.T * idf[:, None]
+    logging.info("word vectors of %d words, from %d documents", known, len(rows))
+    return table
+
+
+def _tell_too_few(documents: int, known: int, alone: bool) -> None:
+    """Warns that there are no word vectors. Raises UserError for words alone."""
+    few = (
+        f"{documents} training documents share {known} words, too few for word vectors"
+    )
+    if alone:
+        raise UserError(
+            f"{few}: give more documents, or take graph_roberta:frozen with "
+            "--config.init=FOLDER"
+        )
+    logging.warning("%s: the run goes on without word vectors", few)

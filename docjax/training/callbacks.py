@@ -1,0 +1,109 @@
+"""A user's callbacks during a run, and the trace of some steps.
+
+A callback is an object with one or more of the methods `begin`, `step`, `evaluation`
+and `end` (`docjax.types.OnBegin` and its neighbours). Only the first process calls it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from absl import logging
+
+from docjax.errors import UserError
+from docjax.parts.annotations import shown
+from docjax.parts.protocols import unfit
+from docjax.run.fields import Profile
+from docjax.types import OnBegin, OnEnd, OnEvaluation, OnStep
+
+KINDS = (OnBegin, OnStep, OnEvaluation, OnEnd)
+METHODS = "begin, step, evaluation or end"
+
+
+class Callbacks:
+    """Calls a user's callbacks; remembers the first error of one.
+
+    Raises:
+      UserError: for an object that is no callback.
+    """
+
+    def __init__(self, callbacks: Sequence[Any] = ()):
+        for callback in callbacks:
+            _check(callback)
+        self._callbacks = tuple(callbacks) if jax.process_index() == 0 else ()
+        self.failure = ""  # what failed, in one line
+
+    def begin(self, config: dict[str, Any], workdir: Path) -> None:
+        """Raises UserError at once if a callback fails: nothing has begun."""
+        self._call(OnBegin, lambda each: each.begin(config, workdir), "at the begin")
+        self.raise_failure("nothing was trained")
+
+    def step(self, step: int, metrics: Mapping[str, float | int]) -> None:
+        line = dict(metrics)
+        self._call(OnStep, lambda each: each.step(step, line), f"at step {step}")
+
+    def evaluation(self, step: int, metrics: Mapping[str, float | int]) -> None:
+        line, when = dict(metrics), f"at the evaluation after step {step}"
+        self._call(OnEvaluation, lambda each: each.evaluation(step, line), when)
+
+    def end(self, metrics: Mapping[str, float | int]) -> None:
+        """Raises UserError if a callback fails; the run itself is complete."""
+        line = dict(metrics)
+        self._call(OnEnd, lambda each: each.end(line), "at the end")
+        self.raise_failure("the run is complete")
+
+    def raise_failure(self, state: str) -> None:
+        """Raises UserError with the first error and the `state` of the run, if any."""
+        if self.failure:
+            raise UserError(f"{self.failure}; {state}")
+
+    def _call(self, kind: type, call: Callable[[Any], None], when: str) -> None:
+        for callback in self._callbacks:
+            if self.failure or not isinstance(callback, kind):
+                continue
+            try:
+                call(callback)
+            except Exception as error:  # noqa: BLE001 a callback may raise anything
+                reason = " ".join(str(error).split())
+                name = type(callback).__name__
+                self.failure = f"the callback {name} failed {when}: {type(error).__name__}: {reason}"
+
+
+class Trace:
+    """Writes the trace of jax.profiler for the steps of `profile` to RUN/profile."""
+
+    def __init__(self, profile: Profile | None, run: Path):
+        self._profile, self._folder, self._runs = profile, run / "profile", False
+
+    def before(self, step: int) -> None:
+        if self._profile and step == self._profile.start:
+            jax.profiler.start_trace(self._folder)
+            self._runs, self._since = True, time.perf_counter()
+
+    def after(self, step: int, metrics: Any) -> None:
+        """Ends the trace after its last step, once the device has computed it."""
+        if self._runs and step == self._profile.start + self._profile.steps - 1:
+            jax.block_until_ready(metrics)
+            self.close()
+
+    def close(self) -> None:
+        if self._runs:
+            jax.profiler.stop_trace()
+            self._runs = False
+            seconds = time.perf_counter() - self._since
+            logging.info("a trace of %.1f s is in %s", seconds, self._folder)
+
+
+def _check(callback: Any) -> None:
+    """Raises UserError for an object that no moment of a run calls."""
+    kinds = [kind for kind in KINDS if isinstance(callback, kind)]
+    if not kinds or isinstance(callback, type):
+        raise UserError(
+            f"callbacks: {shown(callback)} is no callback: give an object with a method "
+            f"{METHODS}"
+        )
+    for kind in kinds:
+        if fault := unfit(callback, kind):
+            raise UserError(f"callbacks: {type(callback).__name__}.{fault}")

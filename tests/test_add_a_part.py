@@ -1,0 +1,137 @@
+"""The code of docs/add-a-part.md on losses, optimizers and callbacks runs as it stands."""
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import docjax
+from docjax.errors import UserError
+from docjax.objectives.facts import facts_of
+from docjax.run import fields
+from docjax.training.callbacks import Callbacks
+from docjax.types import Targets
+
+PAGE = (Path(__file__).parents[1] / "docs/add-a-part.md").read_text("utf-8")
+
+
+def blocks(section: str) -> list[str]:
+    """The Python code of a section of the page."""
+    [text] = re.findall(
+        rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL
+    )
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture
+def margin(monkeypatch):
+    module = types.ModuleType("mylab.margin")
+    monkeypatch.setitem(sys.modules, "mylab", types.ModuleType("mylab"))
+    monkeypatch.setitem(sys.modules, "mylab.margin", module)
+    exec(blocks("A loss")[0], vars(module))  # noqa: S102
+    return module.margin
+
+
+def test_the_loss_of_the_guide_is_the_hinge_that_it_says(margin):
+    vectors = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
+    related = np.zeros((5, 5), bool)
+    related[0, 1] = True
+    first, second = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    expected = 0.0
+    for i in range(5):
+        for j in range(5):
+            if i != j and not related[i, j]:
+                expected += (
+                    max(0, 0.3 - first[i] @ second[i] + first[i] @ second[j]) / 5
+                )
+    targets = Targets(jnp.full(5, -1), jnp.asarray(related))
+    found, metrics = margin(jnp.asarray(vectors), targets, width=0.3)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert 0 < metrics["missed"] <= 4
+    assert facts_of(margin).similarity == "cosine"
+
+
+def test_the_optimizer_of_the_guide_decays_kernels_alone():
+    config = docjax.config.load("graph_roberta", variant="smoke")
+    exec(blocks("An optimizer")[0], {"config": config})  # noqa: S102
+    make = fields.resolve(config).optimizer.built
+    optimizer = make(10)
+    params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
+    state = optimizer.init(params)
+    zeros = {name: jnp.zeros_like(array) for name, array in params.items()}
+    for _ in range(2):  # the first step of the schedule has a rate of 0
+        updates, state = optimizer.update(zeros, state, params)
+    assert (updates["kernel"] < 0).all() and (updates["bias"] == 0).all()
+
+
+def test_an_optimizer_of_optax_is_clipped_unless_it_says_none():
+    config = docjax.config.load("graph_roberta", variant="smoke")
+    gradient, lengths = {"a": jnp.full(4, 10.0)}, []
+    for clip in ({}, {"clip": 2.0}, {"clip": None}):
+        config.optimizer = dict(fn="optax.sgd", learning_rate=1.0, **clip)
+        optimizer = fields.resolve(config).optimizer.built(10)
+        updates, _ = optimizer.update(gradient, optimizer.init(gradient))
+        lengths.append(float(jnp.linalg.norm(updates["a"])))
+    np.testing.assert_allclose(lengths, [1, 2, 20], rtol=1e-5)
+
+
+@pytest.mark.parametrize("number, name", [(1, "wandb"), (2, "mlflow"), (3, "trackio")])
+def test_the_callbacks_of_the_guide_send_what_they_get(number, name, tmp_path):
+    sent = []
+
+    class Library:
+        def __getattr__(self, function):
+            return lambda *values, **named: sent.append((function, values, named))
+
+    code = blocks("Callbacks")[number]
+    namespace = {name: Library()}
+    exec(code, namespace)  # noqa: S102
+    [made] = [value for key, value in namespace.items() if key.startswith("To")]
+    callbacks = Callbacks([made()])
+    callbacks.begin({"batch": 8}, tmp_path)
+    callbacks.step(3, {"train/loss": 0.5})
+    callbacks.evaluation(3, {"eval/retrieval/dense/ndcg@10": 0.25})
+    callbacks.end({})
+    assert [function for function, *_ in sent][1:] == [sent[1][0]] * 2
+    values = repr(sent)
+    assert "0.5" in values and "0.25" in values and not callbacks.failure
+
+
+def test_a_callback_is_called_at_its_moments_and_its_error_is_kept(tmp_path, capsys):
+    namespace: dict = {}
+    exec(blocks("Callbacks")[0], namespace)  # noqa: S102
+    callbacks = Callbacks([namespace["Notes"]()])
+    callbacks.begin({}, tmp_path)
+    callbacks.step(1, {"train/loss": 2.0})
+    callbacks.evaluation(1, {"eval/a": 1.0})
+    callbacks.end({})
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1 2.0",
+        "scores: ['eval/a']",
+        "the end",
+    ]
+    callbacks.step(2, {})  # no train/loss: Notes raises
+    assert (
+        callbacks.failure
+        == "the callback Notes failed at step 2: KeyError: 'train/loss'"
+    )
+    with pytest.raises(UserError, match="Notes failed at step 2: .*; saved"):
+        callbacks.raise_failure("saved")
+
+
+@pytest.mark.parametrize(
+    "callback, line",
+    [
+        (object(), "is no callback: give an object with a method begin, step"),
+        (dict, "is no callback"),
+        (type("Wrong", (), {"step": lambda self, step: None})(), "Wrong.step takes"),
+    ],
+)
+def test_what_is_no_callback_is_refused_before_a_run(callback, line):
+    with pytest.raises(UserError, match=line) as error:
+        Callbacks([callback])
+    assert "\n" not in str(error.value)
