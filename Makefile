@@ -26,9 +26,9 @@ lint: .venv/.test  ## ruff, its formatter, and types of the public face
 	$(BIN)/mypy
 
 bench: .venv/.bench  ## speed and memory: encoder, encode, gradient cache, words
-	$(BIN)/python benchmarks/encoder.py
+	$(BIN)/python -m benchmarks.encoder
 	$(BIN)/python -m benchmarks.encode
-	$(BIN)/python benchmarks/gradient_cache.py
+	$(BIN)/python -m benchmarks.gradient_cache
 	$(BIN)/python -m benchmarks.words
 
 clean:  ## remove .venv, builds and caches; runs/ stays

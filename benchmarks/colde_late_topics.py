@@ -174,7 +174,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
     parser.add_argument("--documents", type=int, default=240, help="to train on")
     runs.add_set(parser)
-    sizes = "--workdir", tiny.workdir, "--systems", "S-BERT at 512", "--documents", 60
+    sizes = "--workdir", tiny.workdir, "--systems", "S-BERT at 512", "--documents", 48
     fields = "epochs=null", "steps=1", "batch=8", "limits.segment_tokens=32"
     flags = tiny.parse(parser, given, *sizes, "--set", *fields)
     logging.set_verbosity(logging.INFO)

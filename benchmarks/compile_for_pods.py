@@ -37,7 +37,6 @@ from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from benchmarks import tiny
 from docjax import config as config_lib
 from docjax.data.microbatches import round_up
 from docjax.encoders.attention import KERNELS, attention
@@ -290,8 +289,10 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=32, help="segments of a device")
     parser.add_argument("--width", type=int, default=136, help="tokens of a segment")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    sizes = "--topology", CPU, "--layers", 1, "--rows", 1, "--width", 16
-    flags = tiny.parse(parser, given, *sizes)
+    parser.add_argument("--tiny", action="store_true", help="smallest sizes, on a CPU")
+    flags = parser.parse_args(given)
+    if flags.tiny:
+        flags.topology, flags.layers, flags.rows, flags.width = CPU, 1, 1, 16
     if flags.inside or flags.topology == CPU:
         compile_and_print(flags)
         return 0

