@@ -95,7 +95,8 @@ class ReportFields:
 
     Attributes:
       compare: other run directories.
-      published: the scores of retrieval systems in a paper, by system and metric.
+      published: figures from elsewhere, by row (such as a system) and metric, of the
+        only task; of several tasks by task, row and metric.
     """
 
     compare: tuple[str, ...]

@@ -13,7 +13,7 @@ def check(config: RunConfig) -> None:
     """Raises UserError for a run that lacks several things; it names each of them, with
     what gets it.
 
-    A run that lacks one thing is told so where that thing is read.
+    A run calls it when one thing is missing, so that others need no further try.
     """
     checks = _weights, _files, _documents
     reasons = [reason for each in checks if (reason := _reason(each, config))]

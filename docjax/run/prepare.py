@@ -40,9 +40,11 @@ def prepare(config: Any, run: Path) -> Prepared:
     wait("start")  # a later first wait would not outlast the tokenizer
     config = fields.resolve(config)
     saved = fields.begun_with(run, config.allow)
-    if saved is None:
+    try:
+        config = checked(config, run, saved)
+    except UserError:
         lacking.check(config)
-    config = checked(config, run, saved)
+        raise
     _make(run)
     tokenizer = corpora.tokenizer(config, run, saved is not None, _tokenizer_of)
     config = from_data.fill_vocabulary(config, tokenizer.vocabulary)

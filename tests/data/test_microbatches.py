@@ -5,7 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from docjax.data import graphs
 from docjax.data import microbatches as batches
+from docjax.types import Segments
 
 # Widths.
 
@@ -108,3 +110,31 @@ def test_places_stay_with_their_segments(documents):
     found = np.concatenate([m.places for m in micro])[place]
     expected = np.concatenate([one.places for one in some])
     np.testing.assert_array_equal(found, expected)
+
+
+# Graphs.
+
+
+def view(sections: int) -> Segments:
+    """A document of `sections` sections of one segment each, without tokens."""
+    places = np.stack([np.arange(sections), np.zeros(sections)], 1).astype(np.int32)
+    nothing = np.zeros((0, 2), np.int32)
+    return Segments(np.zeros(0, np.int32), np.zeros(sections + 1), places, nothing)
+
+
+@pytest.mark.parametrize(
+    "build, sections, as_edges",
+    [
+        (graphs.user_edges, 250, True),  # large, and few pairs are connected
+        (graphs.user_edges, 150, False),  # small
+        (graphs.full, 250, False),  # all pairs are connected
+    ],
+)
+def test_the_size_of_graphs_chooses_how_they_are_read(build, sections, as_edges):
+    views = [view(sections), view(9)]
+    chosen = batches.device_graphs(views, build, sections, None)
+    assert (chosen.edges is not None) == as_edges
+    assert (chosen.adjacency is None) == as_edges
+    for forced in (True, False):
+        other = batches.device_graphs(views, build, sections, forced)
+        assert (other.edges is not None) == forced

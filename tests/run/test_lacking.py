@@ -1,0 +1,46 @@
+"""What a published run lacks is said all at once."""
+
+import json
+
+import pytest
+
+import docjax
+from docjax.errors import UserError
+from docjax.run.prepare import prepare
+
+
+def config(path, **fields):
+    found = docjax.config.load("graph_roberta")
+    found.source.path = str(path)
+    found.update(fields)
+    return found
+
+
+def line(found, run) -> str:
+    with pytest.raises(UserError) as error:
+        prepare(found, run)
+    assert "\n" not in str(error.value) and not run.exists()
+    return str(error.value)
+
+
+def test_weights_and_corpus_are_told_together_with_what_gets_them(tmp_path):
+    text = line(config(tmp_path / "corpus.jsonl"), tmp_path / "run")
+    assert text.startswith("the run lacks 2 things: (1) roberta-base: no such folder")
+    assert "hf download roberta-base" in text and "--config.init=FOLDER" in text
+    assert f"(2) {tmp_path}/corpus.jsonl: no such file" in text
+
+
+def test_too_few_documents_are_told_with_the_weights(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    lines = [json.dumps({"id": str(i), "text": "a river"}) for i in range(6)]
+    path.write_text("\n".join(lines))
+    text = line(config(path), tmp_path / "run")
+    assert "(2) the source has 6 documents, and a step reads 1536" in text
+    assert text.endswith("or --config.batch=3")
+
+
+def test_one_thing_that_is_missing_is_told_as_before(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text('{"id": "1", "text": "a river"}\n')
+    text = line(config(path, batch=1), tmp_path / "run")
+    assert text.startswith("roberta-base: no such folder")
