@@ -18,7 +18,7 @@ from docjax.data.sources.jsonl import check_again, jsonl
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.task_data import FileData, Source
-from docjax.parts import named
+from docjax.parts import named, outside
 from docjax.tasks import catalogue
 from docjax.tasks.runner import scores
 from docjax.types import Task
@@ -81,7 +81,7 @@ def build(
     if cls.reads == "collection" and max_bad_fraction:
         keywords["max_bad_fraction"] = max_bad_fraction
     part = {"fn": catalogue.dotted(task, allow)} | keywords
-    return named.build(part, ("docjax.", *allow), name_of(cls))
+    return named.build(part, ("docjax.", *outside.prefixes(allow)), name_of(cls))
 
 
 def name_of(task: Task | type[Task]) -> str:

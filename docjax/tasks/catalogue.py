@@ -42,7 +42,7 @@ def dotted(name: str, allow: Sequence[str] = ()) -> str:
             "of a task class"
         )
     package = name.partition(".")[0]
-    if not name.startswith(("docjax.", *allow)):
+    if not name.startswith(("docjax.", *_with_dots(allow))):
         raise UserError(
             f"--task {name}: code outside of docjax is not imported unless you allow "
             f"it: add --allow={package}. if you trust the package {package}"
@@ -60,7 +60,7 @@ def find(name: str, allow: Sequence[str] = ()) -> type[Any]:
 
     path = dotted(name, allow)
     try:
-        found = resolve(path, ("docjax.", *allow))
+        found = resolve(path, ("docjax.", *_with_dots(allow)))
     except UserError as error:
         raise UserError(f"--task: {error}") from None
     if not inspect.isclass(found):
@@ -68,6 +68,11 @@ def find(name: str, allow: Sequence[str] = ()) -> type[Any]:
     if problem := _problem(found):
         raise UserError(f"--task {name} is no task: {problem}")
     return found
+
+
+def _with_dots(allow: Sequence[str]) -> tuple[str, ...]:
+    """Prefixes that end with a dot: "mylab" does not allow the package "mylabs"."""
+    return tuple(f"{prefix.rstrip('.')}." for prefix in allow)
 
 
 def _commands(source: str) -> Iterator[tuple[str, str]]:

@@ -92,7 +92,7 @@ def test_what_is_no_task_is_refused_by_what_it_lacks(package, name, text, messag
 
 def test_code_from_outside_is_not_imported_unless_it_is_allowed(package):
     package("a", "raise SystemExit")
-    for allow in ([], ["other."], ["lab."]):
+    for allow in ([], ["other."], ["lab."], ["my"], ["myla"]):
         with pytest.raises(UserError, match=r"add --allow=mylab\. if you trust the"):
             catalogue.find("mylab.a.Mine", allow)
     assert "mylab.a" not in sys.modules
