@@ -135,7 +135,7 @@ class Report:
     )
     curves: Path | None = None  # a PNG; the CSV lies beside it
     tsne: Path | None = None
-    attention: Attention | None = None
+    attention: Sequence[Attention] = ()  # of a few documents
     words: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     retrieval: Sequence[Retrieval] = ()  # by task
     tables: Sequence[Shown] = ()  # of other tasks
@@ -173,7 +173,7 @@ def html(report: Report, folder: Path) -> str:
         best=_best(scores),
         curves=page.picture(report.curves, folder),
         map=page.picture(report.tsne, folder),
-        attention=_attention(report.attention, folder),
+        attention=[_attention(each, folder) for each in report.attention],
         retrieval=[_retrieval(each, folder) for each in report.retrieval],
         tables=[_table(each, folder) for each in report.tables],
         maps={kind: page.picture(png, folder) for kind, png in report.maps.items()},
@@ -240,10 +240,8 @@ def _best(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return best
 
 
-def _attention(attention: Attention | None, folder: Path) -> dict[str, Any] | None:
-    """The values of the attention for the template; None without attention."""
-    if attention is None:
-        return None
+def _attention(attention: Attention, folder: Path) -> dict[str, Any]:
+    """The values of a document's attention for the template."""
     weights = {
         graph: [[float(f"{weight:.4g}") for weight in row] for row in matrix]
         for graph, matrix in attention.weights.items()

@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from docjax.errors import UserError
 from docjax.explain import figures, run_page
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
+from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
 from docjax.run import baselines, metrics, similarity_report, task_report
 from docjax.run.parameters import start_params
@@ -40,7 +40,8 @@ Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded w
 CURVES = ("train/loss", "train/in_batch_accuracy", "train/accuracy")
 MAP = 1000  # the most documents in a t-SNE panel
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
-NODES = 30  # segments of the document whose attention is shown
+EXPLAINED = 3  # documents whose attention is shown
+NODES = 30  # segments of such a document
 
 
 def write(
@@ -73,7 +74,7 @@ def write(
             data=_data(prepared, lines),
             curves=_or_none(_curves, prepared, figures_dir / "curves", lines),
             tsne=_or_none(_map, prepared, data, figures_dir, params, sample, texts),
-            attention=_or_none(_attention, prepared, figures_dir, params, shown),
+            attention=_or_none(_attention, prepared, figures_dir, params, shown) or (),
             words=_words(prepared, params),
             retrieval=retrieval,
             tables=_tables(prepared, scores, retrieval, figures_dir),
@@ -103,14 +104,14 @@ def _sample(prepared: Prepared) -> np.ndarray:
 
 def _texts(
     prepared: Prepared, sample: np.ndarray
-) -> tuple[dict[int, str], Document | None]:
-    """The texts of the scored documents by number, and a document to explain.
+) -> tuple[dict[int, str], list[Document]]:
+    """The texts of the scored documents by number, and the documents to explain.
 
-    The document to explain is the one in `sample` with the most sections and at most
+    The documents to explain are those in `sample` with the most sections and at most
     NODES segments, or the shortest if all have more segments.
     """
-    chosen, best, texts = set(map(int, sample)), (-math.inf, 0), {}
-    shown = None
+    chosen, texts = set(map(int, sample)), {}
+    shown: list[tuple[tuple[int, int], Document]] = []
     scored = {
         row for part in ("train", "test") for row in prepared.scored(part).tolist()
     }
@@ -120,9 +121,10 @@ def _texts(
         segments = int(prepared.corpus.counts[row])
         rank = (len(document.sections), segments)
         rank = rank if segments <= NODES else (-segments, 0)
-        if row in chosen and rank > best:
-            best, shown = rank, document
-    return texts, shown
+        if row in chosen:
+            ranked = sorted([*shown, (rank, document)], key=lambda pair: pair[0])
+            shown = ranked[-EXPLAINED:]
+    return texts, [document for _, document in reversed(shown)]
 
 
 def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, float]]:
@@ -315,26 +317,35 @@ def nearest_words(
 
 
 def _attention(
-    prepared: Prepared, folder: Path, params, document: Document | None
-) -> run_page.Attention | None:
-    """Attention over one document with the full and, of sections, the section graph.
-
-    None for a model without attention.
-    """
+    prepared: Prepared, folder: Path, params, documents: Sequence[Document]
+) -> list[run_page.Attention]:
+    """The attention over each document; none for a model without attention."""
     if not prepared.encoder.attends:
-        return None
-    if document is None:
-        raise UserError("no labelled document to explain")
+        return []
+    if not documents:
+        raise UserError("no labelled documents to explain")
+    model = prepared.model(params)
+    return [
+        _attention_over(model, document, folder, number)
+        for number, document in enumerate(documents, 1)
+    ]
+
+
+def _attention_over(
+    model: DocumentModel, document: Document, folder: Path, number: int
+) -> run_page.Attention:
+    """The attention with the full and, of sections, the section graph."""
     kinds = {"full graph": graphs.full}
     if len(document.sections) > 1:
         kinds["section graph"] = graphs.section
-    explanations = {}
-    for name, graph in kinds.items():
-        model = dataclasses.replace(prepared.model(params), graph=graph)
-        explanations[name] = model.explain(document)
+    explanations = {
+        name: dataclasses.replace(model, graph=graph).explain(document)
+        for name, graph in kinds.items()
+    }
     weights = {n: _of_last_layer(each.weights) for n, each in explanations.items()}
     rows = {name: matrix[0] for name, matrix in weights.items()}
     full = explanations["full graph"]
+    sections = [segment.section for segment in full.segments]
     return run_page.Attention(
         document=document.title or document.id,
         passages=[
@@ -342,9 +353,9 @@ def _attention(
             for heading, segment in zip(full.headings, full.segments, strict=True)
         ],
         weights=weights,
-        bars=figures.document_attention(folder / "document_attention", rows),
+        bars=figures.document_attention(folder / f"document_attention_{number}", rows),
         heat=figures.node_attention(
-            folder / "node_attention", weights, [s.section for s in full.segments]
+            folder / f"node_attention_{number}", weights, sections
         ),
     )
 

@@ -1,6 +1,7 @@
 """The page about a run: valid, self-contained, escaped, complete."""
 
 import base64
+import dataclasses
 import json
 from html.parser import HTMLParser
 from pathlib import Path
@@ -87,9 +88,7 @@ def run_dir(tmp_path_factory) -> Path:
         },
         data={"train": {"documents": 12345, "padding": 0.04321, "source": ATTACK}},
         curves=curves,
-        attention=Attention(
-            chosen.document, chosen.passages, chosen.weights, bars=bars, heat=heat
-        ),
+        attention=[dataclasses.replace(chosen, bars=bars, heat=heat)],
         export=Export(
             folder=ATTACK,
             differences={"docjax": 0.0, "transformers": 2e-7, ATTACK: 3e-6},
@@ -277,7 +276,7 @@ def test_hostile_names_of_runs_and_documents_are_shown_as_text(tmp_path):
             config={"seed": 0, "source": name},
             scores={name: {name: 0.5}},
             data={name: {name: name}},
-            attention=Attention(name, [Section(name, name)] * 3, chosen.weights),
+            attention=[Attention(name, [Section(name, name)] * 3, chosen.weights)],
             words={},
             commands={name: name},
         ),
@@ -292,8 +291,8 @@ def test_hostile_names_of_runs_and_documents_are_shown_as_text(tmp_path):
 def test_a_text_without_words_has_its_row_too(tmp_path):
     chosen = attention()
     empty = Attention("", [Section("", "")] * 3, chosen.weights)
-    write(tmp_path, Report(name="", config={}, attention=empty))
-    assert [a["data-node"] for a in read(tmp_path).all("tr") if a] == list("0123")
+    write(tmp_path, Report(name="", config={}, attention=[empty] * 2))
+    assert [a["data-node"] for a in read(tmp_path).all("tr") if a] == list("01230123")
 
 
 def test_a_report_of_words_lists_their_nearest_ones_in_place_of_attention(tmp_path):

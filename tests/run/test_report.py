@@ -39,8 +39,9 @@ def test_a_text_without_sections_has_no_section_graph(run, tmp_path, count):
     prepared = prepare(json.loads((run / "config.json").read_text()), run)
     params = initial_params(prepared.config, prepared.encoder)
     sections = [Section(f"Part {i}", "Some words of it. " * 9) for i in range(count)]
-    document = Document("a", tuple(sections))
-    shown = report._attention(prepared, tmp_path, params, document)
+    documents = [Document(name, tuple(sections)) for name in ("a", "b")]
+    shown, other = report._attention(prepared, tmp_path, params, documents)
+    assert (shown.document, other.document) == ("a", "b") and shown.bars != other.bars
     names = ["full graph", *["section graph"] * (count > 1)]
     assert list(shown.weights) == names
     assert {len(passage.text) > 0 for passage in shown.passages} == {True}
