@@ -110,7 +110,6 @@ class Documents:
         return self.related is None
 
     def files(self) -> tuple[Path, ...]:
-        """The table, if it is read. Raises UserError if it is missing."""
         if self.related != "pairs":
             return ()
         if self.path is None:
@@ -121,15 +120,11 @@ class Documents:
         return Pairs(self.path).files()
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """There are no queries."""
         return iter(())
 
     def among(self, known: Known) -> Examples:
-        """One example for each document that training reads.
-
-        Raises:
-          UserError: if no two of them are related, or for a bad table.
-        """
+        """One example for each document that training reads. Raises UserError if no two
+        of them are related, or for a bad table."""
         rows = known.documents
         own = self.kinds, rows[:, None], known.labels[rows]
         if self.related is None:
@@ -178,7 +173,6 @@ class Pairs:
         return self.path is None
 
     def files(self) -> tuple[Path, ...]:
-        """The table, if there is one. Raises UserError if it is missing."""
         if self.path is None:
             return ()
         if not Path(self.path).is_file():
@@ -186,7 +180,6 @@ class Pairs:
         return (Path(self.path),)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """There are no queries."""
         return iter(())
 
     def among(self, known: Known) -> Examples:
@@ -262,11 +255,8 @@ def _of_links(known: Known) -> list[Pair]:
 def _rows_of(
     name: str, pairs: Sequence[Pair], ids: Sequence[str]
 ) -> Int[np.ndarray, "x s"]:
-    """The corpus rows of the documents of each pair.
-
-    Raises:
-      UserError: for documents that are not in the corpus.
-    """
+    """The corpus rows of the documents of each pair. Raises UserError for documents
+    that are not in the corpus."""
     numbers = {name: row for row, name in enumerate(ids)}
     unknown = sorted({name for pair in pairs for name in pair[:2]} - set(numbers))
     if unknown:
@@ -287,11 +277,8 @@ def _neighbours(rows: Int[np.ndarray, "x s"]) -> Mapping[int, Collection[int]]:
 
 
 def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Neighbours:
-    """For each document the documents that it links to or that link to it.
-
-    Raises:
-      UserError: if none of the documents links to another.
-    """
+    """For each document the documents that it links to or that link to it. Raises
+    UserError if none of the documents links to another."""
     links = corpus.links
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
     trained = set(documents.tolist())

@@ -37,10 +37,7 @@ class Masking:
     @classmethod
     def of(cls, tokenizer: Tokenizer, frame: Frame, rate: float) -> "Masking":
         """The masking with a tokenizer's mask token, in segments with this frame.
-
-        Raises:
-          UserError: for a tokenizer without mask token.
-        """
+        Raises UserError for a tokenizer without mask token."""
         ids = tokenizer.backend.get_vocab(with_added_tokens=True)
         mask = next((ids[name] for name in MASK_TOKENS if name in ids), None)
         if mask is None:

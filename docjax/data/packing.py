@@ -7,12 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from docjax.data.masking import Masking
-from docjax.data.microbatches import (
-    device_graphs,
-    microbatches,
-    round_up,
-    rows_of,
-)
+from docjax.data.microbatches import device_graphs, microbatches, round_up, rows_of
 from docjax.types import (
     Batch,
     GraphBuilder,

@@ -121,10 +121,8 @@ def _alike(links: Mapping[str, set[str]]) -> Iterator[Pair]:
 def split(pairs: Sequence[Pair], seed: int) -> dict[str, list[Pair]]:
     """The pairs in the splits train, validation and test: 80, 10 and 10 % of each kind.
 
-    A document may be in pairs of several splits.
-
-    Raises:
-      UserError: for fewer than 10 pairs of a kind.
+    A document may be in pairs of several splits. Raises UserError for fewer than 10
+    pairs of a kind.
     """
     splits: dict[str, list[Pair]] = {name: [] for name in SHARES}
     generator = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from docjax.data.documents import check_fits_in_table
-from docjax.data.splits import CHOOSING
+from docjax.data.splits import CHOOSING, TUNING
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Document
@@ -90,11 +90,8 @@ def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
 
 
 def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
-    """Writes the pairs of each split as a table, which `read_pairs` reads.
-
-    Raises:
-      UserError: for an id with a tab or a line break.
-    """
+    """Writes the pairs of each split as a table, which `read_pairs` reads. Raises
+    UserError for an id with a tab or a line break."""
     lines = ["\t".join(COLUMNS)]
     for split, rows in pairs.items():
         for pair in rows:
@@ -125,6 +122,29 @@ def held_out(
     if min(similar, different) < LEAST_HELD_OUT:
         return train, []
     return [pair for pair in train if not _in_tenth(pair)], chosen
+
+
+def splits_of(
+    pairs: Mapping[str, Sequence[Pair]], part: str, tuning: Sequence[str] = TUNING
+) -> tuple[str, str]:
+    """The split of a table to train or tune on, and the split to score.
+
+    Args:
+      tuning: what may tune if the split "test" is scored; else it is "train" alone.
+
+    Raises:
+      UserError: if the table lacks either split.
+    """
+    wanted = ("test", *CHOOSING) if part == "test" else CHOOSING
+    scored = next(filter(pairs.__contains__, wanted), "")
+    names = tuning if scored == "test" else ("train",)
+    tuned = next(filter(pairs.__contains__, names), "")
+    if not (scored and tuned):
+        raise UserError(
+            f'pairs of the splits "{scored or " or ".join(wanted)}" and '
+            f"{' or '.join(names)} are needed; there are {', '.join(pairs) or 'none'}"
+        )
+    return tuned, scored
 
 
 def _in_tenth(pair: Pair) -> bool:

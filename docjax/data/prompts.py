@@ -70,11 +70,8 @@ class Prompted(Tokenizer):
         return ids[first:], np.maximum(spans[first:] - len(self.prompt), 0)
 
     def frame(self, limit: int) -> Frame:
-        """The special tokens and the prompt around a segment of `limit` tokens.
-
-        Raises:
-          UserError: if the limit leaves no room for a token of text.
-        """
+        """The special tokens and the prompt around a segment of `limit` tokens. Raises
+        UserError if the limit leaves no room for a token of text."""
         frame = Frame(self.prefix, self.suffix, limit)
         if frame.room < 1:
             raise UserError(

@@ -106,21 +106,16 @@ class Reader:
 
     def _longest(self, slots: tuple[str, ...]) -> int:
         """The most tokens that a segment can have."""
-        return max(
-            min(self._limit(slot), self._longest_unit(slot)) for slot in set(slots)
-        )
+        return max(map(self._longest_of, set(slots)))
 
-    def _limit(self, slot: str) -> int:
+    def _longest_of(self, slot: str) -> int:
         frame = self.frames[slot]
-        if slot != DOCUMENT or not self.tokens:
-            return frame.limit
-        return min(frame.limit, self.tokens + frame.special)
-
-    def _longest_unit(self, slot: str) -> int:
-        if slot == DOCUMENT and not self.cutter.one_each:
-            return self.frames[slot].limit
-        corpus, frame = self.corpora[slot], self.frames[slot]
-        return int(corpus.lengths.max(initial=0)) + frame.special
+        texts = [frame.room]
+        if slot == DOCUMENT and self.tokens:
+            texts.append(self.tokens)
+        if slot != DOCUMENT or self.cutter.one_each:
+            texts.append(int(self.corpora[slot].lengths.max(initial=0)))
+        return min(texts) + frame.special
 
 
 def first_units(units: Units, most: int | None) -> Units:

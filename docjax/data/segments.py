@@ -21,11 +21,7 @@ class OneEach:
 
     one_each = True
     exported_as = "one_each"
-
-    def spans(
-        self, lengths: Sequence[int], sections: Sequence[int], room: int
-    ) -> Iterable[cuts.Span]:
-        return cuts.one_each(lengths, sections, room)
+    spans = staticmethod(cuts.one_each)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +50,7 @@ class Chunks:
 
     one_each = False
     exported_as = "chunks"
-
-    def spans(
-        self, lengths: Sequence[int], sections: Sequence[int], room: int
-    ) -> Iterable[cuts.Span]:
-        return cuts.chunks(lengths, sections, room)
+    spans = staticmethod(cuts.chunks)
 
 
 def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:

@@ -48,11 +48,7 @@ class Shuffled:
         return dataclasses.replace(moved, places=places, edges=new[whole.edges])
 
     def check(self) -> None:
-        """Warns of documents that could not change.
-
-        Raises:
-          UserError: if none could.
-        """
+        """Warns of documents that could not change. Raises UserError if none could."""
         if self.fixed == self.documents:
             raise UserError(
                 f"shuffled {self.pieces!r}: the model reads none of {self.documents} "

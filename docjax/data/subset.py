@@ -16,8 +16,8 @@ class Subset:
     """Some documents of a corpus.
 
     Attributes:
-      corpus: all documents.
-      rows: which of them, in ascending order.
+      rows: the documents, in ascending order.
+      folder, counts, lengths: as of a `Corpus`, of these documents.
     """
 
     corpus: Corpus
@@ -25,7 +25,6 @@ class Subset:
 
     @property
     def folder(self) -> Path:
-        """The folder of the corpus."""
         return self.corpus.folder
 
     def __len__(self) -> int:
@@ -36,12 +35,10 @@ class Subset:
 
     @property
     def counts(self) -> Int[np.ndarray, " b"]:
-        """The number of units of each document."""
         return self.corpus.counts[self.rows]
 
     @property
     def lengths(self) -> Int[np.ndarray, " n"]:
-        """The number of tokens of each unit."""
         after = np.cumsum(self.corpus.counts)[self.rows]
         return self.corpus.lengths[spread(after - self.counts, self.counts)]
 

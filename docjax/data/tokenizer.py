@@ -63,11 +63,8 @@ class Tokenizer:
         return np.array(encoded.ids, np.int32), spans
 
     def frame(self, limit: int) -> Frame:
-        """The special tokens around a segment of at most `limit` tokens.
-
-        Raises:
-          UserError: if the limit leaves no room for a token of text.
-        """
+        """The special tokens around a segment of at most `limit` tokens. Raises
+        UserError if the limit leaves no room for a token of text."""
         frame = Frame(self.prefix, self.suffix, limit)
         if frame.room < 1:
             raise UserError(
@@ -92,10 +89,8 @@ class Tokenizer:
 def load_tokenizer(path_or_name: str | Path, lowercase: bool = False) -> Tokenizer:
     """Loads the tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
 
-    With `lowercase`, the tokenizer reads all texts in small letters.
-
-    Raises:
-      UserError: if no tokenizer is there, or it cannot be read or downloaded.
+    With `lowercase`, the tokenizer reads all texts in small letters. Raises UserError
+    if no tokenizer is there, or it cannot be read or downloaded.
     """
     tokenizer = _load(Path(path_or_name))
     return tokenizer.lowercased() if lowercase else tokenizer

@@ -5,12 +5,12 @@ import functools
 import json
 import string
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
 from tokenizers import decoders
 
+from docjax.data.corpus import Corpus
 from docjax.data.tokenizer import Tokenizer
 
 MARKS = (" ", "\u2581")  # these begin a word; byte-level tokens: after decoding
@@ -45,19 +45,8 @@ class Vocabulary:
         return np.array([word is not None for word in self.words])
 
 
-@runtime_checkable
-class Counts(Protocol):
-    """A corpus that counts words, as `docjax.data.corpus.Corpus` does."""
-
-    def word_counts(
-        self, vocabulary: int, documents: Int[np.ndarray, " b"] | None
-    ) -> Int[np.ndarray, " w"]: ...
-
-
 def vocabulary(
-    tokenizer: Tokenizer,
-    corpus: Counts,
-    documents: Int[np.ndarray, " b"] | None = None,
+    tokenizer: Tokenizer, corpus: Corpus, documents: Int[np.ndarray, " b"] | None = None
 ) -> Vocabulary:
     """The words of a tokenizer, counted in `documents` of a corpus (None: in all)."""
     words: list[str | None] = [None] * tokenizer.vocabulary

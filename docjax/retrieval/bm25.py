@@ -122,11 +122,8 @@ def load(folder: Path, ids: Sequence[str]) -> Index:
 
 
 def index(documents: Iterable[Document], settings: Settings | None = None) -> Index:
-    """The index of all documents, in memory.
-
-    Raises:
-      UserError: if bm25s or PyStemmer is not installed, or no document has a word.
-    """
+    """The index of all documents, in memory. Raises UserError if bm25s or PyStemmer is
+    not installed, or no document has a word."""
     bm25s, _ = libraries()
     settings = settings or Settings()
     ids, texts = [], []
@@ -148,30 +145,23 @@ def check_words(words: int, documents: int, settings: Settings) -> None:
 
 
 def preset(name: str) -> Settings:
-    """The settings of a name, or of a JSON object with attributes of `Settings`.
-
-    Raises:
-      UserError: for an unknown name, and for settings that cannot work.
-    """
-    if name.startswith("{"):
-        return _custom(name)
-    if name not in PRESETS:
+    """The settings of a name, or of a JSON object with attributes of `Settings`. Raises
+    UserError for an unknown name, and for settings that cannot work."""
+    if name in PRESETS:
+        return PRESETS[name]
+    if not name.startswith("{"):
         raise UserError(
             f"BM25 settings {name!r} are none of {', '.join(PRESETS)}; others are JSON, "
             f"such as {EXAMPLE}"
         )
-    return PRESETS[name]
-
-
-def _custom(text: str) -> Settings:
     try:
-        settings = _built(json.loads(text), "BM25 settings")
+        settings = _built(json.loads(name), "BM25 settings")
         settings.words(["words"])  # raises for an unknown language
     except UserError:
         raise
     except (KeyError, ValueError) as error:
         raise UserError(
-            f"BM25 settings {text}: {error.args[0]}; give a JSON object such as {EXAMPLE}"
+            f"BM25 settings {name}: {error.args[0]}; give a JSON object such as {EXAMPLE}"
         ) from None
     return settings
 

@@ -51,10 +51,7 @@ class _Counts(NamedTuple):
 
 def write(documents: Iterable[Document], settings: bm25.Settings, folder: Path) -> int:
     """Writes the files of all documents, which `bm25.load` reads; returns their number.
-
-    Raises:
-      UserError: as `bm25.index`.
-    """
+    Raises UserError as `bm25.index`."""
     with tempfile.TemporaryFile(dir=folder) as file:
         counts = _write_blocks(documents, settings, file)
         bm25.check_words(counts.words, counts.documents, settings)
@@ -80,10 +77,8 @@ def search(
 ) -> Run:
     """The `top` documents of each query that share a word with it.
 
-    The words lie in a temporary folder meanwhile, the documents' ids in memory.
-
-    Raises:
-      UserError: as `write`.
+    The words lie in a temporary folder meanwhile, the documents' ids in memory. Raises
+    UserError as `write`.
     """
     ids: list[str] = []
 

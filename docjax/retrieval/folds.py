@@ -25,11 +25,8 @@ def drawn(queries: Sequence[str], seed: int = 0) -> list[list[str]]:
 
 
 def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
-    """The folds in a JSON file, a list of lists of query ids.
-
-    Raises:
-      UserError: for a file of another form or with fewer than two folds, and as `check`.
-    """
+    """The folds in a JSON file, a list of lists of query ids. Raises UserError for a
+    file of another form or with fewer than two folds, and as `check`."""
     folds = json_file.read(file, list)
     if len(folds) < 2 or not all(_is_fold(fold) for fold in folds):
         raise UserError(f"{file}: folds are two or more lists of query ids")
@@ -66,10 +63,8 @@ def check(folds: Folds, queries: Iterable[str], place: str) -> None:
 def rotation(folds: Folds, fold: int) -> tuple[set[str], set[str], set[str]]:
     """The queries to train on, to choose by, and to test on, when `fold` is the test.
 
-    The next fold chooses, all others train.
-
-    Raises:
-      UserError: if there is no such fold, or fewer than three.
+    The next fold chooses, all others train. Raises UserError if there is no such fold,
+    or fewer than three.
     """
     if len(folds) < 3 or not 0 <= fold < len(folds):
         raise UserError(

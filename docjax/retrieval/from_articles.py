@@ -52,7 +52,8 @@ def write(
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
         "queries_left_out": len(queries) - len(qrels),
-        "links_left_out": _left_out(links),
+        # To articles that are unknown or were left out.
+        "links_left_out": sum(len({*to} - links.keys()) for to in links.values()),
         "relevance": "links and own document" if by_links else "own document alone",
     }
 
@@ -117,11 +118,6 @@ def _write_queries(
     except BaseException:
         _remove_queries(folder)
         raise
-
-
-def _left_out(links: dict[str, tuple[str, ...]]) -> int:
-    """The number of links to articles that are unknown or were left out."""
-    return sum(len({*linked} - links.keys()) for linked in links.values())
 
 
 def _judgements(links: dict[str, tuple[str, ...]], least: int) -> tuple[Qrels, bool]:

@@ -23,9 +23,7 @@ Scores = Mapping[str, float]  # a document's id -> its score
 
 
 class _Joined(NamedTuple):
-    """The documents of a query in either of two runs, and their scores in both."""
-
-    names: list[str]
+    names: list[str]  # of a query's documents in either run
     dense: Float[np.ndarray, " c"]
     bm25: Float[np.ndarray, " c"]
 
@@ -51,9 +49,7 @@ def fuse(
       UserError: for another scale.
     """
     joined = _joined(dense, bm25, list(weights), SCALED[check_scale(scale)])
-    return {
-        query: _sum(joined[query], weight, top=top) for query, weight in weights.items()
-    }
+    return {q: _sum(joined[q], weight, top=top) for q, weight in weights.items()}
 
 
 def check_scale(scale: str) -> str:
@@ -104,10 +100,7 @@ def table(
 
 def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
     """The folds of a cross-validation over `queries`: the given ones, or drawn ones.
-
-    Raises:
-      UserError: for fewer than two queries, or if all lie in one fold.
-    """
+    Raises UserError for fewer than two queries, or if all lie in one fold."""
     if len(queries) < 2:
         raise UserError(
             f"{len(queries)} query is too few to choose a weight by cross-validation: "

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.errors import UserError
-from docjax.retrieval.nearest import Best
+from docjax.kernels import unit
+from docjax.retrieval.nearest import Best, best_of
 from docjax.storage import atomic
 
 MORE = 4  # documents that the graph gives, times the wanted ones
@@ -56,6 +57,7 @@ def nearest(
     Fewer than `top` are filled up with the row -1.
     """
     graph = library().Index.restore(str(path), view=True)
+    queries = np.asarray(unit(queries)) if cosine else queries
     matches = graph.search(queries, min(MORE * top, len(vectors)))
     matches = [matches] if len(queries) == 1 else matches  # one query has no list
     best = Best(
@@ -64,12 +66,7 @@ def nearest(
     )
     for number, query in enumerate(queries):
         rows = np.sort(matches[number].keys).astype(np.int64)
-        candidates = np.take(vectors, rows, axis=0)
-        scores = candidates @ query
-        if cosine:
-            lengths = np.linalg.norm(candidates, axis=1) * np.linalg.norm(query)
-            scores /= np.where(lengths > 0, lengths, 1)
-        order = np.argsort(-scores, kind="stable")[:top]
-        best.scores[number, : len(order)] = scores[order]
-        best.rows[number, : len(order)] = rows[order]
+        scores, rows = best_of(query, vectors, rows, top, cosine)
+        best.scores[number, : len(rows)] = scores
+        best.rows[number, : len(rows)] = rows
     return best

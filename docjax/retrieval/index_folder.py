@@ -8,7 +8,7 @@ nearly so.
 import dataclasses
 import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,34 +149,18 @@ class Index:
             )
         asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
         search = Nearest(asked, top, cosine=self._cosine)
-        dense = system == "dense"
-        blocks = self._blocks_of_parts(width) if dense else self._passage_blocks()
-        for vectors, rows in blocks:
-            search.add_block(vectors, rows)
+        if system == "dense":  # several vectors of a query's width side by side
+            search.add_all(self.vectors.reshape(len(self), -1, width))
+        else:
+            self._add_passages(search)
         return search.best()
 
     @property
     def _cosine(self) -> bool:
         return self.facts["similarity"] == "cosine"
 
-    def _blocks_of_parts(
-        self, width: int
-    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
-        """Blocks of documents whose vectors are several of `width` side by side."""
-        parts = self.vectors.shape[1] // width
-        count = max(1, nearest.ROWS // parts)
-        for start in range(0, len(self), count):
-            part = self.vectors[start : start + count]
-            rows = np.full(count, -1, np.int32)
-            rows[: len(part)] = np.arange(start, start + len(part))
-            vectors = np.zeros((count, parts, width), np.float32)
-            vectors[: len(part)] = part.reshape(len(part), parts, width)
-            yield vectors, rows
-
-    def _passage_blocks(
-        self,
-    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
-        """Blocks of documents with similar numbers of passages.
+    def _add_passages(self, search: Nearest) -> None:
+        """Adds documents with similar numbers of passages at once.
 
         The last passage fills up a document to a power of 2.
         """
@@ -188,11 +172,7 @@ class Index:
             for start in range(0, len(documents), count):
                 part = documents[start : start + count]
                 places = np.minimum(np.arange(width), sizes[part][:, None] - 1)
-                rows = np.full(count, -1, np.int32)
-                rows[: len(part)] = part
-                vectors = np.zeros((count, width, passages.shape[1]), np.float32)
-                vectors[: len(part)] = passages[self.starts[part][:, None] + places]
-                yield vectors, rows
+                search.add_all(passages[self.starts[part][:, None] + places], part)
 
     @functools.cached_property
     def _documents(self) -> Lines:
@@ -203,12 +183,8 @@ class Index:
 
 
 def load(folder: Path, model: str) -> Index:
-    """The index in a folder, made with the model of this fingerprint.
-
-    Raises:
-      UserError: if the index was not finished, is damaged, or was made with another
-        model.
-    """
+    """The index in a folder, made with the model of this fingerprint. Raises UserError
+    if the index was not finished, is damaged, or was made with another model."""
     facts = index_files.read_facts(folder)
     if facts["model"] != model:
         raise UserError(

@@ -31,11 +31,8 @@ logger = logging.getLogger(__name__)
 
 
 def of_systems(systems: Mapping[str, Run], qrels: Qrels) -> BySystem:
-    """Each metric of each query, by system.
-
-    Raises:
-      UserError: for a system that ranks documents for none of the queries.
-    """
+    """Each metric of each query, by system. Raises UserError for a system that ranks
+    documents for none of the queries."""
     for system, run in systems.items():
         check_queries(system, run, qrels)
         if missing := sum(not run.get(query) for query in qrels):
@@ -58,10 +55,7 @@ def means(by_query: BySystem, base: str | None = None) -> dict[str, float]:
 
 def read(file: Path, qrels: Qrels) -> Run:
     """The run in a file; the log counts queries and documents without a judgement.
-
-    Raises:
-      UserError: as `trec.read`.
-    """
+    Raises UserError as `trec.read`."""
     run = trec.read(file)
     known = run.keys() & qrels.keys()
     if unknown := len(run) - len(known):

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from docjax.kernels import unit
 from docjax.retrieval.codes import Codes
-from docjax.retrieval.nearest import Best, Nearest
+from docjax.retrieval.nearest import Best, Nearest, best_of, filled
 
 QUERIES = 1024  # that are compared at once
 ROWS = 1 << 12  # vectors of one call; more products would leave the processor's cache
@@ -162,14 +162,8 @@ def _error(
 
 def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
     """Rows of the array, filled up with zeros, divided among the devices."""
-    part = _filled(array[start : start + size], size)
+    part = filled(np.asarray(array[start : start + size]), size)
     return jax.device_put(part, NamedSharding(mesh, P("data")))
-
-
-def _filled(part: np.ndarray, size: int) -> np.ndarray:
-    """The rows, filled up with zeros, so that every call has the same compiled shape."""
-    missing = [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1)
-    return np.pad(part, missing) if len(part) < size else np.asarray(part)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -178,10 +172,7 @@ def _highest(source, queries, count, cosine):
 
     queries: bfloat16 [d q]; count: the rows that are not filling.
     """
-    if isinstance(source, Codes):
-        vectors = source.decoded()[:, 0]
-    else:
-        vectors = source
+    vectors = source.decoded()[:, 0] if isinstance(source, Codes) else source
     vectors = unit(vectors) if cosine else vectors
     vectors = vectors.astype(jnp.bfloat16)
     products = jax.lax.dot(vectors, queries, preferred_element_type=jnp.float32)
@@ -212,15 +203,8 @@ def _scored(
     def score(number: int) -> None:
         rows = (np.sort(groups[number])[:, None] * GROUP + np.arange(GROUP)).ravel()
         rows = rows[rows < len(vectors)]
-        candidates = np.take(vectors, rows, axis=0)
-        scores = candidates @ queries[number]
-        if cosine:
-            lengths = np.linalg.norm(candidates, axis=1)
-            scores /= np.where(lengths > 0, lengths, 1)
-        least = np.partition(scores, -top)[-top]
-        places = np.flatnonzero(scores >= least)
-        order = places[np.argsort(-scores[places], kind="stable")][:top]
-        best.scores[number], best.rows[number] = scores[order], rows[order]
+        found = best_of(queries[number], vectors, rows, top, cosine)
+        best.scores[number], best.rows[number] = found
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         list(threads.map(score, range(len(queries))))
@@ -236,9 +220,5 @@ def _exact(
 ) -> Best:
     """The search in float32 alone."""
     search = Nearest(queries[:, None], top, cosine=cosine, mesh=mesh)
-    for start in range(0, len(vectors), ROWS):
-        part = vectors[start : start + ROWS]
-        rows = np.arange(start, start + ROWS, dtype=np.int32)
-        rows[len(part) :] = -1
-        search.add_block(_filled(part, ROWS)[:, None], rows)
+    search.add_all(vectors[:, None])
     return search.best()

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from logging import root
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -36,14 +35,8 @@ def _handlers_unchanged() -> Iterator[None]:
         root.handlers[:] = handlers
 
 
-def _orbax() -> ModuleType:
-    """Imports Orbax, which logs during its import."""
-    with _handlers_unchanged():
-        import orbax.checkpoint
-    return orbax.checkpoint
-
-
-ocp = _orbax()
+with _handlers_unchanged():
+    import orbax.checkpoint as ocp  # logs during its import
 
 
 class Checkpointer:
@@ -83,11 +76,8 @@ class Checkpointer:
         self._sealing = self._sealer.submit(self._seal, step)
 
     def wait(self) -> None:
-        """Returns when the last save is complete and sealed.
-
-        Raises:
-          UserError: if the save failed.
-        """
+        """Returns when the last save is complete and sealed. Raises UserError if the
+        save failed."""
         if self._sealing is not None:
             sealing, self._sealing = self._sealing, None
             with disk_errors.in_one_line(self.folder):
@@ -150,10 +140,8 @@ def restore_params(run: Path, params: Any) -> Any:
     """The parameters that a run ended with, as a tree like `params`.
 
     They come from the best step if the run selected one, else from the newest good
-    step. Each process gets all of them, whatever devices the run was trained on.
-
-    Raises:
-      UserError: if the run has no checkpoint, or one with other shapes.
+    step. Each process gets all of them, whatever devices the run was trained on. Raises
+    UserError if the run has no checkpoint, or one with other shapes.
     """
     for folder in (run / "best", run / "checkpoints"):
         step = newest_good(folder)
@@ -183,10 +171,7 @@ def newest_good(folder: Path) -> int | None:
     """The newest step whose files are as they were written; None if there is none.
 
     A single checkpoint without a manifest does not count: the run was killed during its
-    first save.
-
-    Raises:
-      UserError: if there are checkpoints but none is good.
+    first save. Raises UserError if there are checkpoints but none is good.
     """
     faults = []
     names = [p.name for p in folder.glob("*") if p.name.isdigit()]

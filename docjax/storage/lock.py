@@ -36,7 +36,12 @@ def locked(run: Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if jax.process_index() == 0:
             file = stack.enter_context(_of_run(run))
-            _sign(file)
+            now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+            file.truncate(0)
+            file.write(
+                f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n"
+            )
+            file.flush()
         wait("workdir locked")
         yield
 
@@ -45,10 +50,8 @@ def locked(run: Path) -> Iterator[None]:
 def awaited(path: Path) -> Iterator[None]:
     """Holds the lock of the file `path`; waits while another process holds it.
 
-    Makes missing folders and the file. The holder may remove them.
-
-    Raises:
-      OSError: if the file cannot be written.
+    Makes missing folders and the file. The holder may remove them. Raises OSError if
+    the file cannot be written.
     """
     with _take(path, fcntl.LOCK_EX):
         yield
@@ -85,11 +88,3 @@ def _of_run(run: Path) -> IO[str]:
             f"--workdir {run}: another run is at work there ({holder}); wait for its "
             "end, stop that process, or name another --workdir"
         ) from None
-
-
-def _sign(file: IO[str]) -> None:
-    """Writes this process's name in place of the text of a file."""
-    now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
-    file.truncate(0)
-    file.write(f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n")
-    file.flush()

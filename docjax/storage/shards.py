@@ -28,7 +28,7 @@ import numpy as np
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.storage import atomic, lock, manifest
+from docjax.storage import atomic, json_file, lock, manifest
 from docjax.storage.arrays import growing_array
 
 FORMAT = 2
@@ -69,13 +69,10 @@ class Shards:
 
     def complete(self) -> dict[str, Any] | None:
         """The counts of a complete output; None if the output is missing or damaged.
-
-        Raises:
-          UserError: if the output was made from another input or model.
-        """
+        Raises UserError if the output was made from another input or model."""
         if not self.output.exists():
             return None
-        facts = _read(self.facts)
+        facts = json_file.read_if_there(self.facts)
         if facts is None:
             raise UserError(
                 f"{self.output} is there already without {self.facts.name}, the record "
@@ -90,11 +87,8 @@ class Shards:
 
     def plan(self, survey: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The plan from `survey` at the first start: `documents` per shard, and more.
-
-        Raises:
-          UserError: if the first start had another input or model.
-        """
-        plan = _read(self.folder / "plan.json")
+        Raises UserError if the first start had another input or model."""
+        plan = json_file.read_if_there(self.folder / "plan.json")
         if plan is not None:
             self._check(plan, self.folder)
             return plan
@@ -123,7 +117,7 @@ class Shards:
 
     def read(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """A shard's arrays and its seal; None if the shard is missing or damaged."""
-        seal = _read(self._path(number, "json"))
+        seal = json_file.read_if_there(self._path(number, "json"))
         try:
             raw = self._path(number, "npz").read_bytes()
         except FileNotFoundError:
@@ -136,11 +130,8 @@ class Shards:
         return dict(np.load(io.BytesIO(raw), allow_pickle=False)), seal
 
     def join(self, plan: dict[str, Any]) -> dict[str, Any] | None:
-        """Joins all shards and returns the counts; None if shards are missing.
-
-        Raises:
-          UserError: for a damaged shard, or if the input has changed meanwhile.
-        """
+        """Joins all shards and returns the counts; None if shards are missing. Raises
+        UserError for a damaged shard, or if the input has changed meanwhile."""
         self._check(plan, self.folder)
         numbers = range(len(plan["documents"]))
         missing = [n for n in numbers if not self._path(n, "json").exists()]
@@ -273,15 +264,6 @@ def beside(output: Path, end: str) -> Path:
 def _mapped(file: Path) -> np.ndarray:
     """The array in a file. Raises for a file that is shorter than its header says."""
     return np.load(file, mmap_mode="r", allow_pickle=False)
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if there is none."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _write(path: Path, raw: bytes) -> None:

@@ -29,11 +29,8 @@ def names() -> dict[str, str]:
 
 
 def dotted(name: str, allow: Sequence[str] = ()) -> str:
-    """The dotted name of a task class: `name` is one, or a name of `names`.
-
-    Raises:
-      UserError: for an unknown name, and for a class that `allow` does not cover.
-    """
+    """The dotted name of a task class: `name` is one, or a name of `names`. Raises
+    UserError for an unknown name, and for a class that `allow` does not cover."""
     if name in names():
         return names()[name]
     if "." not in name:
@@ -51,11 +48,8 @@ def dotted(name: str, allow: Sequence[str] = ()) -> str:
 
 
 def find(name: str, allow: Sequence[str] = ()) -> type[Any]:
-    """The task class that `dotted` names.
-
-    Raises:
-      UserError: as `dotted`, and for a class that is no task; the line says why.
-    """
+    """The task class that `dotted` names. Raises UserError as `dotted`, and for a class
+    that is no task; the line says why."""
     from docjax.parts.named import resolve
 
     path = dotted(name, allow)

@@ -19,12 +19,7 @@ from sklearn.preprocessing import normalize as unit
 from threadpoolctl import threadpool_limits
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import (
-    check,
-    check_classes,
-    check_labels,
-    check_shared,
-)
+from docjax.tasks.embeddings import check, check_classes, check_labels, check_shared
 from docjax.tasks.task import TaskDefaults
 from docjax.types import Embeddings, TaskData
 
@@ -60,7 +55,6 @@ class Clustering(TaskDefaults):
     normalize: bool = False
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for labels that name no classes."""
         check_labels(data, "train", part)
         labels = data.labels(part)
         if self.all_documents:

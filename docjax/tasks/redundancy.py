@@ -42,7 +42,6 @@ class Redundancy(TaskDefaults):
     tag: TagWords | None = None
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError if a lexicon or all documents are missing."""
         self.tag or nltk(self.lexicons, self.broad)
         data.sample(part, self.most, self.seed)
 
@@ -69,10 +68,8 @@ def redundancy(texts: Iterable[str], tag: TagWords) -> dict[str, float]:
     """The mean redundancy of the texts of each length in words, and of all texts.
 
     The redundancy of a text is the number of its nouns and verbs, divided by the number
-    of their different lemmas. Texts without nouns and verbs are left out.
-
-    Raises:
-      UserError: if no text has a noun or a verb.
+    of their different lemmas. Texts without nouns and verbs are left out. Raises
+    UserError if no text has a noun or a verb.
     """
     values = collections.defaultdict(list)
     for text in texts:

@@ -38,7 +38,6 @@ class SentenceSimilarity(TaskDefaults):
             raise UserError(f"pairs={self.pairs} of sentences: give 1 or more")
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError if there is no document."""
         data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
@@ -66,7 +65,6 @@ class SentenceSimilarity(TaskDefaults):
         return False
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """Both means of each row."""
         rows = renamed({**measured, **published}, {"inner": "inner", "inter": "inter"})
         note = (
             "Mean cosine of two sentences of one document (inner) and of two documents "

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Int
+from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -43,9 +44,7 @@ class Crops(Ready):
                 f"crops have deletion {self.deletion}: give a number from 0 to below 1"
             )
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         size = min(self.span, len(units.tokens))
         start = int(generator.integers(len(units.tokens) - size + 1))
         return tuple(
@@ -53,7 +52,7 @@ class Crops(Ready):
         )
 
     def _crop(
-        self, start: int, size: int, generator: np.random.Generator
+        self, start: int, size: int, generator: Generator
     ) -> Int[np.ndarray, " y"]:
         """The places of the tokens of a crop of the span that begins at `start`."""
         length = max(int(size * generator.uniform(self.shortest, self.longest)), 1)

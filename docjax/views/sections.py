@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 from jaxtyping import Int
+from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -43,7 +44,6 @@ class Sections(Ready):
         self, tokenizer: Any, corpus: Any, documents: np.ndarray | None = None
     ) -> "Sections":
         """These views; the log counts documents with fewer sections than views."""
-        del tokenizer
         sizes = np.fromiter(map(len, corpus.headings), int)
         sizes = sizes if documents is None else sizes[documents]
         if few := int((sizes < self.count).sum()):
@@ -54,10 +54,7 @@ class Sections(Ready):
             )
         return self
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
-        del generator
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         starts = np.flatnonzero(np.diff(units.sections, prepend=-1))
         if len(starts) < self.count:
             starts = np.arange(len(units))
@@ -73,9 +70,7 @@ class Sections(Ready):
 class RandomSections(Sections):
     """`count` views: distinct sections of a document, drawn anew in every epoch."""
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         numbers = np.unique(units.sections)
         if len(numbers) < self.count:
             return super().__call__(units, generator)
@@ -119,11 +114,7 @@ class NamedSections(Ready):
         self, tokenizer: Any, corpus: Any, documents: np.ndarray | None = None
     ) -> "NamedSections":
         """These views for the headings of a corpus; the log counts what is missing.
-
-        Raises:
-          UserError: if none of `documents` has sections of all these names.
-        """
-        del tokenizer
+        Raises UserError if none of `documents` has sections of all these names."""
         names = [name.lower() for name in self.names]
         numbers = [[_first(names, h.lower()) for h in each] for each in corpus.headings]
         rows = range(len(corpus)) if documents is None else documents.tolist()
@@ -144,9 +135,7 @@ class NamedSections(Ready):
         starts = np.cumsum([0, *map(len, numbers)])
         return dataclasses.replace(self, named=named, starts=starts)
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         own = self.named[self.starts[units.documents[0]] :]
         names = own[units.sections]
         views = [np.flatnonzero(names == i) for i in range(len(self.names))]

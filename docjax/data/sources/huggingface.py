@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from docjax.data import documents
-from docjax.data.sources import folder as folder_source
+from docjax.data.sources import folder
 from docjax.errors import UserError
+from docjax.storage import digest
 from docjax.types import Document
 
 # The reader of a local file, by its suffix.
@@ -53,7 +54,8 @@ def huggingface(
     for part, table in tables.items():
         documents.check_columns(names, table.column_names, f"{path}, split {part}")
     records = (pair for part in splits for pair in _records(path, part, tables[part]))
-    classes = _classes(next(iter(tables.values())), label)
+    features = next(iter(tables.values())).features
+    classes = getattr(features[label], "names", None) if label else None
     convert = _converter(names, classes)
     return documents.read(records, convert, max_bad_fraction, report)
 
@@ -61,11 +63,8 @@ def huggingface(
 def stamp(path: str, content: bool = False, **keywords) -> list[Any]:
     """Changes when local files change; a dataset on the hub changes by `revision`."""
     if Path(path).is_file():
-        if content:
-            return [folder_source.digest(Path(path))]
-        stat = Path(path).stat()
-        return [stat.st_size, stat.st_mtime_ns]
-    return folder_source.stamp(path, content)
+        return [*digest.stamp(Path(path), content)]
+    return folder.stamp(path, content)
 
 
 def _table(path: str, split: str, revision: str | None) -> Any:
@@ -102,10 +101,6 @@ def _check_one(path: str, splits: Sequence[str]) -> None:
             f"{path} is one table, not the splits {', '.join(splits)}: name one split, "
             "and divide it with --config.holdout"
         )
-
-
-def _classes(table: Any, label: str | None) -> Sequence[str] | None:
-    return getattr(table.features[label], "names", None) if label else None
 
 
 def _converter(

@@ -43,11 +43,8 @@ def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:
 
 
 def load(name: str) -> Any:
-    """The dataset of the library.
-
-    Raises:
-      UserError: if the library is missing or does not know the name.
-    """
+    """The dataset of the library. Raises UserError if the library is missing or does
+    not know the name."""
     try:
         return _library().load(name)
     except KeyError:
@@ -55,11 +52,8 @@ def load(name: str) -> Any:
 
 
 def rows_of(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
-    """What a method of the library's dataset `name` gives.
-
-    Raises:
-      UserError: with the library's words, if a file is missing or cannot be downloaded.
-    """
+    """What a method of the library's dataset `name` gives. Raises UserError with the
+    library's words, if a file is missing or cannot be downloaded."""
     try:
         yield from read()
     except (OSError, RuntimeError) as error:

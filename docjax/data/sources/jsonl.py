@@ -12,7 +12,7 @@ from absl import logging
 from docjax.data import documents
 from docjax.data.sources.lines import files, numbered_lines
 from docjax.errors import UserError
-from docjax.storage.digest import digest
+from docjax.storage import digest
 from docjax.types import Document
 
 NUMBER = re.compile(r"\s*(\d+(\.\d+)*[.:]?\s+)?")  # before a heading
@@ -90,8 +90,4 @@ def check_again(path: str) -> None:
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
-    """Name, size and time of each file, or its `digest`: change when a file changes."""
-    if content:
-        return [(file.name, digest(file)) for file in files(path)]
-    stats = [(file, file.stat()) for file in files(path)]
-    return [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    return [(file.name, *digest.stamp(file, content)) for file in files(path)]
