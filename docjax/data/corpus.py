@@ -109,9 +109,7 @@ class Corpus:
                 atomic.rename(partial, folder)
             elif facts["fingerprint"] != fingerprint:
                 corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
-                logging.info(
-                    "corpus kept: the times of its files changed, the contents did not"
-                )
+                logging.info("corpus kept: its files have other times, equal contents")
         return cls(folder)
 
     def __len__(self) -> int:

@@ -21,13 +21,11 @@ MOST = 5_000  # documents whose halves an encoder reads beside the whole texts
 class Halved:
     """Some documents of one unit as two units each, cut in the middle.
 
-    Attributes:
-      rows: the documents, in ascending order.
-      folder, vectors, counts, lengths: as of a `Corpus`, of the halves.
+    `folder`, `vectors`, `counts` and `lengths` are as of a `Corpus`, of the halves.
     """
 
     corpus: Corpus
-    rows: Int[np.ndarray, " h"]
+    rows: Int[np.ndarray, " h"]  # of the documents, ascending
     vectors: tuple[np.ndarray, ...] = ()
 
     @classmethod

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int
+from numpy.random import Generator
 
 from docjax.data.microbatches import Group, filled, microbatch, split
 from docjax.data.tokenizer import Tokenizer
@@ -22,16 +23,11 @@ SHOWN, CHANGED = 0.8, 0.9  # a draw below 0.8: mask token; below 0.9: another
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Chooses `rate` of the text tokens of each segment, at least one.
-
-    Attributes:
-      mask: the id of the mask token.
-      vocabulary: ids below this number may replace a token.
-    """
+    """Chooses `rate` of the text tokens of each segment, at least one."""
 
     rate: float
-    mask: int
-    vocabulary: int
+    mask: int  # the id of the mask token
+    vocabulary: int  # ids below this number may replace a token
     frame: Frame
 
     @classmethod
@@ -49,10 +45,7 @@ class Masking:
         return cls(rate, mask, tokenizer.vocabulary, frame)
 
     def __call__(
-        self,
-        views: Sequence[Segments],
-        groups: Sequence[Group],
-        generator: np.random.Generator,
+        self, views: Sequence[Segments], groups: Sequence[Group], generator: Generator
     ) -> tuple[Masked, ...]:
         """A masked copy of each micro-batch that `groups` describes.
 
@@ -71,7 +64,7 @@ class Masking:
         inputs = np.split(masked, ends)
         return tuple(
             Masked(
-                microbatch(group, inputs, lengths, places),
+                microbatch(group, inputs, places),
                 filled(self._wide(group), positions),
                 filled(self._wide(group), answers, fill=-1),
             )
@@ -93,7 +86,7 @@ class Masking:
         return np.minimum(wanted, text)
 
     def _chosen(
-        self, lengths: Int[np.ndarray, " n"], generator: np.random.Generator
+        self, lengths: Int[np.ndarray, " n"], generator: Generator
     ) -> Bool[np.ndarray, " y"]:
         """True where a token is to be predicted, in all segments laid end to end."""
         draws = generator.random(int(lengths.sum()))
@@ -113,7 +106,7 @@ class Masking:
         self,
         tokens: Int[np.ndarray, " y"],
         chosen: Bool[np.ndarray, " y"],
-        generator: np.random.Generator,
+        generator: Generator,
     ) -> Int[np.ndarray, " y"]:
         """The tokens that the encoder reads: `tokens` after masking."""
         draws = generator.random(len(tokens))

@@ -31,12 +31,11 @@ class Built(NamedTuple):
 def from_citations(links: Links, seed: int, negatives: str) -> Built:
     """Two documents are similar if either links to the other.
 
-    Args:
-      negatives: "uniform": each source gets a random document of all, as CoLDE words
-        it. Documents with many links then occur in similar pairs above all, so that a
-        count of links tells similar pairs without any text. "targets": each target gets
-        a random source, so that similar pairs and others have the same targets
-        (`docjax.data.pairs.linked_pairs`).
+    negatives: "uniform": each source gets a random document of all, as CoLDE words it.
+    Documents with many links then occur in similar pairs above all, so that a count of
+    links tells similar pairs without any text. "targets": each target gets a random
+    source, so that similar pairs and others have the same targets
+    (`docjax.data.pairs.linked_pairs`).
     """
     similar = linked_alone(links)
     if negatives == "uniform":

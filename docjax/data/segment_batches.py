@@ -37,23 +37,16 @@ class Reader:
     """Turns examples into the segments of their views.
 
     `views` makes views of a document; a query stays as it is, and is one segment.
-
-    Attributes:
-      corpora: for each kind of slot, the corpus that its rows refer to.
-      frames: for each kind of slot, special tokens and limit of a segment.
-      units: the number of first units to read of a document; None: all.
-      most: the number of first segments to read of a view; None: all.
-      tokens: the number of first tokens to read of a view; None: all.
     """
 
-    corpora: Mapping[str, Corpus | TrainingCorpus]
-    frames: Mapping[str, Frame]
+    corpora: Mapping[str, Corpus | TrainingCorpus]  # by the kind of a slot
+    frames: Mapping[str, Frame]  # likewise
     views: Views
     cutter: SegmentCutter
-    units: int | None
-    most: int | None
+    units: int | None  # the first ones of a document to read; None: all
+    most: int | None  # the first segments of a view to read; None: all
     seed: int
-    tokens: int | None = None
+    tokens: int | None = None  # the first ones of a view to read; None: all
 
     def kinds(self, slots: tuple[str, ...]) -> tuple[str, ...]:
         """The kind of each view of an example with these slots."""
@@ -218,9 +211,6 @@ def check_fills(batch: int, examples: int) -> None:
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:
     """Logs how many units the limit leaves out of documents with `counts` units."""
     if most:
-        logging.info(
-            "%d training documents have more than %d units: %d units are not read",
-            int((counts > most).sum()),
-            most,
-            int(np.maximum(counts - most, 0).sum()),
-        )
+        text = "%d training documents have more than %d units: %d units are not read"
+        unread = np.maximum(counts - most, 0)
+        logging.info(text, int((unread > 0).sum()), most, int(unread.sum()))

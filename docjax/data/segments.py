@@ -88,26 +88,16 @@ def texts(
     """
     if cutter.one_each:
         return list(words)
-    segment_texts = []
-    for start, end, _ in _spans(units, cutter, frame).tolist():
-        first = int(np.searchsorted(units.offsets, start, side="right")) - 1
-        last = max(int(np.searchsorted(units.offsets, end)), first + 1)
-        last = min(last, len(units))
-        pieces = []
-        for unit in range(first, last):
-            offset = int(units.offsets[unit])
-            pieces.append(_piece(words[unit], begins[unit], offset, start, end))
-            if ends[unit] and unit + 1 < last:
-                pieces.append(" ")
-        segment_texts.append("".join(pieces))
-    return segment_texts
-
-
-def _piece(text: str, begins: np.ndarray, offset: int, start: int, end: int) -> str:
-    """The part of a unit's text whose tokens lie in the span from `start` to `end`."""
-    first, after = max(start - offset, 0), end - offset
-    at = int(begins[first]) if first else 0
-    return text[at : int(begins[after])] if after < len(begins) else text[at:]
+    spaced = [f"{text} " if end else text for text, end in zip(words, ends)]
+    firsts = np.cumsum([0, *map(len, spaced)])  # the character where a unit begins
+    # White space before a unit's first token belongs to that token.
+    places = [a + np.where(np.arange(len(b)), b, 0) for a, b in zip(firsts, begins)]
+    starts = np.concatenate([*places, firsts[-1:]])
+    stops = starts.copy()  # of a text that ends before this token: without the space
+    stops[units.offsets[1:]] = firsts[:-1] + list(map(len, words))
+    whole = "".join(spaced)
+    spans = _spans(units, cutter, frame).tolist()
+    return [whole[starts[first] : stops[after]] for first, after, _ in spans]
 
 
 def _spans(units: Units, cutter: SegmentCutter, frame: Frame) -> Int[np.ndarray, "p 3"]:

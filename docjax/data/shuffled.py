@@ -20,16 +20,12 @@ class Shuffled:
     segment that spans several sections stays whole. "segments" keep their places, as in
     CoLDE's released code; in a section graph each change of section then begins with a
     first segment. The order depends on the seed and on the document alone.
-
-    Attributes:
-      documents: the number of documents so far.
-      fixed: how many of them have one piece, so that there is no other order.
     """
 
     pieces: str  # one of PIECES
     seed: int
-    documents: int = 0
-    fixed: int = 0
+    documents: int = 0  # so far
+    fixed: int = 0  # those with one piece, so that there is no other order
 
     def __call__(self, whole: Segments) -> Segments:
         numbers, section = np.unique(whole.sections, return_inverse=True)

@@ -13,15 +13,10 @@ from docjax.types import Units
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subset:
-    """Some documents of a corpus.
-
-    Attributes:
-      rows: the documents, in ascending order.
-      folder, counts, lengths: as of a `Corpus`, of these documents.
-    """
+    """Some documents of a corpus, with what a `Corpus` says of its documents."""
 
     corpus: Corpus
-    rows: Int[np.ndarray, " b"]
+    rows: Int[np.ndarray, " b"]  # of the documents, ascending
 
     @property
     def folder(self) -> Path:

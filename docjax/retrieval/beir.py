@@ -64,12 +64,10 @@ class BeirFolder:
     def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
         """The judgements of all queries of a split.
 
-        Args:
-          queries: the ids that a query may have; None: any.
+        queries: the ids that a query may have; None: any.
 
-        Raises:
-          UserError: for a line that is not a judgement or comes twice, and for a judged
-            query that is not in `queries`.
+        Raises UserError for a line that is not a judgement or comes twice, and for a
+        judged query that is not in `queries`.
         """
         qrels: Qrels = {}
         for place, query, document, gain in _judgements(self._qrels[split]):

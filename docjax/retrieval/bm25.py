@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from docjax.data.records import full_text
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.parts import named
 from docjax.storage import json_file
 from docjax.types import Document, Run
@@ -174,12 +174,6 @@ def _built(node: dict[str, Any], path: object) -> Settings:
 
 def libraries() -> tuple[ModuleType, ModuleType]:
     """bm25s and PyStemmer. Raises UserError if either is not installed."""
-    try:
-        import bm25s
-        import Stemmer
-    except ImportError as error:
-        raise UserError(
-            f"BM25 needs {error.name}: pip install 'docjax[retrieval]'"
-        ) from None
+    bm25s, stemmers = (library(n, "BM25", "retrieval") for n in ("bm25s", "Stemmer"))
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step
-    return bm25s, Stemmer
+    return bm25s, stemmers

@@ -52,13 +52,11 @@ class Judged(NamedTuple):
 def read(place: str | Path, fold: int | None = None) -> Collection:
     """The collection at a place; its split is "test", or the only split.
 
-    Args:
-      fold: this fold of the queries is the test, and the next one chooses. Without a
-        file of folds they are drawn.
+    fold: this fold of the queries is the test, and the next one chooses. Without a file
+    of folds they are drawn.
 
-    Raises:
-      UserError: for a missing file, a line that is not a judgement, or a judged query
-        without text.
+    Raises UserError for a missing file, a line that is not a judgement, or a judged
+    query without text.
     """
     store = opened(place)
     queries, documents = store.queries(), store.reader()
@@ -112,11 +110,9 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
 def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels]:
     """The queries and judgements of the split "train", without those that choose.
 
-    Args:
-      fold: in place of the split, the test queries without this fold and the next.
+    fold: in place of the split, the test queries without this fold and the next.
 
-    Raises:
-      UserError: as `read`, and for a collection without this split.
+    Raises UserError as `read`, and for a collection without this split.
     """
     store = opened(place)
     queries, split = store.queries(), _training_split(store, fold)

@@ -36,11 +36,7 @@ def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
 
 
 def check(folds: Folds, queries: Iterable[str], place: str) -> None:
-    """Raises UserError for a query in two folds, and if one of `queries` is in none.
-
-    Args:
-      place: names the folds in errors.
-    """
+    """Raises UserError for a query in two folds, and if one of `queries` is in none."""
     counts = Counter(itertools.chain.from_iterable(folds))
     twice = [query for query, count in counts.items() if count > 1]
     if twice:

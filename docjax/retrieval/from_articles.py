@@ -114,7 +114,12 @@ def _write_queries(
         atomic.write_text(folder / "queries.jsonl", text)
         (folder / "qrels").mkdir(exist_ok=True)
         for part, chosen in parts.items():
-            atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
+            judged = (
+                (q, name, gain) for q in chosen for name, gain in qrels[q].items()
+            )
+            table = "".join(f"{q}\t{name}\t{gain}\n" for q, name, gain in judged)
+            header = "query-id\tcorpus-id\tscore\n"
+            atomic.write_text(folder / f"qrels/{part}.tsv", header + table)
     except BaseException:
         _remove_queries(folder)
         raise
@@ -139,11 +144,3 @@ def _judgements(links: dict[str, tuple[str, ...]], least: int) -> tuple[Qrels, b
             f"no article has {least} others that link to it: lower --least-links"
         )
     return qrels, True
-
-
-def _table(queries: list[str], qrels: Qrels) -> str:
-    lines = ["query-id\tcorpus-id\tscore\n"]
-    lines += [
-        f"{q}\t{name}\t{gain}\n" for q in queries for name, gain in qrels[q].items()
-    ]
-    return "".join(lines)

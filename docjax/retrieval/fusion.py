@@ -40,13 +40,11 @@ def fuse(
     A document that a run lacks has the score 0 there, or the query's lowest score in
     that run if it is below 0, as inner products can be.
 
-    Args:
-      scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,
-        so that the weight depends on their sizes: those of BM25 lack the factor k1 + 1
-        that many programs have (`docjax.retrieval.bm25`).
+    scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,
+    so that the weight depends on their sizes: those of BM25 lack the factor k1 + 1 that
+    many programs have (`docjax.retrieval.bm25`).
 
-    Raises:
-      UserError: for another scale.
+    Raises UserError for another scale.
     """
     joined = _joined(dense, bm25, list(weights), SCALED[check_scale(scale)])
     return {q: _sum(joined[q], weight, top=top) for q, weight in weights.items()}
@@ -119,15 +117,8 @@ def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
 def cross_validated(
     curve: Sequence[Mapping[str, float]], folds: Folds = ()
 ) -> dict[str, float]:
-    """For each query, the weight that is best on the queries of the other folds.
-
-    Args:
-      curve: the `table` of the queries.
-      folds: groups of all queries; none draws them.
-
-    Raises:
-      UserError: as `to_validate`.
-    """
+    """For each query of a `table`, the weight that is best on those of other folds.
+    Raises UserError as `to_validate`."""
     queries = list(curve[0])
     folds = to_validate(queries, folds)
     values = np.array([[scores[query] for query in queries] for scores in curve])

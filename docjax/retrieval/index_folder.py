@@ -28,14 +28,10 @@ from docjax.types import Document, Run
 
 
 class Ids(Sequence[str]):
-    """The documents' ids in their order; those that were read are in memory.
-
-    Attributes:
-      rows: the row of each id that was read.
-    """
+    """The documents' ids in their order; those that were read are in memory."""
 
     def __init__(self, lines: Lines):
-        self.rows: dict[str, int] = {}
+        self.rows: dict[str, int] = {}  # of each id that was read
         self._lines = lines
 
     def __len__(self) -> int:

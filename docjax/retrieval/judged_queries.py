@@ -53,8 +53,6 @@ class JudgedQueries:
         if self.each < 0:
             raise UserError(f"examples.each {self.each}: give 0 negatives or more")
 
-    labelled_pairs = independent = False
-
     @property
     def own_relations(self) -> bool:
         return self.path is None
@@ -187,10 +185,8 @@ def _pairs(
         )
         raise UserError(f"no query has an answer among the training documents: {mend}")
     if lost := len(answers.keys() - {query for query, _ in pairs}):
-        logging.warning(
-            "%d of %d queries have no answer among the training documents: left out",
-            *(lost, len(answers)),
-        )
+        text = "%d of %d queries have no answer among the training documents: left out"
+        logging.warning(text, lost, len(answers))
     return pairs
 
 

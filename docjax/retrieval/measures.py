@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from docjax.data import once
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.retrieval import paired, trec
 from docjax.types import Qrels, Run
 
@@ -81,16 +81,16 @@ def _by_metric(
     qrels: Qrels, run: Run, metrics: Iterable[str]
 ) -> dict[str, dict[str, float]]:
     """Each metric of each query of `qrels`, as `of_queries`."""
-    library = ir_measures()
-    wanted = {metric: library.parse_measure(METRICS[metric]) for metric in metrics}
+    measures = ir_measures()
+    wanted = {metric: measures.parse_measure(METRICS[metric]) for metric in metrics}
     # ir-measures' own RR@k has other ties: RR without k, and ranks below k are 0.
     read = {
-        metric: library.RR if measure.NAME == "RR" else measure
+        metric: measures.RR if measure.NAME == "RR" else measure
         for metric, measure in wanted.items()
     }
     ranked = {query: run.get(query, {}) for query in qrels}
     by_measure = {measure: dict.fromkeys(qrels, 0.0) for measure in read.values()}
-    for each in library.iter_calc(list(by_measure), qrels, ranked):
+    for each in measures.iter_calc(list(by_measure), qrels, ranked):
         by_measure[each.measure][each.query_id] = each.value
     values = {metric: dict(by_measure[measure]) for metric, measure in read.items()}
     for metric, measure in wanted.items():
@@ -105,13 +105,7 @@ def _by_metric(
 
 def ir_measures() -> ModuleType:
     """The library ir-measures. Raises UserError if it is not installed."""
-    try:
-        import ir_measures as library
-    except ImportError:
-        raise UserError(
-            "retrieval needs ir-measures: pip install 'docjax[retrieval]'"
-        ) from None
-    return library
+    return library("ir_measures", "retrieval", "retrieval")
 
 
 def check_queries(system: str, run: Run, qrels: Qrels) -> None:

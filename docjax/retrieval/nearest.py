@@ -26,6 +26,9 @@ ROWS = 1 << 14  # document vectors that are compared at once
 AHEAD = 2  # calls in flight at a time: each holds its block in memory
 GROUP = 64  # scores of which the highest is taken first
 
+Queries = Float[np.ndarray, "q d"]
+Vectors = Float[np.ndarray, "n d"]
+
 
 class Best(NamedTuple):
     """The best documents of each query, best first; the row -1 is no document."""
@@ -39,9 +42,6 @@ class Nearest:
 
     Documents are added one by one; memory holds a few thousand vectors, and the best so
     far. Equal scores are in the order of the documents.
-
-    Attributes:
-      cosine: compares vectors of length 1.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Nearest:
         """
         Args:
           queries: all-zero vectors fill up queries with fewer vectors.
+          cosine: compares vectors of length 1.
           mesh: the devices that share the work along `data`; None: those of this
             process.
         """
@@ -93,8 +94,7 @@ class Nearest:
 
         The vectors may be mapped from a file: they are read in blocks of ROWS.
 
-        Args:
-          rows: the numbers of the documents; None: 0 to n.
+        rows: the numbers of the documents; None: 0 to n.
         """
         rows = np.arange(len(vectors)) if rows is None else rows
         count = max(1, ROWS // vectors.shape[1])
@@ -148,11 +148,7 @@ def as_run(best: Best, queries: Iterable[str], ids: Sequence[str]) -> Run:
 
 
 def best_of(
-    query: Float[np.ndarray, " d"],
-    vectors: Float[np.ndarray, "n d"],
-    rows: Int[np.ndarray, " m"],
-    top: int,
-    cosine: bool,
+    query: np.ndarray, vectors: Vectors, rows: np.ndarray, top: int, cosine: bool
 ) -> tuple[Float[np.ndarray, " k"], Int[np.ndarray, " k"]]:
     """The scores and rows of the best vectors among ascending `rows`, in float32.
 

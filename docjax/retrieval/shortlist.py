@@ -23,7 +23,14 @@ from jaxtyping import Float, Int
 
 from docjax.kernels import unit
 from docjax.retrieval.codes import Codes
-from docjax.retrieval.nearest import Best, Nearest, best_of, filled
+from docjax.retrieval.nearest import (
+    Best,
+    Nearest,
+    Queries,
+    Vectors,
+    best_of,
+    filled,
+)
 
 QUERIES = 1024  # that are compared at once
 ROWS = 1 << 12  # vectors of one call; more products would leave the processor's cache
@@ -34,6 +41,7 @@ BFLOAT16 = 8, 7  # bits of its exponent and of its mantissa
 FLOAT32 = 2**-23  # error of a sum of products, for each of them and at most
 GROUPS = {"": 1.75, "int8": 2, "binary": 8}  # scored again, times the wanted documents
 
+Numbers = Int[np.ndarray, "q c"]
 _unit = jax.jit(unit)
 
 
@@ -48,13 +56,13 @@ class Rounding(NamedTuple):
 class _Groups(NamedTuple):
     """Of each query the groups with the highest products, and what they leave out."""
 
-    numbers: Int[np.ndarray, "q c"]
+    numbers: Numbers
     lowest: Float[np.ndarray, " q"]  # no other group has a higher product
 
 
 def nearest(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
+    queries: Queries,
+    vectors: Vectors,
     top: int,
     *,
     cosine: bool,
@@ -94,7 +102,7 @@ def nearest(
     return Best(*(np.concatenate(parts) for parts in zip(*by_part, strict=True)))
 
 
-def measured(vectors: Float[np.ndarray, "n d"], *, cosine: bool) -> Rounding:
+def measured(vectors: Vectors, *, cosine: bool) -> Rounding:
     """The rounding of all vectors; of vectors of length 1 for `cosine`."""
     of_blocks = [
         np.asarray(_rounding(vectors[start : start + ROWS], cosine))
@@ -113,11 +121,7 @@ def _rounding(vectors, cosine):
 
 
 def _groups(
-    queries: Float[np.ndarray, "q d"],
-    source: Float[np.ndarray, "n d"] | Codes,
-    count: int,
-    cosine: bool,
-    mesh: Mesh,
+    queries: Queries, source: Vectors | Codes, count: int, cosine: bool, mesh: Mesh
 ) -> _Groups:
     """The fast pass."""
     size = -(-ROWS // (GROUP * mesh.size)) * GROUP * mesh.size
@@ -149,9 +153,7 @@ def _groups(
     return _Groups(numbers, lowest)
 
 
-def _error(
-    queries: Float[np.ndarray, "q d"], rounding: Rounding
-) -> Float[np.ndarray, " q"]:
+def _error(queries: Queries, rounding: Rounding) -> Float[np.ndarray, " q"]:
     """The most that a product of the fast pass differs from one in float32."""
     rounded = queries.astype(jnp.bfloat16).astype(np.float32)
     of_sums = 2 * FLOAT32 * queries.shape[1] * rounding.longest  # in both passes
@@ -188,11 +190,7 @@ def _best_groups(parts, count):
 
 
 def _scored(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, "q c"],
-    top: int,
-    cosine: bool,
+    queries: Queries, vectors: Vectors, groups: Numbers, top: int, cosine: bool
 ) -> Best:
     """The best vectors of each query's groups, in float32."""
     best = Best(
@@ -212,11 +210,7 @@ def _scored(
 
 
 def _exact(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
-    top: int,
-    cosine: bool,
-    mesh: Mesh,
+    queries: Queries, vectors: Vectors, top: int, cosine: bool, mesh: Mesh
 ) -> Best:
     """The search in float32 alone."""
     search = Nearest(queries[:, None], top, cosine=cosine, mesh=mesh)

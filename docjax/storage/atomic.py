@@ -38,8 +38,7 @@ def partial(path: Path, writer: str = "") -> Iterator[Path]:
     A link stays a link, to the file that is written; a pipe or a device is written as
     it is.
 
-    Args:
-      writer: a name for this process, if several may write `path` at the same time.
+    writer: a name for this process, if several may write `path` at the same time.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path

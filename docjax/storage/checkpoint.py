@@ -92,11 +92,9 @@ class Checkpointer:
     def restore(self, params: Any, rest: Any) -> tuple[Any, Any, dict] | None:
         """The newest good checkpoint as (params, rest, progress), or None.
 
-        Args:
-          params, rest: trees of arrays or shapes, as expected in the checkpoint.
+        params, rest: trees of arrays or shapes, as expected in the checkpoint.
 
-        Raises:
-          UserError: if there are checkpoints but none is good.
+        Raises UserError if there are checkpoints but none is good.
         """
         step = newest_good(self.folder)
         wait("checkpoints verified")  # no process moves what another still reads

@@ -33,7 +33,7 @@ from docjax.storage.arrays import growing_array
 
 FORMAT = 2
 VECTORS, PASSAGES, SIZES = "vectors", "passages", "sizes"  # the arrays of a shard
-MADE_FROM = ("format", "model", "fingerprint", "contents")
+MADE_FROM = ("format", "model", "fingerprint", "contents", PASSAGES)
 
 
 class Shards:
@@ -94,9 +94,9 @@ class Shards:
             return plan
         for stale in self.folder.glob("[0-9]*"):
             stale.unlink()
-        sources = (FORMAT, self._model, self._fingerprint(), self._contents())
+        prints = self._fingerprint(), self._contents()
+        sources = FORMAT, self._model, *prints, self._passages
         plan = dict(zip(MADE_FROM, sources, strict=True)) | survey()
-        plan |= {PASSAGES: self._passages}
         _write(self.folder / "plan.json", json.dumps(plan).encode())
         return plan
 
@@ -157,7 +157,6 @@ class Shards:
                 counts.update(seal["counts"])
             counted = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in MADE_FROM} | {"counts": counted}
-            facts |= {PASSAGES: self._passages}
             _write(self.facts, json.dumps(facts).encode())
         shutil.rmtree(self.folder, ignore_errors=True)  # others may await the lock
         return counted
@@ -242,12 +241,12 @@ def _passages(
     if not wanted:
         yield lambda arrays: None
         return
-    files = [beside(output, f"{name}.npy") for name in (PASSAGES, SIZES)]
-    with contextlib.ExitStack() as stack:
-        partials = [stack.enter_context(atomic.partial(file)) for file in files]
-        passages = growing_array(partials[0], np.float32, (width,))
-        sizes = growing_array(partials[1], np.int32)
-        add_passages, add_sizes = map(stack.enter_context, (passages, sizes))
+    with (
+        atomic.partial(beside(output, f"{PASSAGES}.npy")) as passages,
+        atomic.partial(beside(output, f"{SIZES}.npy")) as sizes,
+        growing_array(passages, np.float32, (width,)) as add_passages,
+        growing_array(sizes, np.int32) as add_sizes,
+    ):
 
         def append(arrays: Mapping[str, np.ndarray]) -> None:
             add_passages(arrays[PASSAGES])

@@ -53,12 +53,10 @@ class Classifier(TaskDefaults):
     ) -> dict[str, float]:
         """`accuracy` and `macro_f1` of the test documents.
 
-        Args:
-          keywords: of `predict`.
+        keywords: of `predict`.
 
-        Raises:
-          UserError: for a single train class, and vectors that are not finite, differ in
-            width, or are sparse where the classifier reads dense ones.
+        Raises UserError for a single train class, and vectors that are not finite,
+        differ in width, or are sparse where the classifier reads dense ones.
         """
         check(train, test)
         if not self.reads_sparse:
@@ -70,18 +68,13 @@ class Classifier(TaskDefaults):
 
 @dataclasses.dataclass(frozen=True)
 class Linear(Classifier):
-    """Logistic regression on the frozen vectors of the labelled training documents.
-
-    Attributes:
-      iterations: the most steps of L-BFGS. The log warns if it has not converged.
-      standardize: scales features by the mean and deviation of the training vectors.
-    """
+    """Logistic regression on the frozen vectors of the labelled training documents."""
 
     command = "classification"
     reads_sparse = True
 
-    iterations: int = 2000
-    standardize: bool = True
+    iterations: int = 2000  # of L-BFGS at most; the log warns if it has not converged
+    standardize: bool = True  # by mean and deviation of the training vectors
 
     def predict(self, train: Embeddings, vectors: Any) -> list[str]:
         # A sparse matrix would become dense: its weights stay as they are.
@@ -148,9 +141,6 @@ def _log_unseen(train: Sequence[str], test: Sequence[str]) -> None:
     unseen = sorted(set(test) - set(train))
     if unseen:
         count = sum(label in unseen for label in test)
-        logger.warning(
-            "%d of %d test documents count as wrong: no train document has label %s",
-            count,
-            len(test),
-            ", ".join(map(repr, unseen[:5])) + (" ..." if len(unseen) > 5 else ""),
-        )
+        shown = ", ".join(map(repr, unseen[:5])) + (" ..." if len(unseen) > 5 else "")
+        text = "%d of %d test documents count as wrong: no train document has label %s"
+        logger.warning(text, count, len(test), shown)

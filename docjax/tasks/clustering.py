@@ -37,22 +37,17 @@ class Clustering(TaskDefaults):
 
     A test document joins the nearest centroid. With `all_documents` both parts are
     clustered together, and both are scored (DECA).
-
-    Attributes:
-      clusters: number of clusters; None: the number of classes of the fitted documents.
-      restarts: initialisations to try; k-means keeps the result of least inertia.
-      normalize: scales vectors to length 1, so that k-means compares cosines.
     """
 
     command = "clustering"
     reads = "labels"
     curves = ("nmi", "purity")
 
-    clusters: int | None = None
-    restarts: int = 10
+    clusters: int | None = None  # None: as many as the fitted documents have classes
+    restarts: int = 10  # initialisations; the result of least inertia is kept
     seed: int = 0
     all_documents: bool = False
-    normalize: bool = False
+    normalize: bool = False  # to length 1, so that k-means compares cosines
 
     def check(self, data: TaskData, part: str) -> None:
         check_labels(data, "train", part)
@@ -120,9 +115,8 @@ def assign(
         distinct = len(set(kmeans.fit(train).labels_))
         assigned = kmeans.predict(test)
     if distinct < clusters:
-        logger.warning(
-            "%d clusters wanted, %d found: some vectors are equal", clusters, distinct
-        )
+        text = "%d clusters wanted, %d found: some vectors are equal"
+        logger.warning(text, clusters, distinct)
     return assigned
 
 

@@ -86,11 +86,9 @@ class Links(TaskDefaults):
 def links(train: Embeddings, test: Embeddings, classifier: Probe) -> dict[str, float]:
     """`accuracy` of the test pairs, and the `f1` of linked pairs, in [0, 1].
 
-    Args:
-      train, test: `pair_features` of pairs, and the labels "1" (linked) and "0".
+    train, test: `pair_features` of pairs, and the labels "1" (linked) and "0".
 
-    Raises:
-      UserError: for vectors that are sparse, not finite or of different widths.
+    Raises UserError for vectors that are sparse, not finite or of different widths.
     """
     check(train, test)
     check_dense(train)

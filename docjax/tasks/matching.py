@@ -20,7 +20,7 @@ from docjax.data.pairs import (
 from docjax.data.shuffled import PIECES
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check_known, check_part
-from docjax.tasks.task import TaskDefaults, option
+from docjax.tasks.task import TaskDefaults, option, renamed
 from docjax.types import Embeddings, Rows, Table, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
@@ -104,11 +104,9 @@ class Matching(TaskDefaults):
         return [pair[:2] for pair in scored if pair.similar]
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        rows = {
-            row: cells
-            for name, metrics in {**measured, **published}.items()
-            for row, cells in _at_thresholds(name, metrics).items()
-        }
+        rows = {}
+        for name, metrics in {**measured, **published}.items():
+            rows |= _at_thresholds(name, metrics)
         note = (
             "Precision, recall, F1 and accuracy of all pairs together. Pairs whose "
             "cosine is above the threshold count as similar. Other pairs chose the "
@@ -150,17 +148,11 @@ def _at_thresholds(
     if "threshold" in metrics:
         chosen = f"{name}, above {metrics['threshold']:.2f} (chosen)"
     ends = {chosen: ""} | {f"{name}, above {fixed}": f"@{fixed}" for fixed in FIXED}
-    return {
-        row: cells for row, end in ends.items() if (cells := _measures(metrics, end))
-    }
-
-
-def _measures(metrics: Mapping[str, float], end: str) -> dict[str, float]:
-    return {
-        column: metrics[f"{name}{end}"]
-        for column, name in COLUMNS.items()
-        if f"{name}{end}" in metrics
-    }
+    rows = {}
+    for row, end in ends.items():
+        names = {column: f"{measure}{end}" for column, measure in COLUMNS.items()}
+        rows |= renamed({row: metrics}, names)
+    return rows
 
 
 def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
@@ -175,10 +167,8 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
     for name in used:
         again = len(pairs[name]) - len({frozenset(pair[:2]) for pair in pairs[name]})
         if again:
-            logger.warning(
-                "%d of %d pairs of %r stand in the table before: each counts again",
-                *(again, len(pairs[name]), name),
-            )
+            text = "%d of %d pairs of %r stand in the table before: each counts again"
+            logger.warning(text, again, len(pairs[name]), name)
     unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)
@@ -194,11 +184,9 @@ def matching(
     tuning pairs. The same four at a fixed threshold, such as `f1@0.5`, stand beside
     (CoLDE, section 4, which leaves the threshold open).
 
-    Args:
-      tuning, test: the cosine of each pair, and whether it is similar.
+    tuning, test: the cosine of each pair, and whether it is similar.
 
-    Raises:
-      UserError: if a part is empty or all its pairs have one label.
+    Raises UserError if a part is empty or all its pairs have one label.
     """
     for name, (_, similar) in (("tuning", tuning), ("test", test)):
         check_kinds(name, similar)

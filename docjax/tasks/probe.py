@@ -28,12 +28,6 @@ class Probe(Classifier):
 
     The epoch with the most right predictions of held-out training documents is kept,
     the later of equal ones; the last epoch if nothing is held out.
-
-    Attributes:
-      hidden_layers, width, dropout: of the `Perceptron`.
-      weight_decay: of AdamW (the papers do not name it).
-      batch: documents of a step.
-      held_out: the share of the training documents that choose the epoch.
     """
 
     command = "probe"
@@ -42,10 +36,10 @@ class Probe(Classifier):
     width: int = 768
     dropout: float = 0.1
     learning_rate: float = 3e-4
-    weight_decay: float = 0.01
+    weight_decay: float = 0.01  # of AdamW (the papers do not name it)
     batch: int = 8
     epochs: int = 10
-    held_out: float = 0.1
+    held_out: float = 0.1  # the share of the training documents that choose the epoch
     seed: int = 0
 
     def __post_init__(self) -> None:

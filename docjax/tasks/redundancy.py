@@ -25,8 +25,6 @@ class Redundancy(TaskDefaults):
     """`redundancy` of a sample of the documents.
 
     Attributes:
-      most: documents to read; None: all.
-      lexicons: the folder of NLTK's data; None: where NLTK looks.
       broad: proper names count as nouns, auxiliary and modal verbs as verbs (the papers
         do not say).
       tag: another tagger, for use from Python; None: NLTK's.

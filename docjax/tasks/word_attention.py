@@ -27,10 +27,8 @@ class WordAttention(TaskDefaults):
     `shows_attention` (BERT, RoBERTa) have this attention; others are refused.
 
     Attributes:
-      most: documents to read; None: all.
       of_word: the attention to a word is the "sum" or the "mean" of that to its tokens
         (the paper does not say).
-      lexicons: the folder of NLTK's data; None: where NLTK looks.
       tag: another tagger, for use from Python; None: NLTK's.
     """
 

@@ -20,12 +20,9 @@ class Crops(Ready):
     uniform; then each token is deleted with probability `deletion`. The crops may
     overlap. A crop has at least one token. A view is one unit, with the section in which
     the crop begins.
-
-    Attributes:
-      span: tokens of the span; a shorter document is the span.
     """
 
-    span: int = 256
+    span: int = 256  # tokens; a shorter document is the span
     shortest: float = 0.05
     longest: float = 0.5
     deletion: float = 0.1

@@ -17,14 +17,16 @@ from numpy.random import Generator
 
 from docjax.data import lexicons
 from docjax.data.corpus import Corpus
-from docjax.data.tagging import adjectives_and_verbs
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.vocabulary import Vocabulary, vocabulary
+from docjax.data.vocabulary import (
+    Documents,
+    Vocabulary,
+    adjectives_and_verbs,
+    vocabulary,
+)
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
 from docjax.views.ready import Ready
-
-Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 
 class WordViews:

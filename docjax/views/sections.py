@@ -167,8 +167,7 @@ def renumbered(units: Units, section: int) -> Units:
 def balanced(starts: np.ndarray, total: int, groups: int) -> list[int]:
     """The first piece of each group, so that a group has about total / groups tokens.
 
-    Args:
-      starts: the token at which each piece begins, ascending; at least `groups` pieces.
+    starts: the token at which each piece begins, ascending; at least `groups` pieces.
     """
     chosen = [0]
     for number in range(1, groups):

@@ -7,7 +7,7 @@ from typing import Any
 
 from docjax.data import documents
 from docjax.data.sources import folder
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.storage import digest
 from docjax.types import Document
 
@@ -69,12 +69,7 @@ def stamp(path: str, content: bool = False, **keywords) -> list[Any]:
 
 def _table(path: str, split: str, revision: str | None) -> Any:
     """One split, as a `datasets.Dataset`."""
-    try:
-        import datasets
-    except ImportError:
-        raise UserError(
-            "the source huggingface needs datasets: pip install 'docjax[huggingface]'"
-        ) from None
+    datasets = library("datasets", "the source huggingface", "huggingface")
     file = Path(path)
     try:
         if file.is_file():

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from docjax.data import documents
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.types import Document
 
 BODIES = ("body", "text")  # the field of the text beside a title
@@ -67,13 +67,7 @@ def names() -> list[str]:
 
 
 def _library() -> ModuleType:
-    try:
-        import ir_datasets as library
-    except ImportError:
-        raise UserError(
-            "a name of ir-datasets needs the library: pip install 'docjax[ir-datasets]'"
-        ) from None
-    return library
+    return library("ir_datasets", "a name of ir-datasets", "ir-datasets")
 
 
 def _parsed(found: Any, place: str) -> Document:

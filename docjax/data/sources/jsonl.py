@@ -28,14 +28,12 @@ def jsonl(
 
     "-" is standard input, which can be read only once.
 
-    Args:
-      without: headings of sections that are not read, such as "References". Upper and
-        lower case count alike; a number before the heading and marks behind it, as in
-        "Abstract*", do not count. A document with no other section is left out. The log
-        counts both.
+    without: headings of sections that are not read, such as "References". Upper and
+    lower case count alike; a number before the heading and marks behind it, as in
+    "Abstract*", do not count. A document with no other section is left out. The log
+    counts both.
 
-    Raises:
-      UserError: for a missing or damaged file, and what `documents.read` raises.
+    Raises UserError for a missing or damaged file, and what `documents.read` raises.
     """
     lines = numbered_lines(path)
     whole = documents.read(lines, documents.parse_line, max_bad_fraction, report)
@@ -58,10 +56,8 @@ def _without(
         if kept:
             yield _with_sections(document, kept)
         empty += not kept
-    logging.info(
-        "left out %d sections named %s, and %d documents with no other section",
-        *(sections, ", ".join(sorted(headings)), empty),
-    )
+    text = "left out %d sections named %s, and %d documents with no other section"
+    logging.info(text, sections, ", ".join(sorted(headings)), empty)
 
 
 def _with_sections(document: Document, kept: Sequence[int]) -> Document:
