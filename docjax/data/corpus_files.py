@@ -25,7 +25,7 @@ import numpy as np
 
 from docjax.data.records import full_text
 from docjax.storage import json_file
-from docjax.storage.arrays import growing_array
+from docjax.storage.arrays import growing_array, mapped
 from docjax.types import Document, Units
 
 FORMAT = 2
@@ -109,10 +109,7 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
     """The arrays, mapped into memory and read as needed."""
-    return {
-        name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        for name in ARRAYS
-    }
+    return {name: mapped(folder / f"{name}.npy") for name in ARRAYS}
 
 
 def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:

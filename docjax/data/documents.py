@@ -56,8 +56,8 @@ def parse(record: Any, place: str) -> Document:
     """The document that one JSON object describes; `place` names it in errors.
 
     If the first line of a text is the title, that line is left out. Unknown keys go to
-    `metadata`. Raises BadDocument "missing key", "wrong type", "invalid UTF-8" or
-    "empty text".
+    `metadata`. Raises BadDocument for the reasons "missing key", "wrong type",
+    "invalid UTF-8" and "empty text".
     """
     content = records_lib.content(record, place)
     document = Document(
@@ -85,12 +85,9 @@ def parse_line(line: bytes, place: str) -> Document:
 
 def to_line(document: Document) -> str:
     """Id, title, sections and links as a line of JSON, which `parse_line` reads."""
-    record = {
-        "id": document.id,
-        "title": document.title,
-        "sections": [vars(section) for section in document.sections],
-        "links": list(document.links),
-    }
+    record = {"id": document.id, "title": document.title}
+    record["sections"] = [vars(section) for section in document.sections]
+    record["links"] = document.links
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
@@ -191,6 +188,38 @@ def read(
         warn_of_bad(counts, str(first))
     else:
         report.update(counts)
+
+
+def read_tables(
+    tables: Mapping[str, Iterable[Mapping]],
+    names: Mapping[str, str],
+    label_of: Callable[[Any], Any],
+    place: str,
+    max_bad_fraction: float,
+    report: Counter | None,
+) -> Iterator[Document]:
+    """The documents of tables by split, one a row, as `read`; ids are "SPLIT/NUMBER".
+
+    names: the column of each key of a record; label_of: makes labels of its values.
+    """
+    rows = (
+        (f"{place}, split {split}, example {number}", (split, number, row))
+        for split, table in tables.items()
+        for number, row in enumerate(table)
+    )
+
+    def convert(record: tuple[str, int, Mapping], where: str) -> Document:
+        split, number, row = record
+        values = {key: row[name] for key, name in names.items()}
+        for key, value in values.items():
+            if isinstance(value, bytes):
+                values[key] = decode(value, where)
+        if "label" in values:
+            values["label"] = label_of(values["label"])
+        own = {"id": f"{split}/{number}", "split": split.partition("[")[0]}
+        return parse(own | values, where)
+
+    return read(rows, convert, max_bad_fraction, report)
 
 
 def _json(text: str, place: str) -> Any:

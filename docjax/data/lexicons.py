@@ -61,17 +61,14 @@ class WordNet:
             for synset in self._reader.synsets(word)
             if synset.pos() in "asv"
             for lemma in synset.lemmas()
-            if lemma.name().lower() in (word, self._base(word, synset.pos()))
+            if lemma.name().lower() in (word, self.lemma(word, synset.pos()))
             for antonym in lemma.antonyms()
         )
 
     def lemma(self, word: str, part: str) -> str:
         """The base form of a word that is a noun ("n"), a verb ("v") or an adjective
-        ("a"); the word itself if WordNet has none."""
-        return self._reader.morphy(word, part) or word
-
-    def _base(self, word: str, part: str) -> str | None:
-        return self._reader.morphy(word, "a" if part == "s" else part)
+        ("a", "s"); the word itself if WordNet has none."""
+        return self._reader.morphy(word, "a" if part == "s" else part) or word
 
 
 class Tagger:

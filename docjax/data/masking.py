@@ -62,18 +62,13 @@ class Masking:
         answers = [p[at] for p, at in zip(pieces, positions, strict=True)]
         places = np.concatenate([view.places for view in views])
         inputs = np.split(masked, ends)
-        return tuple(
-            Masked(
-                microbatch(group, inputs, places),
-                filled(self._wide(group), positions),
-                filled(self._wide(group), answers, fill=-1),
-            )
-            for group in groups
-        )
-
-    def _wide(self, group: Group) -> Group:
-        """The group, as wide as its answers."""
-        return group._replace(width=self.most(group.width))
+        copies = []
+        for group in groups:
+            tokens = microbatch(group, inputs, places)
+            wide = group._replace(width=self.most(group.width))  # as its answers
+            wanted = filled(wide, positions), filled(wide, answers, fill=-1)
+            copies.append(Masked(tokens, *wanted))
+        return tuple(copies)
 
     def most(self, width: int) -> int:
         """The number of tokens to choose in the longest segment of this width."""

@@ -46,13 +46,11 @@ def from_citations(links: Links, seed: int, negatives: str) -> Built:
     known = [pair for pair in targets if pair[1] in links]
     inner = [pair for pair in known if pair[0] != pair[1]]
     repeated = len(inner) - len(similar)
-    left_out = Counter(
-        {
-            "links to documents that are not there": len(targets) - len(known),
-            "links of a document to itself": len(known) - len(inner),
-            "links between documents that are a pair already": repeated,
-        }
-    )
+    left_out = {
+        "links to documents that are not there": len(targets) - len(known),
+        "links of a document to itself": len(known) - len(inner),
+        "links between documents that are a pair already": repeated,
+    }
     return _built(links, similar, random, left_out)
 
 
@@ -69,13 +67,11 @@ def from_shared_links(links: Links, seed: int) -> Built:
     kept = [name for name in links if counts[name] >= LEAST]
     chosen = set(kept)
     similar = [pair for pair in alike if chosen.issuperset(pair[:2])]
-    left_out = Counter(
-        {
-            "documents without links": sum(not some for some in sets.values()),
-            "documents with one similar document": len(counts) - len(kept),
-            "similar pairs with such a document": len(alike) - len(similar),
-        }
-    )
+    left_out = {
+        "documents without links": sum(not some for some in sets.values()),
+        "documents with one similar document": len(counts) - len(kept),
+        "similar pairs with such a document": len(alike) - len(similar),
+    }
     random = _random_targets(similar, kept, alike, seed)
     return _built(links, similar, random, left_out)
 
@@ -89,12 +85,12 @@ def _random_targets(
 
 
 def _built(
-    links: Links, similar: list[Pair], random: list[Pair], left_out: Counter[str]
+    links: Links, similar: list[Pair], random: list[Pair], left_out: dict[str, int]
 ) -> Built:
     used = {name for pair in similar + random for name in pair[:2]}
     left_out["documents without a pair"] = len(links) - len(used)
     left_out["random pairs that could not be drawn"] = len(similar) - len(random)
-    return Built(similar + random, +left_out)
+    return Built(similar + random, +Counter(left_out))
 
 
 def _alike(links: Mapping[str, set[str]]) -> Iterator[Pair]:

@@ -100,9 +100,7 @@ def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
     atomic.write_text(file, "\n".join(lines) + "\n")
 
 
-def held_out(
-    pairs: Mapping[str, Sequence[Pair]],
-) -> tuple[list[Pair], list[Pair]]:
+def held_out(pairs: Mapping[str, Sequence[Pair]]) -> tuple[list[Pair], list[Pair]]:
     """The pairs of the split "train" to train on, and those that choose a threshold.
 
     Training moves the cosines of the pairs that it reads, so a threshold from them is too

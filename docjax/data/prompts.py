@@ -20,9 +20,7 @@ OF_DOCUMENTS = ("document", "passage", "corpus")  # as in sentence-transformers
 def document_prompt(prompts: Mapping[str, str], default: str | None) -> str:
     """The words before each segment of a document; "" without a prompt.
 
-    Args:
-      prompts: by name; the first name of OF_DOCUMENTS among them is used.
-      default: the name of the prompt that is used if that prompt is missing or empty.
+    The first name of OF_DOCUMENTS among `prompts` is used, or else `default`.
     """
     own = (prompts[name] for name in OF_DOCUMENTS if name in prompts)
     return next(own, "") or prompts.get(default or "", "")

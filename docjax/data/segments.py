@@ -30,11 +30,9 @@ class Joined:
 
     A unit that fills a segment, and the one after it, the rest of the same text, are cut
     where the segment before them is full.
-
-    across_sections: False ends a segment where a section ends.
     """
 
-    across_sections: bool = True
+    across_sections: bool = True  # False ends a segment where a section ends
     one_each = False
     exported_as = "joined"
 
@@ -81,10 +79,8 @@ def texts(
 ) -> list[str]:
     """The text of each segment of a document.
 
-    Args:
-      words: the text of each unit.
-      begins: for each unit, the characters at which its tokens begin.
-      ends: whether each unit ends a text, which a space parts from the next.
+    words, begins, ends: for each unit its text, the characters at which its tokens
+    begin, and whether it ends a text, which a space parts from the next.
     """
     if cutter.one_each:
         return list(words)

@@ -108,13 +108,11 @@ class Cut:
 
     def with_texts(self, document: Document) -> tuple[Segments, list[Passage]]:
         """The segments of one document, and the text of each."""
-        units, words, begins, ends = _tokenize_with_texts(
-            document, self.units, self.tokenizer, self.limit
-        )
+        how = self.units, self.tokenizer, self.limit
+        units, words, begins, ends = _tokenize_with_texts(document, *how)
         cut = segments(units, self.segments, self.frame)
         pieces = texts(units, self.segments, self.frame, words, begins, ends)
-        passages = map(Passage, pieces, cut.sections.tolist())
-        return cut, list(passages)
+        return cut, list(map(Passage, pieces, cut.sections.tolist()))
 
 
 def tokenize(

@@ -25,15 +25,11 @@ Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words by id; an id may be a piece of a word, or a special token.
+    """Words by id; an id may be a piece of a word, or a special token."""
 
-    words: None where an id alone is not a whole word; continues: True where an id
-    continues the word of the id before it; counts: the occurrences of each id.
-    """
-
-    words: Sequence[str | None]
-    continues: Bool[np.ndarray, " w"]
-    counts: Int[np.ndarray, " w"]
+    words: Sequence[str | None]  # None where an id alone is not a whole word
+    continues: Bool[np.ndarray, " w"]  # the id continues the word of the id before it
+    counts: Int[np.ndarray, " w"]  # the occurrences of each id
 
     @functools.cached_property
     def ids(self) -> dict[str, int]:
@@ -84,10 +80,8 @@ def adjectives_and_verbs(
 ) -> set[str]:
     """The words tagged adjective or verb in most of up to OCCURRENCES occurrences.
 
-    Args:
-      wanted: the ids of the words to look at.
-      documents: the documents to read, by number (None: all). Only evenly
-        spread documents with about READ words are read: large corpora cost the same.
+    `wanted` are the ids of the words to look at. Only evenly spread `documents` with
+    about READ words are read: large corpora cost the same.
     """
     documents = np.arange(len(corpus)) if documents is None else documents
     every = -(-int(corpus.sizes(documents).sum()) // READ)

@@ -117,9 +117,7 @@ class Words(NamedTuple):
 
 
 def subsampled(
-    documents: Words,
-    chances: Float[np.ndarray, " w"],
-    generator: np.random.Generator,
+    documents: Words, chances: Float[np.ndarray, " w"], generator: np.random.Generator
 ) -> Words:
     """Keeps each word with its chance, and at least one word of each document."""
     tokens, lengths = documents

@@ -32,21 +32,17 @@ class Settings:
     """How texts become words, and how words score.
 
     Attributes:
-      k1: how much repetitions of a word count; 0: not at all.
-      b: how much the length of a document lowers its score, from 0 to 1.
       stemmer: "porter", "english" (its successor) or another language of Snowball;
         None leaves words as they are.
       stop_words: the words that are left out, in small letters, or "en" or another
         language of bm25s for those of the language; None keeps all.
-      raw_documents: leaves the documents' words as they are, though not the queries', a
-        fault of wikIR's program.
     """
 
-    k1: float = 1.5
-    b: float = 0.75
+    k1: float = 1.5  # how much repetitions of a word count; 0: not at all
+    b: float = 0.75  # how much a document's length lowers its score, from 0 to 1
     stemmer: str | None = "english"
     stop_words: str | tuple[str, ...] | None = "en"
-    raw_documents: bool = False
+    raw_documents: bool = False  # leaves their words as they are: a fault of wikIR
 
     def __post_init__(self) -> None:
         if self.k1 < 0 or not 0 <= self.b <= 1:
@@ -66,12 +62,10 @@ class Settings:
         """The words of each text, as bm25s reads them."""
         bm25s, stemmers = libraries()
         stop = self.stop_words
-        return bm25s.tokenize(
-            texts,
-            stopwords=list(stop) if isinstance(stop, tuple) else stop,
-            stemmer=self.stemmer and stemmers.Stemmer(self.stemmer),
-            show_progress=False,
-        )
+        stop = list(stop) if isinstance(stop, tuple) else stop
+        stemmer = self.stemmer and stemmers.Stemmer(self.stemmer)
+        options = {"stopwords": stop, "stemmer": stemmer, "show_progress": False}
+        return bm25s.tokenize(texts, **options)
 
 
 PRESETS = {
@@ -98,18 +92,15 @@ class Index:
         """The `top` documents of each query that share a word with it."""
         if not queries:
             return {}
-        rows, scores = self.scorer.retrieve(
+        words, top = (
             self.settings.words(list(queries.values())),
-            k=min(top, len(self.ids)),
-            show_progress=False,
+            min(top, len(self.ids)),
         )
+        rows, scores = self.scorer.retrieve(words, k=top, show_progress=False)
+        ranked = zip(queries, rows.tolist(), scores, strict=True)
         return {
-            query: {
-                self.ids[row]: float(score)
-                for row, score in zip(ranked, of, strict=True)
-                if score > 0
-            }
-            for query, ranked, of in zip(queries, rows.tolist(), scores, strict=True)
+            query: {self.ids[row]: float(s) for row, s in zip(best, of) if s > 0}
+            for query, best, of in ranked
         }
 
 

@@ -28,7 +28,9 @@ def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
     """The folds in a JSON file, a list of lists of query ids. Raises UserError for a
     file of another form or with fewer than two folds, and as `check`."""
     folds = json_file.read(file, list)
-    if len(folds) < 2 or not all(_is_fold(fold) for fold in folds):
+    # Ids are texts or, as in other files, whole numbers.
+    is_fold = lambda fold: isinstance(fold, list) and {*map(type, fold)} <= {str, int}
+    if len(folds) < 2 or not all(map(is_fold, folds)):
         raise UserError(f"{file}: folds are two or more lists of query ids")
     folds = [list(map(str, fold)) for fold in folds]
     check(folds, queries, str(file))
@@ -70,8 +72,3 @@ def rotation(folds: Folds, fold: int) -> tuple[set[str], set[str], set[str]]:
     tuning = (fold + 1) % len(folds)
     others = [f for number, f in enumerate(folds) if number not in (fold, tuning)]
     return set().union(*others), set(folds[tuning]), set(folds[fold])
-
-
-def _is_fold(fold: object) -> bool:
-    """Whether it is a list of ids: texts or, as in other files, whole numbers."""
-    return isinstance(fold, list) and all(type(query) in (str, int) for query in fold)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from docjax.errors import library
 from docjax.kernels import unit
-from docjax.retrieval.nearest import Best, Queries, Vectors, best_of
+from docjax.retrieval.nearest import Best, Queries, Vectors, best_of, none
 from docjax.storage import atomic
 
 MORE = 4  # documents that the graph gives, times the wanted ones
@@ -50,10 +50,7 @@ def nearest(
     queries = np.asarray(unit(jnp.asarray(queries))) if cosine else queries
     matches = graph.search(queries, min(MORE * top, len(vectors)))
     matches = [matches] if len(queries) == 1 else matches  # one query has no list
-    best = Best(
-        np.full((len(queries), top), -np.inf, np.float32),
-        np.full((len(queries), top), -1, np.int64),
-    )
+    best = none(len(queries), top)
     for number, query in enumerate(queries):
         rows = np.sort(matches[number].keys).astype(np.int64)
         scores, rows = best_of(query, vectors, rows, top, cosine)

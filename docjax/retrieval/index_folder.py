@@ -22,6 +22,7 @@ from docjax.retrieval.codes import Codes
 from docjax.retrieval.index_files import CODES, DOCUMENTS, GRAPH, STEPS, VECTORS, WORDS
 from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
+from docjax.storage.arrays import mapped
 from docjax.storage.line_starts import Lines
 from docjax.storage.shards import PASSAGES, SIZES, beside
 from docjax.types import Document, Run
@@ -127,22 +128,15 @@ class Index:
         top = min(top, len(self))
         width = queries.whole.shape[1]
         if system == "dense" and self.vectors.shape[1] == width:
+            keywords = {"top": top, "cosine": self._cosine}
             if self.facts["graph"]:
-                keywords = {"top": top, "cosine": self._cosine}
                 path = self.folder / GRAPH
                 return hnsw.nearest(queries.whole, self.vectors, path, **keywords)
-            codes, kind = None, self.facts["codes"]
-            if kind:
+            keywords["rounding"] = shortlist.Rounding(*self.facts["bfloat16"])
+            if kind := self.facts["codes"]:
                 codes = Codes(self._array(CODES)[:, None], self._array(STEPS)[:, None])
-            return shortlist.nearest(
-                queries.whole,
-                self.vectors,
-                top,
-                cosine=self._cosine,
-                rounding=shortlist.Rounding(*self.facts["bfloat16"]),
-                codes=codes,
-                kind=kind or "",
-            )
+                keywords |= {"codes": codes, "kind": kind}
+            return shortlist.nearest(queries.whole, self.vectors, **keywords)
         asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
         search = Nearest(asked, top, cosine=self._cosine)
         if system == "dense":  # several vectors of a query's width side by side
@@ -175,7 +169,7 @@ class Index:
         return Lines(self.folder / DOCUMENTS)
 
     def _array(self, name: str | Path) -> np.ndarray:
-        return np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
+        return mapped(self.folder / name)
 
 
 def load(folder: Path, model: str) -> Index:

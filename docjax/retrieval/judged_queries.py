@@ -97,9 +97,8 @@ class JudgedQueries:
         }
         pairs = _pairs(answers, trained, self.path)
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
-        examples = np.array(
-            [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
-        )
+        answered = np.array([(numbers[query], row) for query, row in pairs])
+        examples = np.concatenate([answered, drawn], axis=1)
         of_row = {numbers[query]: relevant for query, relevant in answers.items()}
         labels = known.labels[examples[:, 1]]
         return Examples(self.kinds, examples, labels, partial(relation, of_row))

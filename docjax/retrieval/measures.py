@@ -92,14 +92,12 @@ def _by_metric(
     by_measure = {measure: dict.fromkeys(qrels, 0.0) for measure in read.values()}
     for each in measures.iter_calc(list(by_measure), qrels, ranked):
         by_measure[each.measure][each.query_id] = each.value
-    values = {metric: dict(by_measure[measure]) for metric, measure in read.items()}
+    values = {}
     for metric, measure in wanted.items():
-        if measure.NAME == "RR":
-            least = 1 / (measure["cutoff"] + 0.5)  # between this rank and the next one
-            values[metric] = {
-                query: value if value > least else 0.0
-                for query, value in values[metric].items()
-            }
+        is_cut = measure.NAME == "RR"
+        least = 1 / (measure["cutoff"] + 0.5) if is_cut else -1.0  # between two ranks
+        of_query = by_measure[read[metric]].items()
+        values[metric] = {q: value if value > least else 0.0 for q, value in of_query}
     return values
 
 

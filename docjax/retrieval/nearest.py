@@ -9,7 +9,7 @@ with several vectors of the document alone it is the score of its best passage (
 import collections
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,7 @@ class Nearest:
         parts = [queries[i : i + step] for i in range(0, len(queries), step)]
         whole = NamedSharding(self._mesh, P())
         self._queries = [jax.device_put(part, whole) for part in parts]
-        self._best = [jax.device_put(_none(len(part), top), whole) for part in parts]
+        self._best = [jax.device_put(none(len(part), top), whole) for part in parts]
         self._waiting: dict[int, list[tuple[int, np.ndarray]]] = {}
         self._count = 0
         self._widths: set[int] = set()
@@ -117,10 +117,6 @@ class Nearest:
         rows, vectors = zip(*self._waiting.pop(width))
         self.add_all(np.array(vectors), np.array(rows))
 
-    def _add_waiting(self, width: int) -> None:
-        rows, vectors = zip(*self._waiting.pop(width))
-        self.add_all(np.array(vectors), np.array(rows))
-
     def _search(
         self, vectors: Float[np.ndarray, "n w d"], rows: Int[np.ndarray, " n"]
     ) -> None:
@@ -137,13 +133,10 @@ class Nearest:
 
 def as_run(best: Best, queries: Iterable[str], ids: Sequence[str]) -> Run:
     """The run of named queries, from the documents' `ids` in their order."""
+    ranked = zip(queries, best.rows.tolist(), best.scores.tolist(), strict=True)
     return {
-        name: {
-            ids[row]: score for row, score in zip(rows, scores, strict=True) if row >= 0
-        }
-        for name, rows, scores in zip(
-            queries, best.rows.tolist(), best.scores.tolist(), strict=True
-        )
+        name: {ids[row]: score for row, score in zip(rows, scores) if row >= 0}
+        for name, rows, scores in ranked
     }
 
 
@@ -178,7 +171,8 @@ def _shared(array: np.ndarray, mesh: Mesh, value: int = 0) -> jax.Array:
     return jax.device_put(array, NamedSharding(mesh, P("data")))
 
 
-def _none(count: int, top: int) -> Any:
+def none(count: int, top: int) -> Best:
+    """No documents for `count` queries."""
     return Best(np.full((count, top), -np.inf, "f"), np.full((count, top), -1, "i4"))
 
 

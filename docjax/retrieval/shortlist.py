@@ -30,6 +30,7 @@ from docjax.retrieval.nearest import (
     Vectors,
     best_of,
     filled,
+    none,
 )
 
 QUERIES = 1024  # that are compared at once
@@ -193,10 +194,7 @@ def _scored(
     queries: Queries, vectors: Vectors, groups: Numbers, top: int, cosine: bool
 ) -> Best:
     """The best vectors of each query's groups, in float32."""
-    best = Best(
-        np.empty((len(queries), top), np.float32),
-        np.empty((len(queries), top), np.int64),
-    )
+    best = none(len(queries), top)
 
     def score(number: int) -> None:
         rows = (np.sort(groups[number])[:, None] * GROUP + np.arange(GROUP)).ravel()

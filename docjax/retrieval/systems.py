@@ -88,10 +88,8 @@ def by_vectors(
     wanted = {"dense": queries.whole[:, None]}
     if queries.sentences is not None:
         wanted |= {"maxp": queries.whole[:, None], "maxsim": queries.sentences}
-    searches = {
-        system: nearest.Nearest(vectors, top, cosine=cosine)
-        for system, vectors in wanted.items()
-    }
+    search_for = functools.partial(nearest.Nearest, top=top, cosine=cosine)
+    searches = {system: search_for(vectors) for system, vectors in wanted.items()}
     ids = []
     for document in finite.checked(documents):
         ids.append(document.id)

@@ -64,15 +64,12 @@ class Checkpointer:
             if check(self.folder / str(step)) is None:
                 return
             self._set_aside(step - 1)
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                params=ocp.args.StandardSave(params),
-                rest=ocp.args.StandardSave(rest),
-                progress=ocp.args.JsonSave(progress),
-            ),
-            force=True,
+        args = ocp.args.Composite(
+            params=ocp.args.StandardSave(params),
+            rest=ocp.args.StandardSave(rest),
+            progress=ocp.args.JsonSave(progress),
         )
+        self._manager.save(step, args=args, force=True)
         self._sealing = self._sealer.submit(self._seal, step)
 
     def wait(self) -> None:
@@ -101,14 +98,12 @@ class Checkpointer:
         self._set_aside(-1 if step is None else step)
         if step is None:
             return None
-        restored = self._manager.restore(
-            step,
-            args=ocp.args.Composite(
-                params=ocp.args.StandardRestore(params),
-                rest=ocp.args.StandardRestore(rest),
-                progress=ocp.args.JsonRestore(),
-            ),
+        args = ocp.args.Composite(
+            params=ocp.args.StandardRestore(params),
+            rest=ocp.args.StandardRestore(rest),
+            progress=ocp.args.JsonRestore(),
         )
+        restored = self._manager.restore(step, args=args)
         return restored["params"], restored["rest"], restored["progress"]
 
     def close(self) -> None:

@@ -35,7 +35,16 @@ def locked(run: Path) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         if jax.process_index() == 0:
-            file = stack.enter_context(_of_run(run))
+            try:
+                taken = _take(run / NAME, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = (run / NAME).read_text(encoding="utf-8", errors="replace")
+                holder = text.strip() or "a process that has not given its name yet"
+                raise UserError(
+                    f"--workdir {run}: another run is at work there ({holder}); wait for "
+                    "its end, stop that process, or name another --workdir"
+                ) from None
+            file = stack.enter_context(taken)
             now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
             file.truncate(0)
             file.write(
@@ -75,16 +84,3 @@ def _take(path: Path, kind: int) -> IO[str]:
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 stack.pop_all()
                 return file
-
-
-def _of_run(run: Path) -> IO[str]:
-    """The locked file of a run. Raises UserError if another run is at work there."""
-    try:
-        return _take(run / NAME, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = (run / NAME).read_text(encoding="utf-8", errors="replace").strip()
-        holder = text or "a process that has not given its name yet"
-        raise UserError(
-            f"--workdir {run}: another run is at work there ({holder}); wait for its "
-            "end, stop that process, or name another --workdir"
-        ) from None

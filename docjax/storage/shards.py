@@ -29,7 +29,7 @@ from absl import logging
 
 from docjax.errors import UserError
 from docjax.storage import atomic, json_file, lock, manifest
-from docjax.storage.arrays import growing_array
+from docjax.storage.arrays import growing_array, mapped
 
 FORMAT = 2
 VECTORS, PASSAGES, SIZES = "vectors", "passages", "sizes"  # the arrays of a shard
@@ -170,10 +170,10 @@ class Shards:
             shapes = {self.output: (documents, width)}
             if self._passages:
                 sizes = beside(self.output, f"{SIZES}.npy")
-                total = int(_mapped(sizes).sum(dtype=np.int64))
+                total = int(mapped(sizes).sum(dtype=np.int64))
                 passages = beside(self.output, f"{PASSAGES}.npy")
                 shapes |= {sizes: (documents,), passages: (total, width)}
-            whole = all(_mapped(file).shape == shapes[file] for file in shapes)
+            whole = all(mapped(file).shape == shapes[file] for file in shapes)
         except (OSError, EOFError, ValueError):
             return False
         return whole and ids == documents
@@ -258,11 +258,6 @@ def _passages(
 def beside(output: Path, end: str) -> Path:
     """The path OUTPUT.END, beside the output."""
     return output.with_name(f"{output.name}.{end}")
-
-
-def _mapped(file: Path) -> np.ndarray:
-    """The array in a file. Raises for a file that is shorter than its header says."""
-    return np.load(file, mmap_mode="r", allow_pickle=False)
 
 
 def _write(path: Path, raw: bytes) -> None:

@@ -86,10 +86,8 @@ def _problem(cls: type[Any]) -> str:
     known = {name for base in cls.__mro__ for name in vars(base)}
     facts = [name for name in vars(TaskDefaults) if not name.startswith("_")]
     if missing := [name for name in facts if name not in known]:
-        return (
-            f"it lacks {', '.join(missing)}: inherit {TaskDefaults.__module__}."
-            f"{TaskDefaults.__name__}"
-        )
+        defaults = f"{TaskDefaults.__module__}.{TaskDefaults.__name__}"
+        return f"it lacks {', '.join(missing)}: inherit {defaults}"
     if cls.reads not in (kinds := get_args(Reads)):
         return f"it reads {cls.reads!r}, which is not one of {', '.join(kinds)}"
     for name in ("check", "__call__"):

@@ -4,6 +4,7 @@ The labels only count the classes and score the clusters.
 """
 
 import dataclasses
+import functools
 import logging
 import warnings
 from typing import Any
@@ -128,12 +129,8 @@ def normalized_information(
     The information that labels and clusters share is divided by the arithmetic mean of
     their entropies, the geometric mean, the smaller and the larger one.
     """
-    return {
-        name: float(
-            normalized_mutual_info_score(labels, assigned, average_method=method)
-        )
-        for name, method in NORMALIZERS.items()
-    }
+    nmi = functools.partial(normalized_mutual_info_score, labels, assigned)
+    return {name: float(nmi(average_method=of)) for name, of in NORMALIZERS.items()}
 
 
 def purity(labels: list[str], assigned: np.ndarray) -> float:

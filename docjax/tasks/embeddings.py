@@ -147,10 +147,9 @@ def check_part(part: str, embeddings: Embeddings) -> None:
             f"{documents} {part} vectors but {len(embeddings.labels)} labels: "
             "give each document one label"
         )
-    vectors = embeddings.vectors
-    broken = np.zeros(0)
-    if not scipy.sparse.issparse(vectors):
-        broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if scipy.sparse.issparse(embeddings.vectors):
+        return
+    broken = np.flatnonzero(~np.isfinite(embeddings.vectors).all(axis=1))
     if len(broken):
         raise UserError(
             f"{len(broken)} of {documents} {part} vectors are not finite (first: row "

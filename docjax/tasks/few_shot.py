@@ -129,17 +129,10 @@ class ShotsCurve(TaskDefaults):
             caption="Accuracy of a classifier on the frozen vectors, against the number "
             "of training documents of each class. Bars are deviations over random draws.",
         )
-        return [
-            Table(
-                "Few documents with labels",
-                rows,
-                sorted(counts, key=lambda count: (count == ALL, len(count), count)),
-                "Accuracy, as a fraction of 1.",
-                "documents of a class",
-                decimals=4,
-                drawing=drawing,
-            )
-        ]
+        names = sorted(counts, key=lambda count: (count == ALL, len(count), count))
+        title, note = "Few documents with labels", "Accuracy, as a fraction of 1."
+        corner = "documents of a class"
+        return [Table(title, rows, names, note, corner, decimals=4, drawing=drawing)]
 
     def possible(self, labels: list[str]) -> list[int]:
         """The numbers of shots that every class has documents for.

@@ -95,16 +95,9 @@ class Probe(Classifier):
         order = np.full((self.epochs, -(-len(rows) // self.batch) * self.batch), -1)
         for epoch in order:
             epoch[: len(rows)] = generator.permutation(rows)
-        return perceptron.trained(
-            model,
-            self.learning_rate,
-            self.weight_decay,
-            vectors,
-            labels,
-            held,
-            order.reshape(self.epochs, -1, self.batch),
-            jax.random.key(self.seed),
-        )
+        order = order.reshape(self.epochs, -1, self.batch)
+        rates, key = (self.learning_rate, self.weight_decay), jax.random.key(self.seed)
+        return perceptron.trained(model, *rates, vectors, labels, held, order, key)
 
 
 PROBE = Probe()

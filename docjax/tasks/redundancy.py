@@ -6,6 +6,7 @@ document speak of the same things.
 
 import collections
 import dataclasses
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -16,7 +17,7 @@ from docjax.errors import UserError
 from docjax.tasks.task import TaskDefaults, option
 from docjax.types import Rows, Table, TaskData
 
-BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": None}
+BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": math.inf}
 ALL = "all"
 
 
@@ -73,7 +74,9 @@ def redundancy(texts: Iterable[str], tag: TagWords) -> dict[str, float]:
     for text in texts:
         value = of_words(tag(text))
         if value is not None:
-            values[_bin(len(text.split()))].append(value)
+            count = len(text.split())
+            length = next(name for name, most in BINS.items() if count <= most)
+            values[length].append(value)
             values[ALL].append(value)
     if not values:
         raise UserError("no text has a noun or a verb: is it English?")
@@ -85,7 +88,3 @@ def of_words(words: Iterable[Word]) -> float | None:
     """Nouns and verbs for each different lemma; None without any."""
     lemmas = [word.lemma for word in words if word.kind in ("noun", "verb")]
     return len(lemmas) / len(set(lemmas)) if lemmas else None
-
-
-def _bin(count: int) -> str:
-    return next(name for name, most in BINS.items() if most is None or count <= most)

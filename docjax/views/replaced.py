@@ -92,12 +92,9 @@ class Replaced(WordViews, Ready):
 
 @dataclasses.dataclass(frozen=True)
 class WordNet(Lexical):
-    """Each word becomes one of its synonyms in WordNet, or stays, all equally likely.
+    """Each word becomes one of its synonyms in WordNet, or stays, all equally likely."""
 
-    least_count: the least occurrences of a replacement in the corpus.
-    """
-
-    least_count: int = 10
+    least_count: int = 10  # the least occurrences of a replacement in the corpus
     lexicons: str | None = None
 
     def fitted(
@@ -172,12 +169,9 @@ class Antonyms(Lexical):
 
 @dataclasses.dataclass(frozen=True)
 class Uninformative(Lexical):
-    """Rare words become one of their more frequent synonyms in WordNet.
+    """Rare words become one of their more frequent synonyms in WordNet."""
 
-    below: a word is rare if it occurs less often.
-    """
-
-    below: int = 10
+    below: int = 10  # a word is rare if it occurs less often
     lexicons: str | None = None
 
     def fitted(
@@ -201,14 +195,12 @@ class Dropped(WordViews, Ready):
 
     def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         kept = generator.random(len(units.tokens)) >= self.probability
-        lengths = units.lengths
-        nonempty = lengths > 0
+        nonempty = units.lengths > 0
         kept[units.offsets[:-1][nonempty]] |= _sums(kept, units)[nonempty] == 0
+        offsets = np.concatenate([[0], np.cumsum(_sums(kept, units))])
+        tokens = units.tokens[kept]
         dropped = dataclasses.replace(
-            units,
-            tokens=units.tokens[kept],
-            offsets=np.concatenate([[0], np.cumsum(_sums(kept, units))]),
-            vectors=None,
+            units, tokens=tokens, offsets=offsets, vectors=None
         )
         return units, dropped
 

@@ -107,14 +107,9 @@ class Rewritten(WordViews):
         self.files()
         limit = corpus.summary()["longest"]
         texts = functools.partial(jsonl, path=self.path)
-        rewritten = Corpus.build(
-            corpus.folder.with_name("rewritten"),
-            texts(),
-            Whole(),
-            tokenizer,
-            limit,
-            fingerprint(texts, Whole(), tokenizer, limit),
-        )
+        folder = corpus.folder.with_name("rewritten")
+        known = fingerprint(texts, Whole(), tokenizer, limit)
+        rewritten = Corpus.build(folder, texts(), Whole(), tokenizer, limit, known)
         sizes = rewritten.sizes(np.arange(len(rewritten)))
         rows = {name: row for row, name in enumerate(rewritten.ids) if sizes[row]}
         chosen = np.array([rows.get(name, -1) for name in corpus.ids])
@@ -138,13 +133,10 @@ class Rewritten(WordViews):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Found(WordViews):
-    """The document, and its rewritten text.
-
-    rows: for each document of the corpus, the row of its text in `texts`, or -1.
-    """
+    """The document, and its rewritten text."""
 
     texts: Corpus
-    rows: Int[np.ndarray, " c"]
+    rows: Int[np.ndarray, " c"]  # the row of each document's text in `texts`, or -1
 
     def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         starts = np.flatnonzero(np.diff(units.documents, prepend=-1))

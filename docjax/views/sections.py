@@ -6,7 +6,7 @@ section numbers. A document that lacks the sections is cut as `Sections` does.
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,8 @@ class Sections(Ready):
         if len(starts) < self.count:
             starts = np.arange(len(units))
         cuts = [*balanced(units.offsets[starts], int(units.offsets[-1]), self.count)]
-        bounds = [*starts[cuts], len(units)]
-        return tuple(
-            renumbered(units.take(np.arange(bounds[i], bounds[i + 1])), i)
-            for i in range(self.count)
-        )
+        spans = itertools.pairwise([*starts[cuts], len(units)])
+        return _views(units, (np.arange(start, end) for start, end in spans))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,12 +81,9 @@ class NamedSections(Ready):
     """One view for each of `names`: the sections with that word in their heading.
 
     For example "introduction" and "related work". Upper and lower case count alike; a
-    heading with several of the names belongs to the first of them.
-
-    Attributes:
-      named: for each section of the corpus, the number of its name, -1 without one.
-      starts: the first of these for each document, and at the end the number of all.
-        `fitted` finds both.
+    heading with several of the names belongs to the first of them. `fitted` finds the
+    number of the name of each section of the corpus, -1 without one, and the first of
+    these numbers for each document.
     """
 
     names: tuple[str, ...]
@@ -141,7 +135,7 @@ class NamedSections(Ready):
         views = [np.flatnonzero(names == i) for i in range(len(self.names))]
         if not all(map(len, views)):
             return Sections(len(self.names))(units, generator)
-        return tuple(renumbered(units.take(rows), i) for i, rows in enumerate(views))
+        return _views(units, views)
 
 
 def _first(names: Sequence[str], heading: str) -> int:
@@ -151,17 +145,16 @@ def _first(names: Sequence[str], heading: str) -> int:
 
 def only_sections(units: Units, numbers: Int[np.ndarray, " v"]) -> tuple[Units, ...]:
     """One view for each of the sections `numbers`, in that order."""
-    return tuple(
-        renumbered(units.take(np.flatnonzero(units.sections == number)), view)
-        for view, number in enumerate(numbers.tolist())
-    )
+    return _views(units, (np.flatnonzero(units.sections == each) for each in numbers))
 
 
-def renumbered(units: Units, section: int) -> Units:
-    """The units as one section without edges."""
-    sections = np.full(len(units), section, np.int32)
-    no_edges = np.zeros((0, 2), np.int32)
-    return dataclasses.replace(units, sections=sections, edges=no_edges)
+def _views(units: Units, rows: Iterable[np.ndarray]) -> tuple[Units, ...]:
+    """The units of each view as one section, of the view's number, without edges."""
+    views, no_edges = [], np.zeros((0, 2), np.int32)
+    for number, part in enumerate(map(units.take, rows)):
+        sections = np.full(len(part), number, np.int32)
+        views.append(dataclasses.replace(part, sections=sections, edges=no_edges))
+    return tuple(views)
 
 
 def balanced(starts: np.ndarray, total: int, groups: int) -> list[int]:

@@ -161,9 +161,7 @@ def _objects(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]
 
 def _added(node: ast.expr, prefix: str) -> Iterator[tuple[str, str]]:
     """Docstrings of compiled functions: add_newdoc([place,] name, text)."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return
-    if node.func.id != "add_newdoc":
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "add_newdoc":
         return
     try:
         *place, name, text = map(ast.literal_eval, node.args)
@@ -183,10 +181,7 @@ def _public(name: str) -> str:
 def _without_repetitions(
     docstrings: Mapping[str, Docstring], report: Counter
 ) -> dict[str, Docstring]:
-    texts = [
-        " ".join(s.text for s in docstring.sections)
-        for docstring in docstrings.values()
-    ]
+    texts = [" ".join(s.text for s in each.sections) for each in docstrings.values()]
     repeated = near_duplicates(texts)
     report["near duplicate"] += sum(number is not None for number in repeated)
     kept = zip(docstrings.items(), repeated)
@@ -197,12 +192,11 @@ def _documents(
     docstrings: Mapping[str, Docstring], label_documents: int
 ) -> Iterator[Document]:
     counts = Counter(_sub_package(name) for name in docstrings)
-    labels = {
-        name: _sub_package(name)
-        if counts[_sub_package(name)] >= label_documents
-        else name.partition(".")[0]
-        for name in docstrings
-    }
+    labels = {}
+    for name in docstrings:
+        label = _sub_package(name)
+        is_large = counts[label] >= label_documents
+        labels[name] = label if is_large else name.partition(".")[0]
     by_title: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(docstrings):
         by_title[name.rpartition(".")[2]].append(name)

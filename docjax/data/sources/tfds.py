@@ -4,7 +4,7 @@ TFRecord files need TensorFlow, and the library's own Parquet writer loses rows.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,23 @@ def tfds(  # noqa: PLR0913 the fields of a config
     builder = _builder(path, data_dir, download)
     _check(builder, path)
     names = {"text": text, "label": label, "title": title}
-    convert = _converter(builder, {k: v for k, v in names.items() if v is not None})
+    names = {key: name for key, name in names.items() if name is not None}
+    features = builder.info.features
+    documents.check_columns(names, features, f"dataset {builder.name!r}")
+    classes = getattr(features[label], "names", None) if label else None
+
+    def label_of(value: Any) -> str | None:
+        if isinstance(value, str):
+            return value
+        number = int(value)
+        if number < 0:
+            return None
+        return classes[number] if classes else str(number)
+
     splits = [split] if isinstance(split, str) else split
-    records = (pair for part in splits for pair in _records(builder, part))
-    return documents.read(records, convert, max_bad_fraction, report)
+    tables = {part: _table(builder, part) for part in splits}
+    options = builder.name, max_bad_fraction, report
+    return documents.read_tables(tables, names, label_of, *options)
 
 
 def stamp(
@@ -94,44 +107,13 @@ def _check(builder: library.core.DatasetBuilder, name: str) -> None:
         )
 
 
-def _converter(
-    builder: library.core.DatasetBuilder, names: Mapping[str, str]
-) -> Callable[[tuple[str, str, Mapping], str], Document]:
-    """The function from an example to a document."""
-    features = builder.info.features
-    documents.check_columns(names, features, f"dataset {builder.name!r}")
-    classes = getattr(features[names["label"]], "names", ()) if "label" in names else ()
-
-    def convert(row: tuple[str, str, Mapping], place: str) -> Document:
-        name, split, example = row
-        record = {"id": name, "split": split}
-        for key, column in names.items():
-            value = example[column]
-            if isinstance(value, bytes):
-                value = documents.decode(value, place)
-            elif key == "label":
-                number = int(value)
-                value = classes[number] if classes else str(number)
-                value = value if number >= 0 else None
-            record[key] = value
-        return documents.parse(record, place)
-
-    return convert
-
-
-def _records(
-    builder: library.core.DatasetBuilder, split: str
-) -> Iterator[tuple[str, tuple[str, str, Mapping]]]:
+def _table(builder: library.core.DatasetBuilder, split: str) -> Iterable[Mapping]:
     known = builder.info.splits
-    bare = split.partition("[")[0]
-    if bare not in known:
+    if split.partition("[")[0] not in known:
         raise UserError(
             f"split {split!r}: dataset {builder.name!r} has {', '.join(known)}"
         )
     try:
-        examples = builder.as_data_source(split=split)
+        return builder.as_data_source(split=split)
     except ValueError as error:
         raise UserError(f"split {split!r}: {error}") from None
-    for number, example in enumerate(examples):
-        place = f"{builder.name}, split {split}, example {number}"
-        yield place, (f"{split}/{number}", bare, example)
