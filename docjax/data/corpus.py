@@ -109,9 +109,7 @@ class Corpus:
                 atomic.rename(partial, folder)
             elif facts["fingerprint"] != fingerprint:
                 corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
-                logging.info(
-                    "corpus kept: the times of its files changed, the contents did not"
-                )
+                logging.info("corpus kept: its files have other times, equal contents")
         return cls(folder)
 
     def __len__(self) -> int:
@@ -203,8 +201,8 @@ class Corpus:
         """For each document, the rows of the other documents that it links to."""
         rows = {name: row for row, name in enumerate(self.ids)}
         return [
-            np.array([rows[i] for i in detail.links if rows.get(i, row) != row], int)
-            for row, detail in enumerate(corpus_files.read_details(self.folder))
+            np.array([rows[i] for i in links if rows.get(i, row) != row], int)
+            for row, (links, _) in enumerate(corpus_files.read_details(self.folder))
         ]
 
     @property
@@ -216,7 +214,7 @@ class Corpus:
     @property
     def headings(self) -> Iterator[list[str]]:
         """The headings of the sections of each document."""
-        return (detail.headings for detail in corpus_files.read_details(self.folder))
+        return (headings for _, headings in corpus_files.read_details(self.folder))
 
     def with_vectors(
         self,

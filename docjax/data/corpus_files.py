@@ -19,13 +19,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from docjax.data.records import full_text
-from docjax.storage import atomic
-from docjax.storage.arrays import growing_array
+from docjax.storage import json_file
+from docjax.storage.arrays import growing_array, mapped
 from docjax.types import Document, Units
 
 FORMAT = 2
@@ -77,27 +77,18 @@ class Tally:
     """Counts what a corpus holds, document by document."""
 
     def __init__(self) -> None:
-        self.counts: Counter = Counter()
-        self.labels: Counter = Counter()
-        self.splits: Counter = Counter()
+        self.counts, self.labels, self.splits = Counter(), Counter(), Counter()
 
     def add(self, document: Document, units: Units) -> int:
         """Counts one document; returns its number of words."""
         words = len(full_text(document).split())
-        for name, number in (
-            ("documents", 1),
-            ("words", words),
-            ("units", len(units)),
-            ("tokens", len(units.tokens)),
-            ("edges", len(units.edges)),
-        ):
-            self.counts[name] += number
-        self.labels.update([document.label] if document.label else [])
-        self.splits.update([document.split] if document.split else [])
-        most = max(self.counts["most_units"], len(units))
-        self.counts["most_units"] = most
-        longest = max(self.counts["longest"], int(units.lengths.max()))
-        self.counts["longest"] = longest
+        sizes = {"units": len(units), "tokens": len(units.tokens)}
+        self.counts.update(sizes, documents=1, words=words, edges=len(units.edges))
+        self.labels.update(filter(None, [document.label]))
+        self.splits.update(filter(None, [document.split]))
+        longest = int(units.lengths.max())
+        for name, number in (("most_units", len(units)), ("longest", longest)):
+            self.counts[name] = max(self.counts[name], number)
         return words
 
     def summary(self) -> dict[str, Any]:
@@ -107,27 +98,18 @@ class Tally:
 
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
-    """Writes corpus.json; if that fails, the old file stays."""
-    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    atomic.write_text(folder / "corpus.json", text)
+    json_file.write(folder / "corpus.json", facts)
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
     """The contents of corpus.json; None without a readable file of this format."""
-    try:
-        facts = json.loads((folder / "corpus.json").read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    current = isinstance(facts, dict) and facts.get("format") == FORMAT
-    return facts if current else None
+    facts = json_file.read_if_there(folder / "corpus.json")
+    return facts if facts and facts.get("format") == FORMAT else None
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
     """The arrays, mapped into memory and read as needed."""
-    return {
-        name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        for name in ARRAYS
-    }
+    return {name: mapped(folder / f"{name}.npy") for name in ARRAYS}
 
 
 def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:
@@ -143,19 +125,12 @@ def read_rows(folder: Path) -> tuple[list, list, list, np.ndarray]:
     return *columns[:3], np.array(columns[3], np.int64)
 
 
-class Detail(NamedTuple):
-    """The query, the links and the headings of one document."""
-
-    query: str | None
-    links: list[str]
-    headings: list[str]
-
-
-def read_details(folder: Path) -> Iterator[Detail]:
-    """The details of all documents, one by one."""
+def read_details(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """The links and the headings of each document."""
     with open(folder / "details.jsonl", encoding="utf-8") as lines:
         for line in lines:
-            yield Detail(*json.loads(line))
+            _, links, headings = json.loads(line)
+            yield links, headings
 
 
 def fits(arrays: dict[str, np.ndarray], documents: int) -> bool:

@@ -10,22 +10,18 @@ Units without any token give one empty span.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+Numbers = Sequence[int]
 Span = tuple[int, int, int]
 RULES = 2  # changes with the spans of any units: a model's fingerprint has it
 
 
-def one_each(
-    lengths: Sequence[int], sections: Sequence[int], room: int
-) -> Iterator[Span]:
+def one_each(lengths: Numbers, sections: Numbers, room: int) -> Iterator[Span]:
     """One span for each unit; a unit longer than `room` gets several spans."""
     return _split(_units(lengths, sections), room)
 
 
 def joined(
-    lengths: Sequence[int],
-    sections: Sequence[int],
-    room: int,
-    across_sections: bool = True,
+    lengths: Numbers, sections: Numbers, room: int, across_sections: bool = True
 ) -> Iterator[Span]:
     """Each span takes further units while they fit into `room`.
 
@@ -41,14 +37,12 @@ def joined(
     return _filled(_units(lengths, sections), room, across_sections, takes)
 
 
-def chunks(
-    lengths: Sequence[int], sections: Sequence[int], room: int
-) -> Iterator[Span]:
+def chunks(lengths: Numbers, sections: Numbers, room: int) -> Iterator[Span]:
     """Each section in consecutive spans of `room` tokens; the last may be shorter."""
     return _filled(_units(lengths, sections), room, False, lambda *_: True)
 
 
-def _units(lengths: Sequence[int], sections: Sequence[int]) -> Iterator[Span]:
+def _units(lengths: Numbers, sections: Numbers) -> Iterator[Span]:
     start = 0
     for length, section in zip(lengths, sections):
         yield start, start + length, section
@@ -63,10 +57,9 @@ def _filled(
 ) -> Iterator[Span]:
     """Spans of neighbouring units, of at most `room` tokens.
 
-    Args:
-      takes: called with the tokens that a span has room for, the size of the next unit,
-        and that of the unit before it in the same section (0 without one): whether the
-        span takes that unit. What does not fit goes on in further spans.
+    takes: called with the tokens that a span has room for, the size of the next unit,
+    and that of the unit before it in the same section (0 without one): whether the span
+    takes that unit. What does not fit goes on in further spans.
     """
     last: Span | None = None
     before = 0, 0  # section and size of the unit before

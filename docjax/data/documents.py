@@ -56,10 +56,8 @@ def parse(record: Any, place: str) -> Document:
     """The document that one JSON object describes; `place` names it in errors.
 
     If the first line of a text is the title, that line is left out. Unknown keys go to
-    `metadata`.
-
-    Raises:
-      BadDocument: "missing key", "wrong type", "invalid UTF-8" or "empty text".
+    `metadata`. Raises BadDocument for the reasons "missing key", "wrong type",
+    "invalid UTF-8" and "empty text".
     """
     content = records_lib.content(record, place)
     document = Document(
@@ -87,12 +85,9 @@ def parse_line(line: bytes, place: str) -> Document:
 
 def to_line(document: Document) -> str:
     """Id, title, sections and links as a line of JSON, which `parse_line` reads."""
-    record = {
-        "id": document.id,
-        "title": document.title,
-        "sections": [vars(section) for section in document.sections],
-        "links": list(document.links),
-    }
+    record = {"id": document.id, "title": document.title}
+    record["sections"] = [vars(section) for section in document.sections]
+    record["links"] = document.links
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
@@ -165,9 +160,10 @@ def read(
       UserError: at the end, if the share of bad records is above `max_bad_fraction`,
         or no record is good.
     """
-    share = max_bad_fraction
-    if not 0 <= share <= 1:
-        raise UserError(f"max_bad_fraction {share} is not a share from 0 to 1")
+    if not 0 <= max_bad_fraction <= 1:
+        raise UserError(
+            f"max_bad_fraction {max_bad_fraction} is not a share from 0 to 1"
+        )
     counts: Counter = Counter()
     first = None
     with contextlib.closing(Seen()) as ids:
@@ -178,21 +174,52 @@ def read(
                     detail = f"{document.id!r} was used before"
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
-                if share <= 0:
-                    raise _with_mend(error) from None
+                if max_bad_fraction <= 0:
+                    mend = "" if error.detail == LIST else MEND
+                    detail = error.detail + mend
+                    raise BadDocument(error.place, error.reason, detail) from None
                 counts[error.reason] += 1
                 first = first or error
                 continue
             counts["documents"] += 1
             yield document
-    _check_counts(counts, share, first)
-    _tell(counts, report, first)
+    _check_counts(counts, max_bad_fraction, first)
+    if report is None:
+        warn_of_bad(counts, str(first))
+    else:
+        report.update(counts)
 
 
-def _with_mend(error: BadDocument) -> BadDocument:
-    if error.detail == LIST:  # has a mend
-        return error
-    return BadDocument(error.place, error.reason, error.detail + MEND)
+def read_tables(
+    tables: Mapping[str, Iterable[Mapping]],
+    names: Mapping[str, str],
+    label_of: Callable[[Any], Any],
+    place: str,
+    max_bad_fraction: float,
+    report: Counter | None,
+) -> Iterator[Document]:
+    """The documents of tables by split, one a row, as `read`; ids are "SPLIT/NUMBER".
+
+    names: the column of each key of a record; label_of: makes labels of its values.
+    """
+    rows = (
+        (f"{place}, split {split}, example {number}", (split, number, row))
+        for split, table in tables.items()
+        for number, row in enumerate(table)
+    )
+
+    def convert(record: tuple[str, int, Mapping], where: str) -> Document:
+        split, number, row = record
+        values = {key: row[name] for key, name in names.items()}
+        for key, value in values.items():
+            if isinstance(value, bytes):
+                values[key] = decode(value, where)
+        if "label" in values:
+            values["label"] = label_of(values["label"])
+        own = {"id": f"{split}/{number}", "split": split.partition("[")[0]}
+        return parse(own | values, where)
+
+    return read(rows, convert, max_bad_fraction, report)
 
 
 def _json(text: str, place: str) -> Any:
@@ -215,14 +242,6 @@ def _check_counts(
     if total == bad:
         left = f"; {bad} bad records were left out ({reasons})" if bad else ""
         raise NoDocuments(f"empty corpus: the source has no documents{left}")
-
-
-def _tell(counts: Counter, report: Counter | None, first: BadDocument | None) -> None:
-    """Tells `report`, or the log, what was left out."""
-    if report is None:
-        warn_of_bad(counts, str(first))
-    else:
-        report.update(counts)
 
 
 def warn_of_bad(counts: Counter, see: str) -> None:

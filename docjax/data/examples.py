@@ -26,22 +26,14 @@ RELATIONS = (None, "links", "pairs")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples of a run.
+    """The examples of a run; `related` and `labels` are as in `docjax.types.Targets`."""
 
-    Attributes:
-      kinds: DOCUMENT or QUERY for each slot: the corpus that its rows refer to.
-      rows: for each example and slot, the row in the slot's corpus.
-      labels: the class number of each example, -1 without a label; of a labelled pair 1
-        if its documents are similar, else 0.
-      related: gives the relation mask of a batch of rows, see `docjax.types.Targets`.
-      together: the documents that stand next to a document in the order of an epoch, if
-        examples are single documents; None: the order is random.
-    """
-
-    kinds: tuple[str, ...]
-    rows: Int[np.ndarray, "x s"]
+    kinds: tuple[str, ...]  # DOCUMENT or QUERY: the corpus of each slot
+    rows: Int[np.ndarray, "x s"]  # of each example and slot in the slot's corpus
     labels: Int[np.ndarray, " x"]
-    related: Related | None = None
+    related: Related | None = None  # the mask of a batch of rows
+    # The documents that stand next to a document in the order of an epoch, if examples
+    # are single documents; None: the order is random.
     together: Neighbours | None = None
 
     def __len__(self) -> int:
@@ -55,24 +47,14 @@ class Examples:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Known:
-    """The data that examples are made from.
-
-    Attributes:
-      run: the run directory.
-      source: returns all documents again, with their texts.
-      corpus: all documents.
-      queries: the corpus of queries, for examples with a query slot.
-      documents: the rows of the documents that training reads.
-      labels: the class number of each document of the corpus, -1 without a label.
-      seed: the seed of random draws.
-    """
+    """The data that examples are made from."""
 
     run: Path
-    source: Callable[[], Iterator[Document]]
+    source: Callable[[], Iterator[Document]]  # all documents, with their texts
     corpus: Corpus
-    queries: Corpus | None
-    documents: Int[np.ndarray, " b"]
-    labels: Int[np.ndarray, " c"]
+    queries: Corpus | None  # for examples with a query slot
+    documents: Int[np.ndarray, " b"]  # the rows of the documents that training reads
+    labels: Int[np.ndarray, " c"]  # the class of each document; -1 without a label
     seed: int = 0
 
 
@@ -92,7 +74,6 @@ class Documents:
     path: str | None = None
     together: bool = True
     kinds = (DOCUMENT,)
-    labelled_pairs = False
 
     def __post_init__(self) -> None:
         if self.related not in RELATIONS:
@@ -110,7 +91,6 @@ class Documents:
         return self.related is None
 
     def files(self) -> tuple[Path, ...]:
-        """The table, if it is read. Raises UserError if it is missing."""
         if self.related != "pairs":
             return ()
         if self.path is None:
@@ -121,15 +101,11 @@ class Documents:
         return Pairs(self.path).files()
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """There are no queries."""
         return iter(())
 
     def among(self, known: Known) -> Examples:
-        """One example for each document that training reads.
-
-        Raises:
-          UserError: if no two of them are related, or for a bad table.
-        """
+        """One example for each document that training reads. Raises UserError if no two
+        of them are related, or for a bad table."""
         rows = known.documents
         own = self.kinds, rows[:, None], known.labels[rows]
         if self.related is None:
@@ -167,8 +143,6 @@ class Pairs:
     dissimilar: bool = False
     kinds = (DOCUMENT, DOCUMENT)
 
-    independent = False
-
     @property
     def labelled_pairs(self) -> bool:
         return self.dissimilar
@@ -178,7 +152,6 @@ class Pairs:
         return self.path is None
 
     def files(self) -> tuple[Path, ...]:
-        """The table, if there is one. Raises UserError if it is missing."""
         if self.path is None:
             return ()
         if not Path(self.path).is_file():
@@ -186,7 +159,6 @@ class Pairs:
         return (Path(self.path),)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """There are no queries."""
         return iter(())
 
     def among(self, known: Known) -> Examples:
@@ -201,11 +173,8 @@ class Pairs:
         similar = np.array([pair.similar for pair in pairs], bool)
         inside = np.isin(rows, known.documents).all(axis=1)
         if not inside.all():
-            logging.warning(
-                "left out %d of %d pairs: training does not read both documents",
-                int((~inside).sum()),
-                len(rows),
-            )
+            text = "left out %d of %d pairs: training does not read both documents"
+            logging.warning(text, int((~inside).sum()), len(rows))
         if self.dissimilar:
             check_kinds("training", similar[inside])
             return Examples(self.kinds, rows[inside], similar[inside].astype(int))
@@ -218,10 +187,8 @@ class Pairs:
         pairs = self._of_table() if self.path else _of_links(known)
         kept = [pair for pair in pairs if pair.similar or self.dissimilar]
         if self.path and len(kept) < len(pairs):
-            logging.warning(
-                "left out %d pairs with the label 0: training needs similar pairs",
-                len(pairs) - len(kept),
-            )
+            text = "left out %d pairs with the label 0: training needs similar pairs"
+            logging.warning(text, len(pairs) - len(kept))
         return self.path or "links", kept
 
     def _of_table(self) -> list[Pair]:
@@ -230,11 +197,8 @@ class Pairs:
         pairs = read_pairs(file)
         train, chosen = held_out(pairs)
         if chosen:
-            logging.info(
-                "%d of %d pairs of the split train are held out, for thresholds",
-                len(chosen),
-                len(chosen) + len(train),
-            )
+            text = "%d of %d pairs of the split train are held out, for thresholds"
+            logging.info(text, len(chosen), len(chosen) + len(train))
         if not any(pair.similar for pair in train):
             raise UserError(
                 f'{file}: no pair of the split "train" has the label 1; its splits are '
@@ -262,11 +226,8 @@ def _of_links(known: Known) -> list[Pair]:
 def _rows_of(
     name: str, pairs: Sequence[Pair], ids: Sequence[str]
 ) -> Int[np.ndarray, "x s"]:
-    """The corpus rows of the documents of each pair.
-
-    Raises:
-      UserError: for documents that are not in the corpus.
-    """
+    """The corpus rows of the documents of each pair. Raises UserError for documents
+    that are not in the corpus."""
     numbers = {name: row for row, name in enumerate(ids)}
     unknown = sorted({name for pair in pairs for name in pair[:2]} - set(numbers))
     if unknown:
@@ -277,7 +238,7 @@ def _rows_of(
     return np.array([[numbers[name] for name in pair[:2]] for pair in pairs], int)
 
 
-def _neighbours(rows: Int[np.ndarray, "x s"]) -> Mapping[int, Collection[int]]:
+def _neighbours(rows: Int[np.ndarray, "x s"]) -> Neighbours:
     """The documents that count as similar to each document: itself and its partners."""
     similar: defaultdict[int, set[int]] = defaultdict(set)
     for source, target in rows.tolist():
@@ -287,11 +248,8 @@ def _neighbours(rows: Int[np.ndarray, "x s"]) -> Mapping[int, Collection[int]]:
 
 
 def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Neighbours:
-    """For each document the documents that it links to or that link to it.
-
-    Raises:
-      UserError: if none of the documents links to another.
-    """
+    """For each document the documents that it links to or that link to it. Raises
+    UserError if none of the documents links to another."""
     links = corpus.links
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
     trained = set(documents.tolist())
@@ -308,7 +266,7 @@ def linked(corpus: Corpus, documents: Int[np.ndarray, " b"]) -> Neighbours:
 
 
 def relation(
-    neighbours: Mapping[int, Collection[int]], rows: Int[np.ndarray, "b s"]
+    neighbours: Neighbours, rows: Int[np.ndarray, "b s"]
 ) -> Bool[np.ndarray, "b m"]:
     """Which documents of the batch are neighbours of each example's first document.
 

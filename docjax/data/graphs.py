@@ -19,7 +19,6 @@ CACHED = 128  # segments; the full graphs up to this size take a few megabytes
 
 def full(segments: int, sections: np.ndarray, edges: np.ndarray) -> jraph.GraphsTuple:
     """Connects every pair of the 1 + `segments` nodes."""
-    del sections, edges
     return _cached(segments) if segments <= CACHED else _full(segments)
 
 
@@ -66,8 +65,7 @@ def adjacency(graph: jraph.GraphsTuple, nodes: int) -> Bool[np.ndarray, "i j"]:
 def edge_list(graph: jraph.GraphsTuple, edges: int) -> Int[np.ndarray, "e 2"]:
     """The graph as `edges` rows (sender, receiver); unused rows are -1."""
     pairs = np.full((edges, 2), -1, np.int32)
-    pairs[: len(graph.senders), 0] = graph.senders
-    pairs[: len(graph.receivers), 1] = graph.receivers
+    pairs[: len(graph.senders)] = np.stack([graph.senders, graph.receivers], axis=1)
     return pairs
 
 

@@ -21,14 +21,11 @@ MOST = 5_000  # documents whose halves an encoder reads beside the whole texts
 class Halved:
     """Some documents of one unit as two units each, cut in the middle.
 
-    Attributes:
-      corpus: the documents.
-      rows: which of them, in ascending order.
-      vectors: as `Corpus.vectors`, of the halves.
+    `folder`, `vectors`, `counts` and `lengths` are as of a `Corpus`, of the halves.
     """
 
     corpus: Corpus
-    rows: Int[np.ndarray, " h"]
+    rows: Int[np.ndarray, " h"]  # of the documents, ascending
     vectors: tuple[np.ndarray, ...] = ()
 
     @classmethod
@@ -49,7 +46,6 @@ class Halved:
 
     @property
     def folder(self) -> Path:
-        """The folder of the corpus."""
         return self.corpus.folder
 
     def __len__(self) -> int:
@@ -69,30 +65,29 @@ class Halved:
 
     @property
     def counts(self) -> Int[np.ndarray, " h"]:
-        """The number of units of each document."""
         return np.full(len(self), 2)
 
     @property
     def lengths(self) -> Int[np.ndarray, " h2"]:
-        """The number of tokens of each unit."""
         sizes = self.corpus.sizes(self.rows)
         return np.stack([sizes // 2, sizes - sizes // 2], axis=1).ravel()
 
     def with_vectors(self, *vectors: np.ndarray) -> "Halved":
-        """A copy whose units have `vectors`, parts laid side by side."""
         return dataclasses.replace(self, vectors=vectors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingCorpus:
-    """A corpus as training reads it: the documents of `halved` are two units each."""
+    """A corpus as training reads it: the documents of `halved` are two units each.
+
+    No half has more than the `lengths` of the whole units.
+    """
 
     corpus: Corpus
     halved: Halved
 
     @functools.cached_property
     def counts(self) -> Int[np.ndarray, " c"]:
-        """The number of units of each document."""
         counts = self.corpus.counts.copy()
         counts[self.halved.rows] = 2
         return counts
@@ -105,10 +100,8 @@ class TrainingCorpus:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the documents."""
         return self.corpus.ids
 
     @property
     def lengths(self) -> Int[np.ndarray, " n"]:
-        """The number of tokens of each unit; no half has more than its whole."""
         return self.corpus.lengths

@@ -6,19 +6,16 @@ it: the import takes seconds, because NLTK imports scipy and scikit-learn.
 """
 
 import functools
-import gzip
-import lzma
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+from docjax.data.documents import decode
+from docjax.data.sources.lines import open_lines
 from docjax.errors import UserError
 
-OPENERS = {".gz": gzip.open, ".xz": lzma.open}
-DAMAGED = (zlib.error, lzma.LZMAError)
 TAGGER = "averaged_perceptron_tagger_eng"
 # NLTK's downloader leaves some as .zip; the final slash finds folders in these.
 RESOURCES = {
@@ -64,17 +61,14 @@ class WordNet:
             for synset in self._reader.synsets(word)
             if synset.pos() in "asv"
             for lemma in synset.lemmas()
-            if lemma.name().lower() in (word, self._base(word, synset.pos()))
+            if lemma.name().lower() in (word, self.lemma(word, synset.pos()))
             for antonym in lemma.antonyms()
         )
 
     def lemma(self, word: str, part: str) -> str:
         """The base form of a word that is a noun ("n"), a verb ("v") or an adjective
-        ("a"); the word itself if WordNet has none."""
-        return self._reader.morphy(word, part) or word
-
-    def _base(self, word: str, part: str) -> str | None:
-        return self._reader.morphy(word, "a" if part == "s" else part)
+        ("a", "s"); the word itself if WordNet has none."""
+        return self._reader.morphy(word, "a" if part == "s" else part) or word
 
 
 class Tagger:
@@ -99,18 +93,15 @@ def pairs(path: str) -> dict[str, set[str]]:
     """Each word's paraphrases, from a file of pairs, in both directions.
 
     A line is `word<TAB>word`, or `... ||| phrase ||| paraphrase ||| ...` as in PPDB.
-    Phrases of several words are left out. The file may be `.gz` or `.xz`.
+    Phrases of several words are left out. The file may be `.gz`, `.xz` or `.zst`.
     """
     paraphrases: dict[str, set[str]] = {}
-    try:
-        with OPENERS.get(Path(path).suffix, open)(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                pair = _pair(line, f"{path}, line {number}")
-                if all(len(word.split()) == 1 for word in pair):
-                    for word, paraphrase in (pair, pair[::-1]):
-                        paraphrases.setdefault(word, set()).add(paraphrase)
-    except (OSError, EOFError, UnicodeDecodeError, *DAMAGED) as error:
-        raise UserError(f"paraphrases {path}: cannot be read ({error})") from None
+    for number, line in enumerate(open_lines(Path(path)), start=1):
+        place = f"{path}, line {number}"
+        pair = _pair(decode(line, place), place)
+        if all(len(word.split()) == 1 for word in pair):
+            for word, paraphrase in (pair, pair[::-1]):
+                paraphrases.setdefault(word, set()).add(paraphrase)
     if not paraphrases:
         raise UserError(f"paraphrases {path}: no pair of single words; add one")
     return paraphrases

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int
+from numpy.random import Generator
 
 from docjax.data.microbatches import Group, filled, microbatch, split
 from docjax.data.tokenizer import Tokenizer
@@ -22,25 +23,17 @@ SHOWN, CHANGED = 0.8, 0.9  # a draw below 0.8: mask token; below 0.9: another
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """Chooses `rate` of the text tokens of each segment, at least one.
-
-    Attributes:
-      mask: the id of the mask token.
-      vocabulary: ids below this number may replace a token.
-    """
+    """Chooses `rate` of the text tokens of each segment, at least one."""
 
     rate: float
-    mask: int
-    vocabulary: int
+    mask: int  # the id of the mask token
+    vocabulary: int  # ids below this number may replace a token
     frame: Frame
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, frame: Frame, rate: float) -> "Masking":
         """The masking with a tokenizer's mask token, in segments with this frame.
-
-        Raises:
-          UserError: for a tokenizer without mask token.
-        """
+        Raises UserError for a tokenizer without mask token."""
         ids = tokenizer.backend.get_vocab(with_added_tokens=True)
         mask = next((ids[name] for name in MASK_TOKENS if name in ids), None)
         if mask is None:
@@ -52,10 +45,7 @@ class Masking:
         return cls(rate, mask, tokenizer.vocabulary, frame)
 
     def __call__(
-        self,
-        views: Sequence[Segments],
-        groups: Sequence[Group],
-        generator: np.random.Generator,
+        self, views: Sequence[Segments], groups: Sequence[Group], generator: Generator
     ) -> tuple[Masked, ...]:
         """A masked copy of each micro-batch that `groups` describes.
 
@@ -72,18 +62,13 @@ class Masking:
         answers = [p[at] for p, at in zip(pieces, positions, strict=True)]
         places = np.concatenate([view.places for view in views])
         inputs = np.split(masked, ends)
-        return tuple(
-            Masked(
-                microbatch(group, inputs, lengths, places),
-                filled(self._wide(group), positions),
-                filled(self._wide(group), answers, fill=-1),
-            )
-            for group in groups
-        )
-
-    def _wide(self, group: Group) -> Group:
-        """The group, as wide as its answers."""
-        return group._replace(width=self.most(group.width))
+        copies = []
+        for group in groups:
+            tokens = microbatch(group, inputs, places)
+            wide = group._replace(width=self.most(group.width))  # as its answers
+            wanted = filled(wide, positions), filled(wide, answers, fill=-1)
+            copies.append(Masked(tokens, *wanted))
+        return tuple(copies)
 
     def most(self, width: int) -> int:
         """The number of tokens to choose in the longest segment of this width."""
@@ -96,7 +81,7 @@ class Masking:
         return np.minimum(wanted, text)
 
     def _chosen(
-        self, lengths: Int[np.ndarray, " n"], generator: np.random.Generator
+        self, lengths: Int[np.ndarray, " n"], generator: Generator
     ) -> Bool[np.ndarray, " y"]:
         """True where a token is to be predicted, in all segments laid end to end."""
         draws = generator.random(int(lengths.sum()))
@@ -116,7 +101,7 @@ class Masking:
         self,
         tokens: Int[np.ndarray, " y"],
         chosen: Bool[np.ndarray, " y"],
-        generator: np.random.Generator,
+        generator: Generator,
     ) -> Int[np.ndarray, " y"]:
         """The tokens that the encoder reads: `tokens` after masking."""
         draws = generator.random(len(tokens))

@@ -19,6 +19,8 @@ FEW_SHAPES = 6  # most widths where compiling another costs more than its paddin
 LARGE = 200  # nodes of a graph that may be read as edges
 SPARSE = 0.05  # share of all pairs that such a graph connects at most
 
+Height = Callable[[int, int, int], int]
+
 
 class Group(NamedTuple):
     """The numbers of the segments in one micro-batch, and its shape."""
@@ -63,9 +65,7 @@ def _chosen_widths(widths: np.ndarray, choices: Sequence[np.ndarray]) -> tuple:
 
 
 def groups(
-    lengths: Int[np.ndarray, " n"],
-    height: Callable[[int, int, int], int],
-    widths: Sequence[int],
+    lengths: Int[np.ndarray, " n"], height: Height, widths: Sequence[int]
 ) -> list[Group]:
     """Puts segments of these lengths into micro-batches, longest first.
 
@@ -92,16 +92,14 @@ def filled(group: Group, pieces: Sequence[np.ndarray], fill: int = 0) -> np.ndar
 
 
 def microbatches(
-    views: Sequence[Segments],
-    height: Callable[[int, int, int], int],
-    widths: Sequence[int],
+    views: Sequence[Segments], height: Height, widths: Sequence[int]
 ) -> tuple[list[Microbatch], list[Group]]:
     """The segments of all views in micro-batches, and their groups (`groups`)."""
     pieces = split(views)
     lengths = np.array([len(piece) for piece in pieces], np.int32)
     places = np.concatenate([view.places for view in views])
     grouped = groups(lengths, height, widths)
-    return [microbatch(group, pieces, lengths, places) for group in grouped], grouped
+    return [microbatch(group, pieces, places) for group in grouped], grouped
 
 
 def split(views: Sequence[Segments]) -> list[np.ndarray]:
@@ -114,14 +112,11 @@ def split(views: Sequence[Segments]) -> list[np.ndarray]:
 
 
 def microbatch(
-    group: Group,
-    pieces: Sequence[np.ndarray],
-    lengths: Int[np.ndarray, " n"],
-    places: Int[np.ndarray, "n 2"],
+    group: Group, pieces: Sequence[np.ndarray], places: Int[np.ndarray, "n 2"]
 ) -> Microbatch:
     """The micro-batch of a group; unused rows have length 0."""
     real, at = np.zeros(group.rows, np.int32), np.zeros((group.rows, 2), np.int32)
-    real[: len(group.chosen)] = lengths[group.chosen]
+    real[: len(group.chosen)] = [len(pieces[number]) for number in group.chosen]
     at[: len(group.chosen)] = places[group.chosen]
     return Microbatch(filled(group, pieces), real, at)
 

@@ -7,12 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from docjax.data.masking import Masking
-from docjax.data.microbatches import (
-    device_graphs,
-    microbatches,
-    round_up,
-    rows_of,
-)
+from docjax.data.microbatches import device_graphs, microbatches, round_up, rows_of
 from docjax.types import (
     Batch,
     GraphBuilder,
@@ -25,20 +20,14 @@ from docjax.types import (
 
 
 class Layout(NamedTuple):
-    """How every batch of a run is laid out.
+    """How every batch of a run is laid out."""
 
-    rows: rows of a micro-batch; widths: the widths of micro-batches, ascending; limit:
-    most tokens of a segment, the width of a segment that grew beyond `widths` because a
-    view added words; sparse: graphs are edge lists, not adjacency matrices (None: by
-    their size); towers: the number of the segment encoder that reads each view, empty if there is only one.
-    """
-
-    rows: int
-    widths: tuple[int, ...]
-    limit: int
+    rows: int  # of a micro-batch
+    widths: tuple[int, ...]  # of micro-batches, ascending
+    limit: int  # of a segment: its width if a view adds words beyond `widths`
     graph: GraphBuilder | None = None
-    sparse: bool | None = None
-    towers: tuple[int, ...] = ()
+    sparse: bool | None = None  # graphs as edges, not as matrices; None: by their size
+    towers: tuple[int, ...] = ()  # the encoder that reads each view; empty: only one
 
 
 class _Read(NamedTuple):

@@ -31,12 +31,11 @@ class Built(NamedTuple):
 def from_citations(links: Links, seed: int, negatives: str) -> Built:
     """Two documents are similar if either links to the other.
 
-    Args:
-      negatives: "uniform": each source gets a random document of all, as CoLDE words
-        it. Documents with many links then occur in similar pairs above all, so that a
-        count of links tells similar pairs without any text. "targets": each target gets
-        a random source, so that similar pairs and others have the same targets
-        (`docjax.data.pairs.linked_pairs`).
+    negatives: "uniform": each source gets a random document of all, as CoLDE words it.
+    Documents with many links then occur in similar pairs above all, so that a count of
+    links tells similar pairs without any text. "targets": each target gets a random
+    source, so that similar pairs and others have the same targets
+    (`docjax.data.pairs.linked_pairs`).
     """
     similar = linked_alone(links)
     if negatives == "uniform":
@@ -47,13 +46,11 @@ def from_citations(links: Links, seed: int, negatives: str) -> Built:
     known = [pair for pair in targets if pair[1] in links]
     inner = [pair for pair in known if pair[0] != pair[1]]
     repeated = len(inner) - len(similar)
-    left_out = Counter(
-        {
-            "links to documents that are not there": len(targets) - len(known),
-            "links of a document to itself": len(known) - len(inner),
-            "links between documents that are a pair already": repeated,
-        }
-    )
+    left_out = {
+        "links to documents that are not there": len(targets) - len(known),
+        "links of a document to itself": len(known) - len(inner),
+        "links between documents that are a pair already": repeated,
+    }
     return _built(links, similar, random, left_out)
 
 
@@ -70,13 +67,11 @@ def from_shared_links(links: Links, seed: int) -> Built:
     kept = [name for name in links if counts[name] >= LEAST]
     chosen = set(kept)
     similar = [pair for pair in alike if chosen.issuperset(pair[:2])]
-    left_out = Counter(
-        {
-            "documents without links": sum(not some for some in sets.values()),
-            "documents with one similar document": len(counts) - len(kept),
-            "similar pairs with such a document": len(alike) - len(similar),
-        }
-    )
+    left_out = {
+        "documents without links": sum(not some for some in sets.values()),
+        "documents with one similar document": len(counts) - len(kept),
+        "similar pairs with such a document": len(alike) - len(similar),
+    }
     random = _random_targets(similar, kept, alike, seed)
     return _built(links, similar, random, left_out)
 
@@ -90,12 +85,12 @@ def _random_targets(
 
 
 def _built(
-    links: Links, similar: list[Pair], random: list[Pair], left_out: Counter[str]
+    links: Links, similar: list[Pair], random: list[Pair], left_out: dict[str, int]
 ) -> Built:
     used = {name for pair in similar + random for name in pair[:2]}
     left_out["documents without a pair"] = len(links) - len(used)
     left_out["random pairs that could not be drawn"] = len(similar) - len(random)
-    return Built(similar + random, +left_out)
+    return Built(similar + random, +Counter(left_out))
 
 
 def _alike(links: Mapping[str, set[str]]) -> Iterator[Pair]:
@@ -121,10 +116,8 @@ def _alike(links: Mapping[str, set[str]]) -> Iterator[Pair]:
 def split(pairs: Sequence[Pair], seed: int) -> dict[str, list[Pair]]:
     """The pairs in the splits train, validation and test: 80, 10 and 10 % of each kind.
 
-    A document may be in pairs of several splits.
-
-    Raises:
-      UserError: for fewer than 10 pairs of a kind.
+    A document may be in pairs of several splits. Raises UserError for fewer than 10
+    pairs of a kind.
     """
     splits: dict[str, list[Pair]] = {name: [] for name in SHARES}
     generator = np.random.default_rng(seed)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool
+from numpy.random import Generator
 
 from docjax.data.documents import check_fits_in_table
-from docjax.data.splits import CHOOSING
+from docjax.data.splits import CHOOSING, TUNING
 from docjax.errors import UserError
 from docjax.storage import atomic
 from docjax.types import Document
@@ -63,9 +64,7 @@ def read_pairs(file: Path) -> dict[str, list[Pair]]:
 def _check_pair(pair: Pair, known: bool, place: str, first: int) -> None:
     """Raises UserError for a document with itself, or another label than before.
 
-    Args:
-      known: the label of the pair, in either order, where it stands first.
-      first: the line where it stands first.
+    known, first: the label and the line where the pair, in either order, stands first.
     """
     if pair.source == pair.target:
         raise UserError(
@@ -90,11 +89,8 @@ def check_kinds(name: str, similar: Bool[np.ndarray, " e"]) -> None:
 
 
 def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
-    """Writes the pairs of each split as a table, which `read_pairs` reads.
-
-    Raises:
-      UserError: for an id with a tab or a line break.
-    """
+    """Writes the pairs of each split as a table, which `read_pairs` reads. Raises
+    UserError for an id with a tab or a line break."""
     lines = ["\t".join(COLUMNS)]
     for split, rows in pairs.items():
         for pair in rows:
@@ -104,9 +100,7 @@ def write_pairs(file: Path, pairs: Mapping[str, Sequence[Pair]]) -> None:
     atomic.write_text(file, "\n".join(lines) + "\n")
 
 
-def held_out(
-    pairs: Mapping[str, Sequence[Pair]],
-) -> tuple[list[Pair], list[Pair]]:
+def held_out(pairs: Mapping[str, Sequence[Pair]]) -> tuple[list[Pair], list[Pair]]:
     """The pairs of the split "train" to train on, and those that choose a threshold.
 
     Training moves the cosines of the pairs that it reads, so a threshold from them is too
@@ -120,11 +114,31 @@ def held_out(
     if len(others) != 1:
         return train, []
     chosen = [pair for pair in train if _in_tenth(pair)]
-    similar = len({frozenset(pair[:2]) for pair in chosen if pair.similar})
-    different = len({frozenset(pair[:2]) for pair in chosen if not pair.similar})
-    if min(similar, different) < LEAST_HELD_OUT:
+    kinds = list({frozenset(pair[:2]): pair.similar for pair in chosen}.values())
+    if min(kinds.count(True), kinds.count(False)) < LEAST_HELD_OUT:
         return train, []
     return [pair for pair in train if not _in_tenth(pair)], chosen
+
+
+def splits_of(
+    pairs: Mapping[str, Sequence[Pair]], part: str, tuning: Sequence[str] = TUNING
+) -> tuple[str, str]:
+    """The split of a table to train or tune on, and the split to score.
+
+    tuning: what may tune if the split "test" is scored; else it is "train" alone.
+
+    Raises UserError if the table lacks either split.
+    """
+    wanted = ("test", *CHOOSING) if part == "test" else CHOOSING
+    scored = next(filter(pairs.__contains__, wanted), "")
+    names = tuning if scored == "test" else ("train",)
+    tuned = next(filter(pairs.__contains__, names), "")
+    if not (scored and tuned):
+        raise UserError(
+            f'pairs of the splits "{scored or " or ".join(wanted)}" and '
+            f"{' or '.join(names)} are needed; there are {', '.join(pairs) or 'none'}"
+        )
+    return tuned, scored
 
 
 def _in_tenth(pair: Pair) -> bool:
@@ -154,11 +168,7 @@ def with_same_targets(linked: Sequence[Pair], seed: int) -> list[Pair]:
 
 
 def linked_alone(links: Mapping[str, Iterable[str]]) -> list[Pair]:
-    """The pairs of documents with a link between them, once whichever has the link.
-
-    Args:
-      links: of each document by id.
-    """
+    """The pairs of documents with a link between them, once whichever has the link."""
     taken: set[frozenset[str]] = set()
     linked = []
     for source, targets in links.items():
@@ -189,10 +199,7 @@ def draw_partners(
 
 
 def _partner(
-    name: str,
-    partners: Sequence[str],
-    taken: set[frozenset[str]],
-    generator: np.random.Generator,
+    name: str, partners: Sequence[str], taken: set[frozenset], generator: Generator
 ) -> str | None:
     """A random partner whose pair with `name` is not in `taken`; None without any."""
     free = lambda other: other != name and frozenset((other, name)) not in taken

@@ -52,9 +52,7 @@ LEMMAS = 1 << 16  # remembered
 class Nltk:
     """Parts of speech by NLTK's averaged perceptron, lemmas by WordNet.
 
-    Args:
-      folder: of NLTK's data, as in `docjax.data.lexicons`; None: where NLTK looks.
-      broad: proper names are nouns, and auxiliary and modal verbs are verbs.
+    broad: proper names are nouns, and auxiliary and modal verbs are verbs.
     """
 
     def __init__(self, folder: str | None = None, broad: bool = False):
@@ -87,10 +85,7 @@ class Nltk:
         return words
 
 
-@functools.cache
-def nltk(folder: str | None, broad: bool) -> Nltk:
-    """`Nltk`, read once for each folder: that takes seconds."""
-    return Nltk(folder, broad)
+nltk = functools.cache(Nltk)  # reading a folder takes seconds
 
 
 def _is_auxiliary(lemma: str, following: Sequence[str]) -> bool:

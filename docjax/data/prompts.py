@@ -20,9 +20,7 @@ OF_DOCUMENTS = ("document", "passage", "corpus")  # as in sentence-transformers
 def document_prompt(prompts: Mapping[str, str], default: str | None) -> str:
     """The words before each segment of a document; "" without a prompt.
 
-    Args:
-      prompts: by name; the first name of OF_DOCUMENTS among them is used.
-      default: the name of the prompt that is used if that prompt is missing or empty.
+    The first name of OF_DOCUMENTS among `prompts` is used, or else `default`.
     """
     own = (prompts[name] for name in OF_DOCUMENTS if name in prompts)
     return next(own, "") or prompts.get(default or "", "")
@@ -70,11 +68,8 @@ class Prompted(Tokenizer):
         return ids[first:], np.maximum(spans[first:] - len(self.prompt), 0)
 
     def frame(self, limit: int) -> Frame:
-        """The special tokens and the prompt around a segment of `limit` tokens.
-
-        Raises:
-          UserError: if the limit leaves no room for a token of text.
-        """
+        """The special tokens and the prompt around a segment of `limit` tokens. Raises
+        UserError if the limit leaves no room for a token of text."""
         frame = Frame(self.prefix, self.suffix, limit)
         if frame.room < 1:
             raise UserError(

@@ -33,10 +33,8 @@ class Content(NamedTuple):
 def content(record: Any, place: str) -> Content:
     """The content of the document that one JSON object describes.
 
-    If the first line of a text is the title, that line is left out.
-
-    Raises:
-      BadRecord: "missing key" or "wrong type"; `place` names the record.
+    If the first line of a text is the title, that line is left out. Raises BadRecord for
+    the reasons "missing key" and "wrong type"; `place` names the record.
     """
     if not isinstance(record, Mapping):
         raise wrong(place, "a document", "an object", record)

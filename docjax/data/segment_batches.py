@@ -37,23 +37,16 @@ class Reader:
     """Turns examples into the segments of their views.
 
     `views` makes views of a document; a query stays as it is, and is one segment.
-
-    Attributes:
-      corpora: for each kind of slot, the corpus that its rows refer to.
-      frames: for each kind of slot, special tokens and limit of a segment.
-      units: the number of first units to read of a document; None: all.
-      most: the number of first segments to read of a view; None: all.
-      tokens: the number of first tokens to read of a view; None: all.
     """
 
-    corpora: Mapping[str, Corpus | TrainingCorpus]
-    frames: Mapping[str, Frame]
+    corpora: Mapping[str, Corpus | TrainingCorpus]  # by the kind of a slot
+    frames: Mapping[str, Frame]  # likewise
     views: Views
     cutter: SegmentCutter
-    units: int | None
-    most: int | None
+    units: int | None  # the first ones of a document to read; None: all
+    most: int | None  # the first segments of a view to read; None: all
     seed: int
-    tokens: int | None = None
+    tokens: int | None = None  # the first ones of a view to read; None: all
 
     def kinds(self, slots: tuple[str, ...]) -> tuple[str, ...]:
         """The kind of each view of an example with these slots."""
@@ -106,21 +99,16 @@ class Reader:
 
     def _longest(self, slots: tuple[str, ...]) -> int:
         """The most tokens that a segment can have."""
-        return max(
-            min(self._limit(slot), self._longest_unit(slot)) for slot in set(slots)
-        )
+        return max(map(self._longest_of, set(slots)))
 
-    def _limit(self, slot: str) -> int:
+    def _longest_of(self, slot: str) -> int:
         frame = self.frames[slot]
-        if slot != DOCUMENT or not self.tokens:
-            return frame.limit
-        return min(frame.limit, self.tokens + frame.special)
-
-    def _longest_unit(self, slot: str) -> int:
-        if slot == DOCUMENT and not self.cutter.one_each:
-            return self.frames[slot].limit
-        corpus, frame = self.corpora[slot], self.frames[slot]
-        return int(corpus.lengths.max(initial=0)) + frame.special
+        texts = [frame.room]
+        if slot == DOCUMENT and self.tokens:
+            texts.append(self.tokens)
+        if slot != DOCUMENT or self.cutter.one_each:
+            texts.append(int(self.corpora[slot].lengths.max(initial=0)))
+        return min(texts) + frame.special
 
 
 def first_units(units: Units, most: int | None) -> Units:
@@ -223,9 +211,6 @@ def check_fills(batch: int, examples: int) -> None:
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:
     """Logs how many units the limit leaves out of documents with `counts` units."""
     if most:
-        logging.info(
-            "%d training documents have more than %d units: %d units are not read",
-            int((counts > most).sum()),
-            most,
-            int(np.maximum(counts - most, 0).sum()),
-        )
+        text = "%d training documents have more than %d units: %d units are not read"
+        unread = np.maximum(counts - most, 0)
+        logging.info(text, int((unread > 0).sum()), most, int(unread.sum()))

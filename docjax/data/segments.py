@@ -21,11 +21,7 @@ class OneEach:
 
     one_each = True
     exported_as = "one_each"
-
-    def spans(
-        self, lengths: Sequence[int], sections: Sequence[int], room: int
-    ) -> Iterable[cuts.Span]:
-        return cuts.one_each(lengths, sections, room)
+    spans = staticmethod(cuts.one_each)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +30,9 @@ class Joined:
 
     A unit that fills a segment, and the one after it, the rest of the same text, are cut
     where the segment before them is full.
-
-    across_sections: False ends a segment where a section ends.
     """
 
-    across_sections: bool = True
+    across_sections: bool = True  # False ends a segment where a section ends
     one_each = False
     exported_as = "joined"
 
@@ -54,11 +48,7 @@ class Chunks:
 
     one_each = False
     exported_as = "chunks"
-
-    def spans(
-        self, lengths: Sequence[int], sections: Sequence[int], room: int
-    ) -> Iterable[cuts.Span]:
-        return cuts.chunks(lengths, sections, room)
+    spans = staticmethod(cuts.chunks)
 
 
 def segments(units: Units, cutter: SegmentCutter, frame: Frame) -> Segments:
@@ -89,33 +79,21 @@ def texts(
 ) -> list[str]:
     """The text of each segment of a document.
 
-    Args:
-      words: the text of each unit.
-      begins: for each unit, the characters at which its tokens begin.
-      ends: whether each unit ends a text, which a space parts from the next.
+    words, begins, ends: for each unit its text, the characters at which its tokens
+    begin, and whether it ends a text, which a space parts from the next.
     """
     if cutter.one_each:
         return list(words)
-    segment_texts = []
-    for start, end, _ in _spans(units, cutter, frame).tolist():
-        first = int(np.searchsorted(units.offsets, start, side="right")) - 1
-        last = max(int(np.searchsorted(units.offsets, end)), first + 1)
-        last = min(last, len(units))
-        pieces = []
-        for unit in range(first, last):
-            offset = int(units.offsets[unit])
-            pieces.append(_piece(words[unit], begins[unit], offset, start, end))
-            if ends[unit] and unit + 1 < last:
-                pieces.append(" ")
-        segment_texts.append("".join(pieces))
-    return segment_texts
-
-
-def _piece(text: str, begins: np.ndarray, offset: int, start: int, end: int) -> str:
-    """The part of a unit's text whose tokens lie in the span from `start` to `end`."""
-    first, after = max(start - offset, 0), end - offset
-    at = int(begins[first]) if first else 0
-    return text[at : int(begins[after])] if after < len(begins) else text[at:]
+    spaced = [f"{text} " if end else text for text, end in zip(words, ends)]
+    firsts = np.cumsum([0, *map(len, spaced)])  # the character where a unit begins
+    # White space before a unit's first token belongs to that token.
+    places = [a + np.where(np.arange(len(b)), b, 0) for a, b in zip(firsts, begins)]
+    starts = np.concatenate([*places, firsts[-1:]])
+    stops = starts.copy()  # of a text that ends before this token: without the space
+    stops[units.offsets[1:]] = firsts[:-1] + list(map(len, words))
+    whole = "".join(spaced)
+    spans = _spans(units, cutter, frame).tolist()
+    return [whole[starts[first] : stops[after]] for first, after, _ in spans]
 
 
 def _spans(units: Units, cutter: SegmentCutter, frame: Frame) -> Int[np.ndarray, "p 3"]:

@@ -20,16 +20,12 @@ class Shuffled:
     segment that spans several sections stays whole. "segments" keep their places, as in
     CoLDE's released code; in a section graph each change of section then begins with a
     first segment. The order depends on the seed and on the document alone.
-
-    Attributes:
-      documents: the number of documents so far.
-      fixed: how many of them have one piece, so that there is no other order.
     """
 
     pieces: str  # one of PIECES
     seed: int
-    documents: int = 0
-    fixed: int = 0
+    documents: int = 0  # so far
+    fixed: int = 0  # those with one piece, so that there is no other order
 
     def __call__(self, whole: Segments) -> Segments:
         numbers, section = np.unique(whole.sections, return_inverse=True)
@@ -48,11 +44,7 @@ class Shuffled:
         return dataclasses.replace(moved, places=places, edges=new[whole.edges])
 
     def check(self) -> None:
-        """Warns of documents that could not change.
-
-        Raises:
-          UserError: if none could.
-        """
+        """Warns of documents that could not change. Raises UserError if none could."""
         if self.fixed == self.documents:
             raise UserError(
                 f"shuffled {self.pieces!r}: the model reads none of {self.documents} "

@@ -41,7 +41,11 @@ def holdout(
       UserError: if the shares are impossible, no document is in the split `of`, or a
         document has no `metadata[by]`.
     """
-    _check(test, validation)
+    if not (0 <= test and 0 <= validation and test + validation < 1):
+        raise UserError(
+            f"test={test} and validation={validation}: give shares of at least 0 whose "
+            "sum is below 1"
+        )
     read = documents if callable(documents) else list(documents).__iter__
     groups: defaultdict[str, Counter] = defaultdict(Counter)
     for document in read():
@@ -68,14 +72,6 @@ def parts_of_labels(documents: Iterable[Document]) -> dict[str, str]:
                 return {}
             labels[document.id][document.label] += 1
     return _assign(labels, TEST, 0.0, 0)
-
-
-def _check(test: float, validation: float) -> None:
-    if not (0 <= test and 0 <= validation and test + validation < 1):
-        raise UserError(
-            f"test={test} and validation={validation}: give shares of at least 0 whose "
-            "sum is below 1"
-        )
 
 
 def _group(document: Document, by: str | None) -> str:

@@ -13,19 +13,13 @@ from docjax.types import Units
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subset:
-    """Some documents of a corpus.
-
-    Attributes:
-      corpus: all documents.
-      rows: which of them, in ascending order.
-    """
+    """Some documents of a corpus, with what a `Corpus` says of its documents."""
 
     corpus: Corpus
-    rows: Int[np.ndarray, " b"]
+    rows: Int[np.ndarray, " b"]  # of the documents, ascending
 
     @property
     def folder(self) -> Path:
-        """The folder of the corpus."""
         return self.corpus.folder
 
     def __len__(self) -> int:
@@ -36,12 +30,10 @@ class Subset:
 
     @property
     def counts(self) -> Int[np.ndarray, " b"]:
-        """The number of units of each document."""
         return self.corpus.counts[self.rows]
 
     @property
     def lengths(self) -> Int[np.ndarray, " n"]:
-        """The number of tokens of each unit."""
         after = np.cumsum(self.corpus.counts)[self.rows]
         return self.corpus.lengths[spread(after - self.counts, self.counts)]
 

@@ -11,7 +11,7 @@ GROUP = 8  # the most documents that stand together
 
 def order(
     documents: Int[np.ndarray, " x"],
-    neighbours: Mapping[int, Collection[int]],
+    neighbours: Mapping[int, Collection[int]],  # by corpus row
     generator: np.random.Generator,
 ) -> Int[np.ndarray, " x"]:
     """All numbers from 0 to x, each document near documents related to it.
@@ -19,11 +19,8 @@ def order(
     Documents are drawn at random. Each drawn document makes a group with at most
     GROUP - 1 of its neighbours that have no group yet, in random order, so that every
     document has one place. The groups stand in random order: the last ones, whose
-    neighbours had a group before, would share the last batches otherwise.
-
-    Args:
-      documents: the corpus row of each number, without repetition.
-      neighbours: for a corpus row the rows of related documents.
+    neighbours had a group before, would share the last batches otherwise. `documents` are
+    the corpus rows of the numbers, without repetition.
     """
     numbers = {row: number for number, row in enumerate(documents.tolist())}
     free = np.ones(len(documents), bool)

@@ -63,11 +63,8 @@ class Tokenizer:
         return np.array(encoded.ids, np.int32), spans
 
     def frame(self, limit: int) -> Frame:
-        """The special tokens around a segment of at most `limit` tokens.
-
-        Raises:
-          UserError: if the limit leaves no room for a token of text.
-        """
+        """The special tokens around a segment of at most `limit` tokens. Raises
+        UserError if the limit leaves no room for a token of text."""
         frame = Frame(self.prefix, self.suffix, limit)
         if frame.room < 1:
             raise UserError(
@@ -92,25 +89,20 @@ class Tokenizer:
 def load_tokenizer(path_or_name: str | Path, lowercase: bool = False) -> Tokenizer:
     """Loads the tokenizer of a folder, of a tokenizer.json, or of a Hugging Face name.
 
-    With `lowercase`, the tokenizer reads all texts in small letters.
-
-    Raises:
-      UserError: if no tokenizer is there, or it cannot be read or downloaded.
+    With `lowercase`, the tokenizer reads all texts in small letters. Raises UserError
+    if no tokenizer is there, or it cannot be read or downloaded.
     """
-    tokenizer = _load(Path(path_or_name))
-    return tokenizer.lowercased() if lowercase else tokenizer
-
-
-def _load(path: Path) -> Tokenizer:
-    if path.is_file():
-        return _read(path)
-    if (path / "tokenizer.json").is_file():
-        return _read(path / "tokenizer.json")
-    if path.is_dir() and not any(file for name in FILES for file in path.glob(name)):
+    path = Path(path_or_name)
+    file = path if path.is_file() else path / "tokenizer.json"
+    if file.is_file():
+        tokenizer = _read(file)
+    elif path.is_dir() and not any(f for name in FILES for f in path.glob(name)):
         raise UserError(
             f"{path}: no tokenizer there; the folder needs one of {', '.join(FILES)}"
         )
-    return _from_transformers(str(path))
+    else:
+        tokenizer = _from_transformers(str(path))
+    return tokenizer.lowercased() if lowercase else tokenizer
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int = 8192) -> Tokenizer:

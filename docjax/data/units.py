@@ -90,16 +90,12 @@ class WholeSections:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cut:
-    """Cuts documents into units, and the units into segments.
-
-    Attributes:
-      limit: the most tokens of a segment; a unit that does not fit becomes several.
-    """
+    """Cuts documents into units, and the units into segments."""
 
     units: UnitCutter
     segments: SegmentCutter
     tokenizer: Tokenizer
-    limit: int
+    limit: int  # of a segment in tokens; a unit that does not fit becomes several
 
     @property
     def frame(self) -> Frame:
@@ -112,13 +108,11 @@ class Cut:
 
     def with_texts(self, document: Document) -> tuple[Segments, list[Passage]]:
         """The segments of one document, and the text of each."""
-        units, words, begins, ends = _tokenize_with_texts(
-            document, self.units, self.tokenizer, self.limit
-        )
+        how = self.units, self.tokenizer, self.limit
+        units, words, begins, ends = _tokenize_with_texts(document, *how)
         cut = segments(units, self.segments, self.frame)
         pieces = texts(units, self.segments, self.frame, words, begins, ends)
-        passages = map(Passage, pieces, cut.sections.tolist())
-        return cut, list(passages)
+        return cut, list(map(Passage, pieces, cut.sections.tolist()))
 
 
 def tokenize(
@@ -127,16 +121,15 @@ def tokenize(
     """The units of each document; fast, since one call encodes all texts.
 
     A unit has tokens: a text without any, such as a zero-width space for WordPiece, is
-    no unit. A document without any token is one empty unit.
-
-    Args:
-      limit: the most tokens of a segment; a unit that does not fit becomes several.
+    no unit. A document without any token is one empty unit. A unit that does not fit
+    into a segment of `limit` tokens becomes several.
     """
+    room = tokenizer.frame(limit).room
     cut = [cutter(document) for document in documents]
     ids = iter(tokenizer.encode([piece.text for pieces in cut for piece in pieces]))
     token_ids = (list(itertools.islice(ids, len(pieces))) for pieces in cut)
     return [
-        _units(document, pieces, unit_ids, tokenizer, limit)
+        _units(document, pieces, unit_ids, room)
         for document, pieces, unit_ids in zip(documents, cut, token_ids)
     ]
 
@@ -164,17 +157,12 @@ def _tokenize_with_texts(
             words.append(piece.text[at:end])
             begins.append(np.maximum(begin[first:after] - at, 0))
             ends.append(after >= len(tokens))
-    return _units(document, pieces, ids, tokenizer, limit), words, begins, ends
+    return _units(document, pieces, ids, room), words, begins, ends
 
 
 def _units(
-    document: Document,
-    pieces: Sequence[Passage],
-    ids: Sequence[np.ndarray],
-    tokenizer: Tokenizer,
-    limit: int,
+    document: Document, pieces: Sequence[Passage], ids: Sequence[np.ndarray], room: int
 ) -> Units:
-    room = tokenizer.frame(limit).room
     tokens, sections = [], []
     for row in _with_tokens(ids):
         unit = ids[row]

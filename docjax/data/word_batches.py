@@ -37,10 +37,8 @@ def parts(documents: Words, number: int) -> list[Words]:
     middles = (ends - lengths / 2) * number / len(tokens)
     cuts = np.searchsorted(middles, np.arange(number + 1))
     at = np.concatenate([[0], ends])
-    return [
-        Words(tokens[at[first] : at[last]], lengths[first:last])
-        for first, last in itertools.pairwise(cuts)
-    ]
+    spans = itertools.pairwise(cuts)
+    return [Words(tokens[at[a] : at[b]], lengths[a:b]) for a, b in spans]
 
 
 def stack(replicas: Sequence[Blocks]) -> Blocks:
@@ -96,10 +94,8 @@ class WordBatches:
         words = Words.of(units)
         if self.chances is not None:
             words = subsampled(words, self.chances, generator)
-        blocks = [
-            pack(part, self.layout, self.noise, generator)
-            for part in parts(words, self.replicas)
-        ]
+        replicas = parts(words, self.replicas)
+        blocks = [pack(part, self.layout, self.noise, generator) for part in replicas]
         return WordBatch(stack(blocks), views), chosen
 
 

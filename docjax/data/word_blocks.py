@@ -99,15 +99,7 @@ class Layout:
         blocks = int(1.25 * places / words) + 1
         chunks = int(2.5 * batch * (lengths.mean() + GROUP / 2) / words) + 1
         return cls(
-            blocks,
-            words,
-            column,
-            window,
-            pieces,
-            drawn,
-            negatives,
-            windows,
-            chunks,
+            blocks, words, column, window, pieces, drawn, negatives, windows, chunks
         )
 
 
@@ -125,9 +117,7 @@ class Words(NamedTuple):
 
 
 def subsampled(
-    documents: Words,
-    chances: Float[np.ndarray, " w"],
-    generator: np.random.Generator,
+    documents: Words, chances: Float[np.ndarray, " w"], generator: np.random.Generator
 ) -> Words:
     """Keeps each word with its chance, and at least one word of each document."""
     tokens, lengths = documents

@@ -50,7 +50,6 @@ def train_words(
       cleaning: what a word is, one of CLEANINGS.
       stop_words: True drops NLTK's stop words except those in `keep` (DECA's antonyms
         need "not"); False keeps all.
-      lexicons: the folder of NLTK's data; None: where NLTK looks.
 
     Raises:
       UserError: if fewer than 2 words are left.
@@ -93,11 +92,8 @@ def word_tokenizer(words: Iterable[str], pattern: str) -> Tokenizer:
     backend.normalizer = normalizers.Sequence(
         [normalizers.Replace(BREAK, " "), normalizers.Lowercase()]
     )
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True),
-            pre_tokenizers.Metaspace(MARK, prepend_scheme="always", split=False),
-        ]
-    )
+    known = pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True)
+    marked = pre_tokenizers.Metaspace(MARK, prepend_scheme="always", split=False)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([known, marked])
     backend.decoder = decoders.Metaspace(MARK, prepend_scheme="always", split=False)
     return Tokenizer(backend)

@@ -108,7 +108,7 @@ def _check_settings(
     if kind and graph:
         raise UserError(f"{asked} and --graph are two ways of one search: take one")
     if graph:
-        hnsw.library()
+        hnsw.usearch()
     if kind == "binary" and model.width % 8:
         raise UserError(
             f"--codes binary: the vectors have {model.width} numbers, which 8 does not "

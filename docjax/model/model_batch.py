@@ -67,11 +67,10 @@ def _microbatch(
     if not texts:
         raise UserError("a batch of no texts: give at least one")
     pieces = split(texts)
-    lengths = np.array([len(piece) for piece in pieces], np.int32)
     width = min(_power_of_two(max(map(len, pieces)), like.tokens.shape[1]), limit)
     places = np.concatenate([text.places for text in texts])
     group = Group(np.arange(len(pieces)), rows, width)
-    return microbatch(group, pieces, lengths, places)
+    return microbatch(group, pieces, places)
 
 
 def _with_edges(graphs: Graphs, like: ModelBatch) -> Graphs:

@@ -17,7 +17,7 @@ from docjax.model.document_model import DocumentModel
 from docjax.model.masked_loss import token_loss
 from docjax.model.token_attention import FirstToken
 from docjax.storage import atomic
-from docjax.tasks.sampled import sampled
+from docjax.tasks.embeddings import sampled
 from docjax.types import Document, Embeddings, Encoded, Segments, TokenAttention
 
 Source = Callable[[], Iterator[Document]]

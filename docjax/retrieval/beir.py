@@ -64,12 +64,10 @@ class BeirFolder:
     def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
         """The judgements of all queries of a split.
 
-        Args:
-          queries: the ids that a query may have; None: any.
+        queries: the ids that a query may have; None: any.
 
-        Raises:
-          UserError: for a line that is not a judgement or comes twice, and for a judged
-            query that is not in `queries`.
+        Raises UserError for a line that is not a judgement or comes twice, and for a
+        judged query that is not in `queries`.
         """
         qrels: Qrels = {}
         for place, query, document, gain in _judgements(self._qrels[split]):
@@ -148,10 +146,7 @@ def read_documents(
     path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
 ) -> Iterator[Document]:
     """The documents of the files that `path` matches: JSON lines, or tables (.tsv).
-
-    Raises:
-      UserError: as `jsonl` or `tsv`.
-    """
+    Raises UserError as `jsonl` or `tsv`."""
     try:
         yield from TABLES.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
     except NoDocuments as error:
@@ -159,11 +154,8 @@ def read_documents(
 
 
 def read_queries(path: str) -> Iterator[Document]:
-    """The queries of the files that `path` matches: also TREC topics (.txt).
-
-    Raises:
-      UserError: as `jsonl`, `tsv` or `topics`; no bad query is left out.
-    """
+    """The queries of the files that `path` matches: also TREC topics (.txt). Raises
+    UserError as `jsonl`, `tsv` or `topics`; no bad query is left out."""
     try:
         yield from OF_QUERIES.get(_kind(Path(path)), jsonl)(path)
     except NoDocuments:
@@ -173,46 +165,34 @@ def read_queries(path: str) -> Iterator[Document]:
         raise UserError(f"{what}: mend this query, or take it out") from None
 
 
-def _is_header(text: str) -> bool:
-    """Whether the first line names columns, such as query-id, corpus-id, score."""
-    return (text.split() or [""])[-1].lower() in SCORES
-
-
 def _judgements(file: Path) -> Iterator[Judgement]:
     """The judgements in a file, each with its place."""
     is_trec = _kind(file) == ".qrels"
     for number, line in enumerate(open_lines(file), start=1):
         place = f"{file}, line {number}"
         text = decode(line, place).rstrip("\r\n")
-        if text.strip() and (is_trec or number > 1 or not _is_header(text)):
-            yield _judgement(text, place, is_trec, first=number == 1)
+        may_be_header = number == 1 and not is_trec
+        last = (text.lower().split() or [""])[-1]
+        if last and not (may_be_header and last in SCORES):
+            yield _judgement(text, place, is_trec, may_be_header)
 
 
-def _judgement(text: str, place: str, is_trec: bool, first: bool) -> Judgement:
+def _judgement(text: str, place: str, is_trec: bool, may_be_header: bool) -> Judgement:
     fields = text.split(None if is_trec else "\t")
     try:
         query, *between, document, score = fields
-        if len(between) != is_trec:
+        if len(between) != is_trec or abs(int(score)) >= 1 << 31:  # as trec_eval
             raise ValueError
-        return place, query, document, _grade(score)
+        return place, query, document, int(score)
     except ValueError:
         form = "query-id, corpus-id and a whole score, with tabs between: mend the line"
-        if first and not is_trec and fields[-1].isalpha():
-            form += ", or call its last column score if it is a header"
-        elif not is_trec and len(text.split()) == 4:
-            form += (
-                ", or rename the file from .tsv to .qrels if it has the form of TREC"
-            )
         if is_trec:
             form = "query-id, 0, corpus-id and a whole score: mend the line"
+        elif may_be_header and fields[-1].isalpha():
+            form += ", or call its last column score if it is a header"
+        elif len(text.split()) == 4:
+            form += ", or rename .tsv to .qrels if the file has the form of TREC"
         raise UserError(f"{place}: {text!r} is not {form}") from None
-
-
-def _grade(score: str) -> int:
-    grade = int(score)
-    if abs(grade) >= 1 << 31:  # of trec_eval
-        raise ValueError
-    return grade
 
 
 def _kind(file: Path) -> str:

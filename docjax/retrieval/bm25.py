@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from docjax.data.records import full_text
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.parts import named
 from docjax.storage import json_file
 from docjax.types import Document, Run
@@ -32,21 +32,17 @@ class Settings:
     """How texts become words, and how words score.
 
     Attributes:
-      k1: how much repetitions of a word count; 0: not at all.
-      b: how much the length of a document lowers its score, from 0 to 1.
       stemmer: "porter", "english" (its successor) or another language of Snowball;
         None leaves words as they are.
       stop_words: the words that are left out, in small letters, or "en" or another
         language of bm25s for those of the language; None keeps all.
-      raw_documents: leaves the documents' words as they are, though not the queries', a
-        fault of wikIR's program.
     """
 
-    k1: float = 1.5
-    b: float = 0.75
+    k1: float = 1.5  # how much repetitions of a word count; 0: not at all
+    b: float = 0.75  # how much a document's length lowers its score, from 0 to 1
     stemmer: str | None = "english"
     stop_words: str | tuple[str, ...] | None = "en"
-    raw_documents: bool = False
+    raw_documents: bool = False  # leaves their words as they are: a fault of wikIR
 
     def __post_init__(self) -> None:
         if self.k1 < 0 or not 0 <= self.b <= 1:
@@ -66,12 +62,10 @@ class Settings:
         """The words of each text, as bm25s reads them."""
         bm25s, stemmers = libraries()
         stop = self.stop_words
-        return bm25s.tokenize(
-            texts,
-            stopwords=list(stop) if isinstance(stop, tuple) else stop,
-            stemmer=self.stemmer and stemmers.Stemmer(self.stemmer),
-            show_progress=False,
-        )
+        stop = list(stop) if isinstance(stop, tuple) else stop
+        stemmer = self.stemmer and stemmers.Stemmer(self.stemmer)
+        options = {"stopwords": stop, "stemmer": stemmer, "show_progress": False}
+        return bm25s.tokenize(texts, **options)
 
 
 PRESETS = {
@@ -98,18 +92,15 @@ class Index:
         """The `top` documents of each query that share a word with it."""
         if not queries:
             return {}
-        rows, scores = self.scorer.retrieve(
+        words, top = (
             self.settings.words(list(queries.values())),
-            k=min(top, len(self.ids)),
-            show_progress=False,
+            min(top, len(self.ids)),
         )
+        rows, scores = self.scorer.retrieve(words, k=top, show_progress=False)
+        ranked = zip(queries, rows.tolist(), scores, strict=True)
         return {
-            query: {
-                self.ids[row]: float(score)
-                for row, score in zip(ranked, of, strict=True)
-                if score > 0
-            }
-            for query, ranked, of in zip(queries, rows.tolist(), scores, strict=True)
+            query: {self.ids[row]: float(s) for row, s in zip(best, of) if s > 0}
+            for query, best, of in ranked
         }
 
 
@@ -122,11 +113,8 @@ def load(folder: Path, ids: Sequence[str]) -> Index:
 
 
 def index(documents: Iterable[Document], settings: Settings | None = None) -> Index:
-    """The index of all documents, in memory.
-
-    Raises:
-      UserError: if bm25s or PyStemmer is not installed, or no document has a word.
-    """
+    """The index of all documents, in memory. Raises UserError if bm25s or PyStemmer is
+    not installed, or no document has a word."""
     bm25s, _ = libraries()
     settings = settings or Settings()
     ids, texts = [], []
@@ -148,30 +136,23 @@ def check_words(words: int, documents: int, settings: Settings) -> None:
 
 
 def preset(name: str) -> Settings:
-    """The settings of a name, or of a JSON object with attributes of `Settings`.
-
-    Raises:
-      UserError: for an unknown name, and for settings that cannot work.
-    """
-    if name.startswith("{"):
-        return _custom(name)
-    if name not in PRESETS:
+    """The settings of a name, or of a JSON object with attributes of `Settings`. Raises
+    UserError for an unknown name, and for settings that cannot work."""
+    if name in PRESETS:
+        return PRESETS[name]
+    if not name.startswith("{"):
         raise UserError(
             f"BM25 settings {name!r} are none of {', '.join(PRESETS)}; others are JSON, "
             f"such as {EXAMPLE}"
         )
-    return PRESETS[name]
-
-
-def _custom(text: str) -> Settings:
     try:
-        settings = _built(json.loads(text), "BM25 settings")
+        settings = _built(json.loads(name), "BM25 settings")
         settings.words(["words"])  # raises for an unknown language
     except UserError:
         raise
     except (KeyError, ValueError) as error:
         raise UserError(
-            f"BM25 settings {text}: {error.args[0]}; give a JSON object such as {EXAMPLE}"
+            f"BM25 settings {name}: {error.args[0]}; give a JSON object such as {EXAMPLE}"
         ) from None
     return settings
 
@@ -184,12 +165,6 @@ def _built(node: dict[str, Any], path: object) -> Settings:
 
 def libraries() -> tuple[ModuleType, ModuleType]:
     """bm25s and PyStemmer. Raises UserError if either is not installed."""
-    try:
-        import bm25s
-        import Stemmer
-    except ImportError as error:
-        raise UserError(
-            f"BM25 needs {error.name}: pip install 'docjax[retrieval]'"
-        ) from None
+    bm25s, stemmers = (library(n, "BM25", "retrieval") for n in ("bm25s", "Stemmer"))
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step
-    return bm25s, Stemmer
+    return bm25s, stemmers

@@ -34,27 +34,18 @@ POSTING = np.dtype([(name, "i4") for name in ("word", "document", "count", "leng
 
 
 class _Counts(NamedTuple):
-    """What is known after the last block.
-
-    Attributes:
-      words: of all documents together.
-      frequencies: the number of documents with each word of the vocabulary.
-      blocks: the number of postings in each block.
-    """
+    """What is known after the last block."""
 
     vocabulary: dict[str, int]
     documents: int
-    words: int
-    frequencies: Int[np.ndarray, " v"]
-    blocks: list[int]
+    words: int  # of all documents together
+    frequencies: Int[np.ndarray, " v"]  # the number of documents with each word
+    blocks: list[int]  # the number of postings in each
 
 
 def write(documents: Iterable[Document], settings: bm25.Settings, folder: Path) -> int:
     """Writes the files of all documents, which `bm25.load` reads; returns their number.
-
-    Raises:
-      UserError: as `bm25.index`.
-    """
+    Raises UserError as `bm25.index`."""
     with tempfile.TemporaryFile(dir=folder) as file:
         counts = _write_blocks(documents, settings, file)
         bm25.check_words(counts.words, counts.documents, settings)
@@ -80,10 +71,8 @@ def search(
 ) -> Run:
     """The `top` documents of each query that share a word with it.
 
-    The words lie in a temporary folder meanwhile, the documents' ids in memory.
-
-    Raises:
-      UserError: as `write`.
+    The words lie in a temporary folder meanwhile, the documents' ids in memory. Raises
+    UserError as `write`.
     """
     ids: list[str] = []
 
@@ -118,11 +107,9 @@ def _write_blocks(
 
 
 def _block(words: Any, vocabulary: dict[str, int], first: int) -> np.ndarray:
-    """The postings of documents from number `first` on.
+    """The postings of documents from number `first` on; new words get a number.
 
-    Args:
-      words: of each document, as bm25s reads them.
-      vocabulary: gets the words that are new.
+    words: of each document, as bm25s reads them.
     """
     lengths = np.array([len(of_document) for of_document in words.ids])
     every = itertools.chain.from_iterable(words.ids)

@@ -52,13 +52,11 @@ class Judged(NamedTuple):
 def read(place: str | Path, fold: int | None = None) -> Collection:
     """The collection at a place; its split is "test", or the only split.
 
-    Args:
-      fold: this fold of the queries is the test, and the next one chooses. Without a
-        file of folds they are drawn.
+    fold: this fold of the queries is the test, and the next one chooses. Without a file
+    of folds they are drawn.
 
-    Raises:
-      UserError: for a missing file, a line that is not a judgement, or a judged query
-        without text.
+    Raises UserError for a missing file, a line that is not a judgement, or a judged
+    query without text.
     """
     store = opened(place)
     queries, documents = store.queries(), store.reader()
@@ -71,19 +69,16 @@ def read(place: str | Path, fold: int | None = None) -> Collection:
         test, tuning = _of_fold(folds, test, fold)
         return Collection(str(store), documents, queries, test, tuning, ())
     tuning = _to_choose(store, split, queries)
-    if shared := len(tuning.keys() & test.keys()):
+    kept = {query: gains for query, gains in tuning.items() if query not in test}
+    if shared := len(tuning) - len(kept):
         text = "%s: %d of %d queries that could choose are test queries: they do not choose"
         once.warn(text, str(store), shared, len(tuning))
-    tuning = {query: gains for query, gains in tuning.items() if query not in test}
-    return Collection(str(store), documents, queries, test, tuning, folds)
+    return Collection(str(store), documents, queries, test, kept, folds)
 
 
 def read_test(place: str | Path, fold: int | None = None) -> Qrels:
-    """The judgements of the test queries, those that `read` gives.
-
-    Raises:
-      UserError: as `read`.
-    """
+    """The judgements of the test queries, those that `read` gives. Raises UserError as
+    `read`."""
     store = opened(place)
     # A dataset leaves out queries without a text; a folder has none.
     queries = store.queries() if isinstance(store, IrDataset) else None
@@ -92,11 +87,8 @@ def read_test(place: str | Path, fold: int | None = None) -> Qrels:
 
 
 def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
-    """The documents of a collection, and the queries that any split judges.
-
-    Raises:
-      UserError: as `read`, but a single split of any name is enough.
-    """
+    """The documents of a collection, and the queries that any split judges. Raises
+    UserError as `read`, but a single split of any name is enough."""
     store, qrels, judged = opened(place), {}, set()
     queries = store.queries()
     for split in store.splits():
@@ -118,11 +110,9 @@ def read_judged(place: str | Path, max_bad_fraction: float) -> Judged:
 def to_train(place: str | Path, fold: int | None) -> tuple[dict[str, str], Qrels]:
     """The queries and judgements of the split "train", without those that choose.
 
-    Args:
-      fold: in place of the split, the test queries without this fold and the next.
+    fold: in place of the split, the test queries without this fold and the next.
 
-    Raises:
-      UserError: as `read`, and for a collection without this split.
+    Raises UserError as `read`, and for a collection without this split.
     """
     store = opened(place)
     queries, split = store.queries(), _training_split(store, fold)
@@ -160,17 +150,17 @@ def _not_judged_otherwise(store: Store, train: Qrels, queries: dict[str, str]) -
 
 
 def training_files(place: str | Path, fold: int | None) -> list[Path]:
-    """The files that `to_train` reads, without the documents.
-
-    Raises:
-      UserError: if a file is missing.
-    """
+    """The files that `to_train` reads, without the documents. Raises UserError if a
+    file is missing."""
     store = opened(place)
     splits = [_training_split(store, fold)]
-    return store.files(splits + (_kept_out(store) if fold is None else []))
+    if fold is None:  # the queries that test or choose do not train
+        others = ("test", *_splits_to_choose(store)[:1])
+        splits += [name for name in others if name in store.splits()]
+    return store.files(splits)
 
 
-def opened(place: str | Path) -> BeirFolder | IrDataset:
+def opened(place: str | Path) -> Store:
     """The collection at a place, with nothing read yet."""
     if str(place).startswith(PREFIX):
         return IrDataset(str(place).removeprefix(PREFIX))
@@ -236,14 +226,6 @@ def _to_choose(store: Store, test: str, queries: Container[str] | None) -> Qrels
 
 def _splits_to_choose(store: Store) -> list[str]:
     return [name for name in CHOOSING if name in store.splits()]
-
-
-def _kept_out(store: Store) -> list[str]:
-    """The splits whose queries do not train: they test or choose."""
-    splits = _splits_to_choose(store)[:1]
-    if "test" in store.splits():
-        splits.insert(0, "test")
-    return splits
 
 
 def _tenth(qrels: Qrels) -> Qrels:

@@ -10,12 +10,7 @@ from docjax.types import Encoded
 
 
 def check(vectors: Float[np.ndarray, "n ..."], names: Sequence[str], kind: str) -> None:
-    """Raises UserError for a vector with NaN or infinity, with its name.
-
-    Args:
-      names: of the vectors, or of groups of vectors.
-      kind: "document" or "query".
-    """
+    """Raises UserError for a vector, or a group of vectors, with NaN or infinity."""
     if np.isfinite(vectors).all():
         return
     good = np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)

@@ -25,13 +25,12 @@ def drawn(queries: Sequence[str], seed: int = 0) -> list[list[str]]:
 
 
 def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
-    """The folds in a JSON file, a list of lists of query ids.
-
-    Raises:
-      UserError: for a file of another form or with fewer than two folds, and as `check`.
-    """
+    """The folds in a JSON file, a list of lists of query ids. Raises UserError for a
+    file of another form or with fewer than two folds, and as `check`."""
     folds = json_file.read(file, list)
-    if len(folds) < 2 or not all(_is_fold(fold) for fold in folds):
+    # Ids are texts or, as in other files, whole numbers.
+    is_fold = lambda fold: isinstance(fold, list) and {*map(type, fold)} <= {str, int}
+    if len(folds) < 2 or not all(map(is_fold, folds)):
         raise UserError(f"{file}: folds are two or more lists of query ids")
     folds = [list(map(str, fold)) for fold in folds]
     check(folds, queries, str(file))
@@ -39,11 +38,7 @@ def read(file: Path, queries: Iterable[str]) -> list[list[str]]:
 
 
 def check(folds: Folds, queries: Iterable[str], place: str) -> None:
-    """Raises UserError for a query in two folds, and if one of `queries` is in none.
-
-    Args:
-      place: names the folds in errors.
-    """
+    """Raises UserError for a query in two folds, and if one of `queries` is in none."""
     counts = Counter(itertools.chain.from_iterable(folds))
     twice = [query for query, count in counts.items() if count > 1]
     if twice:
@@ -66,10 +61,8 @@ def check(folds: Folds, queries: Iterable[str], place: str) -> None:
 def rotation(folds: Folds, fold: int) -> tuple[set[str], set[str], set[str]]:
     """The queries to train on, to choose by, and to test on, when `fold` is the test.
 
-    The next fold chooses, all others train.
-
-    Raises:
-      UserError: if there is no such fold, or fewer than three.
+    The next fold chooses, all others train. Raises UserError if there is no such fold,
+    or fewer than three.
     """
     if len(folds) < 3 or not 0 <= fold < len(folds):
         raise UserError(
@@ -79,8 +72,3 @@ def rotation(folds: Folds, fold: int) -> tuple[set[str], set[str], set[str]]:
     tuning = (fold + 1) % len(folds)
     others = [f for number, f in enumerate(folds) if number not in (fold, tuning)]
     return set().union(*others), set(folds[tuning]), set(folds[fold])
-
-
-def _is_fold(fold: object) -> bool:
-    """Whether it is a list of ids: texts or, as in other files, whole numbers."""
-    return isinstance(fold, list) and all(type(query) in (str, int) for query in fold)

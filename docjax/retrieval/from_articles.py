@@ -52,7 +52,8 @@ def write(
         "documents": len(queries),
         "queries": {part: len(chosen) for part, chosen in parts.items()},
         "queries_left_out": len(queries) - len(qrels),
-        "links_left_out": _left_out(links),
+        # To articles that are unknown or were left out.
+        "links_left_out": sum(len({*to} - links.keys()) for to in links.values()),
         "relevance": "links and own document" if by_links else "own document alone",
     }
 
@@ -113,15 +114,15 @@ def _write_queries(
         atomic.write_text(folder / "queries.jsonl", text)
         (folder / "qrels").mkdir(exist_ok=True)
         for part, chosen in parts.items():
-            atomic.write_text(folder / f"qrels/{part}.tsv", _table(chosen, qrels))
+            judged = (
+                (q, name, gain) for q in chosen for name, gain in qrels[q].items()
+            )
+            table = "".join(f"{q}\t{name}\t{gain}\n" for q, name, gain in judged)
+            header = "query-id\tcorpus-id\tscore\n"
+            atomic.write_text(folder / f"qrels/{part}.tsv", header + table)
     except BaseException:
         _remove_queries(folder)
         raise
-
-
-def _left_out(links: dict[str, tuple[str, ...]]) -> int:
-    """The number of links to articles that are unknown or were left out."""
-    return sum(len({*linked} - links.keys()) for linked in links.values())
 
 
 def _judgements(links: dict[str, tuple[str, ...]], least: int) -> tuple[Qrels, bool]:
@@ -143,11 +144,3 @@ def _judgements(links: dict[str, tuple[str, ...]], least: int) -> tuple[Qrels, b
             f"no article has {least} others that link to it: lower --least-links"
         )
     return qrels, True
-
-
-def _table(queries: list[str], qrels: Qrels) -> str:
-    lines = ["query-id\tcorpus-id\tscore\n"]
-    lines += [
-        f"{q}\t{name}\t{gain}\n" for q in queries for name, gain in qrels[q].items()
-    ]
-    return "".join(lines)

@@ -23,9 +23,7 @@ Scores = Mapping[str, float]  # a document's id -> its score
 
 
 class _Joined(NamedTuple):
-    """The documents of a query in either of two runs, and their scores in both."""
-
-    names: list[str]
+    names: list[str]  # of a query's documents in either run
     dense: Float[np.ndarray, " c"]
     bm25: Float[np.ndarray, " c"]
 
@@ -42,18 +40,14 @@ def fuse(
     A document that a run lacks has the score 0 there, or the query's lowest score in
     that run if it is below 0, as inner products can be.
 
-    Args:
-      scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,
-        so that the weight depends on their sizes: those of BM25 lack the factor k1 + 1
-        that many programs have (`docjax.retrieval.bm25`).
+    scale: "min-max" scales each query's scores of a run to [0, 1]; "raw" leaves them,
+    so that the weight depends on their sizes: those of BM25 lack the factor k1 + 1 that
+    many programs have (`docjax.retrieval.bm25`).
 
-    Raises:
-      UserError: for another scale.
+    Raises UserError for another scale.
     """
     joined = _joined(dense, bm25, list(weights), SCALED[check_scale(scale)])
-    return {
-        query: _sum(joined[query], weight, top=top) for query, weight in weights.items()
-    }
+    return {q: _sum(joined[q], weight, top=top) for q, weight in weights.items()}
 
 
 def check_scale(scale: str) -> str:
@@ -104,10 +98,7 @@ def table(
 
 def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
     """The folds of a cross-validation over `queries`: the given ones, or drawn ones.
-
-    Raises:
-      UserError: for fewer than two queries, or if all lie in one fold.
-    """
+    Raises UserError for fewer than two queries, or if all lie in one fold."""
     if len(queries) < 2:
         raise UserError(
             f"{len(queries)} query is too few to choose a weight by cross-validation: "
@@ -126,15 +117,8 @@ def to_validate(queries: Sequence[str], folds: Folds = ()) -> Folds:
 def cross_validated(
     curve: Sequence[Mapping[str, float]], folds: Folds = ()
 ) -> dict[str, float]:
-    """For each query, the weight that is best on the queries of the other folds.
-
-    Args:
-      curve: the `table` of the queries.
-      folds: groups of all queries; none draws them.
-
-    Raises:
-      UserError: as `to_validate`.
-    """
+    """For each query of a `table`, the weight that is best on those of other folds.
+    Raises UserError as `to_validate`."""
     queries = list(curve[0])
     folds = to_validate(queries, folds)
     values = np.array([[scores[query] for query in queries] for scores in curve])

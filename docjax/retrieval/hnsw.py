@@ -9,25 +9,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from docjax.errors import UserError
-from docjax.retrieval.nearest import Best
+from docjax.errors import library
+from docjax.kernels import unit
+from docjax.retrieval.nearest import Best, Queries, Vectors, best_of, none
 from docjax.storage import atomic
 
 MORE = 4  # documents that the graph gives, times the wanted ones
 
 
-def library() -> ModuleType:
-    """usearch. Raises UserError if it is not installed."""
-    try:
-        import usearch.index
-    except ImportError as error:
-        raise UserError(
-            f"--graph needs {error.name}: pip install 'docjax[graph]'"
-        ) from None
-    return usearch.index
+def usearch() -> ModuleType:
+    """The library. Raises UserError if it is not installed."""
+    return library("usearch.index", "--graph", "graph")
 
 
 def write(
@@ -35,7 +31,7 @@ def write(
 ) -> None:
     """Writes the graph of all vectors, which come in blocks. Memory holds the graph."""
     metric = "cos" if cosine else "ip"
-    graph, count = library().Index(ndim=width, metric=metric, dtype="bf16"), 0
+    graph, count = usearch().Index(ndim=width, metric=metric, dtype="bf16"), 0
     for vectors in blocks:
         graph.add(np.arange(count, count + len(vectors)), vectors)
         count += len(vectors)
@@ -44,32 +40,20 @@ def write(
 
 
 def nearest(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
-    path: Path,
-    top: int,
-    *,
-    cosine: bool,
+    queries: Queries, vectors: Vectors, path: Path, top: int, *, cosine: bool
 ) -> Best:
     """About the `top` vectors of each query. Graph and vectors stay on disk.
 
     Fewer than `top` are filled up with the row -1.
     """
-    graph = library().Index.restore(str(path), view=True)
+    graph = usearch().Index.restore(str(path), view=True)
+    queries = np.asarray(unit(jnp.asarray(queries))) if cosine else queries
     matches = graph.search(queries, min(MORE * top, len(vectors)))
     matches = [matches] if len(queries) == 1 else matches  # one query has no list
-    best = Best(
-        np.full((len(queries), top), -np.inf, np.float32),
-        np.full((len(queries), top), -1, np.int64),
-    )
+    best = none(len(queries), top)
     for number, query in enumerate(queries):
         rows = np.sort(matches[number].keys).astype(np.int64)
-        candidates = np.take(vectors, rows, axis=0)
-        scores = candidates @ query
-        if cosine:
-            lengths = np.linalg.norm(candidates, axis=1) * np.linalg.norm(query)
-            scores /= np.where(lengths > 0, lengths, 1)
-        order = np.argsort(-scores, kind="stable")[:top]
-        best.scores[number, : len(order)] = scores[order]
-        best.rows[number, : len(order)] = rows[order]
+        scores, rows = best_of(query, vectors, rows, top, cosine)
+        best.scores[number, : len(rows)] = scores
+        best.rows[number, : len(rows)] = rows
     return best

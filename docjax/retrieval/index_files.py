@@ -40,12 +40,8 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 def damaged(folder: Path, facts: Mapping[str, Any]) -> list[str]:
     """The recorded files that are missing or have another size."""
-    files = {folder / name: size for name, size in facts["files"].items()}
-    return [
-        file.relative_to(folder).as_posix()
-        for file, size in files.items()
-        if not file.is_file() or file.stat().st_size != size
-    ]
+    lacks = lambda file, size: not file.is_file() or file.stat().st_size != size
+    return [name for name, size in facts["files"].items() if lacks(folder / name, size)]
 
 
 def file_sizes(folder: Path, facts: Mapping[str, Any]) -> dict[str, int]:

@@ -8,7 +8,7 @@ nearly so.
 import dataclasses
 import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,17 @@ from docjax.retrieval.codes import Codes
 from docjax.retrieval.index_files import CODES, DOCUMENTS, GRAPH, STEPS, VECTORS, WORDS
 from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
+from docjax.storage.arrays import mapped
 from docjax.storage.line_starts import Lines
 from docjax.storage.shards import PASSAGES, SIZES, beside
 from docjax.types import Document, Run
 
 
 class Ids(Sequence[str]):
-    """The documents' ids in their order; those that were read are in memory.
-
-    Attributes:
-      rows: the row of each id that was read.
-    """
+    """The documents' ids in their order; those that were read are in memory."""
 
     def __init__(self, lines: Lines):
-        self.rows: dict[str, int] = {}
+        self.rows: dict[str, int] = {}  # of each id that was read
         self._lines = lines
 
     def __len__(self) -> int:
@@ -131,52 +128,29 @@ class Index:
         top = min(top, len(self))
         width = queries.whole.shape[1]
         if system == "dense" and self.vectors.shape[1] == width:
+            keywords = {"top": top, "cosine": self._cosine}
             if self.facts["graph"]:
-                keywords = {"top": top, "cosine": self._cosine}
                 path = self.folder / GRAPH
                 return hnsw.nearest(queries.whole, self.vectors, path, **keywords)
-            codes, kind = None, self.facts["codes"]
-            if kind:
+            keywords["rounding"] = shortlist.Rounding(*self.facts["bfloat16"])
+            if kind := self.facts["codes"]:
                 codes = Codes(self._array(CODES)[:, None], self._array(STEPS)[:, None])
-            return shortlist.nearest(
-                queries.whole,
-                self.vectors,
-                top,
-                cosine=self._cosine,
-                rounding=shortlist.Rounding(*self.facts["bfloat16"]),
-                codes=codes,
-                kind=kind or "",
-            )
+                keywords |= {"codes": codes, "kind": kind}
+            return shortlist.nearest(queries.whole, self.vectors, **keywords)
         asked = queries.sentences if system == "maxsim" else queries.whole[:, None]
         search = Nearest(asked, top, cosine=self._cosine)
-        dense = system == "dense"
-        blocks = self._blocks_of_parts(width) if dense else self._passage_blocks()
-        for vectors, rows in blocks:
-            search.add_block(vectors, rows)
+        if system == "dense":  # several vectors of a query's width side by side
+            search.add_all(self.vectors.reshape(len(self), -1, width))
+        else:
+            self._add_passages(search)
         return search.best()
 
     @property
     def _cosine(self) -> bool:
         return self.facts["similarity"] == "cosine"
 
-    def _blocks_of_parts(
-        self, width: int
-    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
-        """Blocks of documents whose vectors are several of `width` side by side."""
-        parts = self.vectors.shape[1] // width
-        count = max(1, nearest.ROWS // parts)
-        for start in range(0, len(self), count):
-            part = self.vectors[start : start + count]
-            rows = np.full(count, -1, np.int32)
-            rows[: len(part)] = np.arange(start, start + len(part))
-            vectors = np.zeros((count, parts, width), np.float32)
-            vectors[: len(part)] = part.reshape(len(part), parts, width)
-            yield vectors, rows
-
-    def _passage_blocks(
-        self,
-    ) -> Iterator[tuple[np.ndarray, Int[np.ndarray, " n"]]]:
-        """Blocks of documents with similar numbers of passages.
+    def _add_passages(self, search: Nearest) -> None:
+        """Adds documents with similar numbers of passages at once.
 
         The last passage fills up a document to a power of 2.
         """
@@ -188,27 +162,19 @@ class Index:
             for start in range(0, len(documents), count):
                 part = documents[start : start + count]
                 places = np.minimum(np.arange(width), sizes[part][:, None] - 1)
-                rows = np.full(count, -1, np.int32)
-                rows[: len(part)] = part
-                vectors = np.zeros((count, width, passages.shape[1]), np.float32)
-                vectors[: len(part)] = passages[self.starts[part][:, None] + places]
-                yield vectors, rows
+                search.add_all(passages[self.starts[part][:, None] + places], part)
 
     @functools.cached_property
     def _documents(self) -> Lines:
         return Lines(self.folder / DOCUMENTS)
 
     def _array(self, name: str | Path) -> np.ndarray:
-        return np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
+        return mapped(self.folder / name)
 
 
 def load(folder: Path, model: str) -> Index:
-    """The index in a folder, made with the model of this fingerprint.
-
-    Raises:
-      UserError: if the index was not finished, is damaged, or was made with another
-        model.
-    """
+    """The index in a folder, made with the model of this fingerprint. Raises UserError
+    if the index was not finished, is damaged, or was made with another model."""
     facts = index_files.read_facts(folder)
     if facts["model"] != model:
         raise UserError(

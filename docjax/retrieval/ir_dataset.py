@@ -31,7 +31,6 @@ class IrDataset:
     name: str
 
     def reader(self) -> Reader:
-        """A function of max_bad_fraction that yields the documents."""
         return functools.partial(ir_datasets, self.name)
 
     def queries(self) -> dict[str, str]:
@@ -46,11 +45,8 @@ class IrDataset:
         return tuple(self._datasets)
 
     def judgements(self, split: str, queries: Container[str] | None = None) -> Qrels:
-        """The judgements of all queries of a split.
-
-        Judgements of unknown queries, and those after the first one of a query and a
-        document, are left out; a warning counts them, since nobody can mend a dataset.
-        """
+        """Leaves out judgements of unknown queries, and those after the first one of a
+        query and a document; a warning counts them, since nobody can mend a dataset."""
         qrels: Qrels = {}
         unknown = again = 0
         read = self._datasets[split].qrels_iter
@@ -69,17 +65,15 @@ class IrDataset:
     def folds(self, queries: Iterable[str]) -> Sequence[Sequence[str]]:
         """The given folds, which hold all `queries`; none without datasets of folds."""
         numbers = [int(found[1]) for found in map(FOLD.fullmatch, self._below) if found]
-        names = [f"{self.name}/fold{number}" for number in sorted(numbers)]
-        folds = [
-            [query.query_id for query in rows_of(load(name).queries_iter, name)]
-            for name in names
-        ]
+        folds = []
+        for name in (f"{self.name}/fold{number}" for number in sorted(numbers)):
+            rows = rows_of(load(name).queries_iter, name)
+            folds.append([query.query_id for query in rows])
         if folds:
             folds_lib.check(folds, queries, str(self))
         return folds
 
     def mend(self, split: str) -> str:
-        """How a user gives a split that is missing."""
         if not self._below:
             return f"name a dataset that has judgements {split}"
         below = ", ".join(self._below)

@@ -53,8 +53,6 @@ class JudgedQueries:
         if self.each < 0:
             raise UserError(f"examples.each {self.each}: give 0 negatives or more")
 
-    labelled_pairs = independent = False
-
     @property
     def own_relations(self) -> bool:
         return self.path is None
@@ -64,11 +62,6 @@ class JudgedQueries:
         return (QUERY, *(DOCUMENT,) * (1 + self.each))
 
     def files(self) -> tuple[Path, ...]:
-        """The files of queries, judgements and negatives that the config names.
-
-        Raises:
-          UserError: if a file is missing, or the library that mines negatives.
-        """
         if self.negatives is None and self.each:
             bm25.libraries()  # raises if they are missing
         named = []
@@ -76,8 +69,7 @@ class JudgedQueries:
             named = collection.training_files(self.path, self.fold)
         if self.negatives not in (None, UNIFORM):
             named.append(Path(self.negatives))
-        missing = [file for file in named if not file.is_file()]
-        if missing:
+        if missing := [file for file in named if not file.is_file()]:
             mend = ""
             if self.negatives and missing[0] == Path(self.negatives):
                 mend = f"; give a file of docjax mine as negatives, or {UNIFORM!r}"
@@ -85,18 +77,13 @@ class JudgedQueries:
         return tuple(named)
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
-        """The queries as documents, for a separate corpus."""
         texts, _ = self._judged(source)
         for name, text in texts.items():
             yield Document(name, (Section("", text),))
 
     def among(self, known: Known) -> Examples:
-        """The examples whose documents training reads.
-
-        Raises:
-          UserError: if there is no example, or the file of negatives is damaged or of
-            other documents.
-        """
+        """The examples whose documents training reads. Raises UserError if there is no
+        example, or the file of negatives is damaged or of other documents."""
         texts, qrels = self._judged(known.source)
         rows = {name: row for row, name in enumerate(known.corpus.ids)}
         numbers = {name: row for row, name in enumerate(known.queries.ids)}
@@ -110,9 +97,8 @@ class JudgedQueries:
         }
         pairs = _pairs(answers, trained, self.path)
         drawn = self._drawn(known, texts, qrels, pairs, rows, trained)
-        examples = np.array(
-            [(numbers[query], row, *drawn[i]) for i, (query, row) in enumerate(pairs)]
-        )
+        answered = np.array([(numbers[query], row) for query, row in pairs])
+        examples = np.concatenate([answered, drawn], axis=1)
         of_row = {numbers[query]: relevant for query, relevant in answers.items()}
         labels = known.labels[examples[:, 1]]
         return Examples(self.kinds, examples, labels, partial(relation, of_row))
@@ -141,20 +127,15 @@ class JudgedQueries:
         }
         missing = sum(not mined.get(query) for query, _ in pairs)
         if missing and self.negatives != UNIFORM:
-            logging.warning(
-                "%d of %d examples have no mined negative among the training documents: "
-                "any document is taken",
-                missing,
-                len(pairs),
-            )
+            text = "%d of %d examples have no mined negative among the training "
+            logging.warning(f"{text}documents: any is taken", missing, len(pairs))
         generator = np.random.default_rng(known.seed)
         pool = np.array(sorted(trained))
         drawn = np.empty((len(pairs), self.each), int)
-        for i, (query, row) in enumerate(pairs):
+        for i, (query, _) in enumerate(pairs):
             ranked = mined.get(query) or pool
-            drawn[i] = generator.choice(
-                ranked, self.each, replace=len(ranked) < self.each
-            )
+            again = len(ranked) < self.each
+            drawn[i] = generator.choice(ranked, self.each, replace=again)
         return drawn
 
     def _mined(self, known: Known, texts, qrels) -> dict[str, list[str]]:
@@ -179,10 +160,8 @@ def _mine(
         search = partial(bm25_files.search, known.source(), texts, settings=settings)
         rank = lambda top: search(top=top)
         mined = negatives.mine(rank, qrels, TOP)
-        documents = negatives.Digest(known.corpus.ids)
-        negatives.write(
-            *(mined, path), queries=texts, documents=documents, made_by=made_by
-        )
+        facts = {"documents": negatives.Digest(known.corpus.ids), "made_by": made_by}
+        negatives.write(mined, path, queries=texts, **facts)
     wait("negatives")
 
 
@@ -205,10 +184,8 @@ def _pairs(
         )
         raise UserError(f"no query has an answer among the training documents: {mend}")
     if lost := len(answers.keys() - {query for query, _ in pairs}):
-        logging.warning(
-            "%d of %d queries have no answer among the training documents: left out",
-            *(lost, len(answers)),
-        )
+        text = "%d of %d queries have no answer among the training documents: left out"
+        logging.warning(text, lost, len(answers))
     return pairs
 
 

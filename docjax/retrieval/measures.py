@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from docjax.data import once
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.retrieval import paired, trec
 from docjax.types import Qrels, Run
 
@@ -31,11 +31,8 @@ logger = logging.getLogger(__name__)
 
 
 def of_systems(systems: Mapping[str, Run], qrels: Qrels) -> BySystem:
-    """Each metric of each query, by system.
-
-    Raises:
-      UserError: for a system that ranks documents for none of the queries.
-    """
+    """Each metric of each query, by system. Raises UserError for a system that ranks
+    documents for none of the queries."""
     for system, run in systems.items():
         check_queries(system, run, qrels)
         if missing := sum(not run.get(query) for query in qrels):
@@ -58,10 +55,7 @@ def means(by_query: BySystem, base: str | None = None) -> dict[str, float]:
 
 def read(file: Path, qrels: Qrels) -> Run:
     """The run in a file; the log counts queries and documents without a judgement.
-
-    Raises:
-      UserError: as `trec.read`.
-    """
+    Raises UserError as `trec.read`."""
     run = trec.read(file)
     known = run.keys() & qrels.keys()
     if unknown := len(run) - len(known):
@@ -87,37 +81,29 @@ def _by_metric(
     qrels: Qrels, run: Run, metrics: Iterable[str]
 ) -> dict[str, dict[str, float]]:
     """Each metric of each query of `qrels`, as `of_queries`."""
-    library = ir_measures()
-    wanted = {metric: library.parse_measure(METRICS[metric]) for metric in metrics}
+    measures = ir_measures()
+    wanted = {metric: measures.parse_measure(METRICS[metric]) for metric in metrics}
     # ir-measures' own RR@k has other ties: RR without k, and ranks below k are 0.
     read = {
-        metric: library.RR if measure.NAME == "RR" else measure
+        metric: measures.RR if measure.NAME == "RR" else measure
         for metric, measure in wanted.items()
     }
     ranked = {query: run.get(query, {}) for query in qrels}
     by_measure = {measure: dict.fromkeys(qrels, 0.0) for measure in read.values()}
-    for each in library.iter_calc(list(by_measure), qrels, ranked):
+    for each in measures.iter_calc(list(by_measure), qrels, ranked):
         by_measure[each.measure][each.query_id] = each.value
-    values = {metric: dict(by_measure[measure]) for metric, measure in read.items()}
+    values = {}
     for metric, measure in wanted.items():
-        if measure.NAME == "RR":
-            least = 1 / (measure["cutoff"] + 0.5)  # between this rank and the next one
-            values[metric] = {
-                query: value if value > least else 0.0
-                for query, value in values[metric].items()
-            }
+        is_cut = measure.NAME == "RR"
+        least = 1 / (measure["cutoff"] + 0.5) if is_cut else -1.0  # between two ranks
+        of_query = by_measure[read[metric]].items()
+        values[metric] = {q: value if value > least else 0.0 for q, value in of_query}
     return values
 
 
 def ir_measures() -> ModuleType:
     """The library ir-measures. Raises UserError if it is not installed."""
-    try:
-        import ir_measures as library
-    except ImportError:
-        raise UserError(
-            "retrieval needs ir-measures: pip install 'docjax[retrieval]'"
-        ) from None
-    return library
+    return library("ir_measures", "retrieval", "retrieval")
 
 
 def check_queries(system: str, run: Run, qrels: Qrels) -> None:

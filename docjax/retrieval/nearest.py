@@ -9,7 +9,7 @@ with several vectors of the document alone it is the score of its best passage (
 import collections
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ ROWS = 1 << 14  # document vectors that are compared at once
 AHEAD = 2  # calls in flight at a time: each holds its block in memory
 GROUP = 64  # scores of which the highest is taken first
 
+Queries = Float[np.ndarray, "q d"]
+Vectors = Float[np.ndarray, "n d"]
+
 
 class Best(NamedTuple):
     """The best documents of each query, best first; the row -1 is no document."""
@@ -39,9 +42,6 @@ class Nearest:
 
     Documents are added one by one; memory holds a few thousand vectors, and the best so
     far. Equal scores are in the order of the documents.
-
-    Attributes:
-      cosine: compares vectors of length 1.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Nearest:
         """
         Args:
           queries: all-zero vectors fill up queries with fewer vectors.
+          cosine: compares vectors of length 1.
           mesh: the devices that share the work along `data`; None: those of this
             process.
         """
@@ -64,7 +65,7 @@ class Nearest:
         parts = [queries[i : i + step] for i in range(0, len(queries), step)]
         whole = NamedSharding(self._mesh, P())
         self._queries = [jax.device_put(part, whole) for part in parts]
-        self._best = [jax.device_put(_none(len(part), top), whole) for part in parts]
+        self._best = [jax.device_put(none(len(part), top), whole) for part in parts]
         self._waiting: dict[int, list[tuple[int, np.ndarray]]] = {}
         self._count = 0
         self._widths: set[int] = set()
@@ -82,31 +83,44 @@ class Nearest:
         waiting.append((self._count, filled))
         self._count += 1
         if len(waiting) * width >= ROWS:
-            self._search(*_block(self._waiting.pop(width)))
+            self._add_waiting(width)
 
-    def add_block(
-        self, vectors: Float[np.ndarray, "n w d"], rows: Int[np.ndarray, " n"]
+    def add_all(
+        self,
+        vectors: Float[np.ndarray, "n w d"],
+        rows: Int[np.ndarray, " n"] | None = None,
     ) -> None:
-        """Adds the documents of some numbers, all of one width.
+        """Adds documents of w vectors each, in place of `add`.
 
-        In place of `add`, for vectors in a file. Every size of a block is compiled.
+        The vectors may be mapped from a file: they are read in blocks of ROWS.
+
+        rows: the numbers of the documents; None: 0 to n.
         """
-        self._search(vectors, rows)
+        rows = np.arange(len(vectors)) if rows is None else rows
+        count = max(1, ROWS // vectors.shape[1])
+        for start in range(0, len(vectors), count):
+            part = vectors[start : start + count]
+            numbers = rows[start : start + count].astype(np.int32)
+            # Every block has the same size, because each size is compiled.
+            self._search(filled(part, count), filled(numbers, count, -1))
 
     def best(self) -> Best:
         """The best of all documents that were added."""
-        for waiting in self._waiting.values():
-            self._search(*_block(waiting))
-        self._waiting.clear()
+        for width in list(self._waiting):
+            self._add_waiting(width)
         scores = np.concatenate([np.asarray(best.scores) for best in self._best])
         rows = np.concatenate([np.asarray(best.rows) for best in self._best])
         order = np.lexsort((rows, -scores), axis=-1)
         return Best(*(np.take_along_axis(array, order, 1) for array in (scores, rows)))
 
+    def _add_waiting(self, width: int) -> None:
+        rows, vectors = zip(*self._waiting.pop(width))
+        self.add_all(np.array(vectors), np.array(rows))
+
     def _search(
         self, vectors: Float[np.ndarray, "n w d"], rows: Int[np.ndarray, " n"]
     ) -> None:
-        shared = _shared(vectors, self._mesh), _shared(rows, self._mesh)
+        shared = _shared(vectors, self._mesh), _shared(rows, self._mesh, -1)
         self._widths.add(vectors.shape[1])
         options = self.cosine, len(self._widths) > 1, self._mesh
         for number, queries in enumerate(self._queries):
@@ -119,39 +133,46 @@ class Nearest:
 
 def as_run(best: Best, queries: Iterable[str], ids: Sequence[str]) -> Run:
     """The run of named queries, from the documents' `ids` in their order."""
+    ranked = zip(queries, best.rows.tolist(), best.scores.tolist(), strict=True)
     return {
-        name: {
-            ids[row]: score for row, score in zip(rows, scores, strict=True) if row >= 0
-        }
-        for name, rows, scores in zip(
-            queries, best.rows.tolist(), best.scores.tolist(), strict=True
-        )
+        name: {ids[row]: score for row, score in zip(rows, scores) if row >= 0}
+        for name, rows, scores in ranked
     }
 
 
-def _block(
-    parts: list[tuple[int, np.ndarray]],
-) -> tuple[Float[np.ndarray, "n w d"], Int[np.ndarray, " n"]]:
-    """Documents of one width as a block of a size that does not change; -1 is none."""
-    width, size = parts[0][1].shape
-    count = max(1, ROWS // width)
-    vectors = np.zeros((count, width, size), np.float32)
-    rows = np.full(count, -1, np.int32)
-    vectors[: len(parts)] = [vectors for _, vectors in parts]
-    rows[: len(parts)] = [row for row, _ in parts]
-    return vectors, rows
+def best_of(
+    query: np.ndarray, vectors: Vectors, rows: np.ndarray, top: int, cosine: bool
+) -> tuple[Float[np.ndarray, " k"], Int[np.ndarray, " k"]]:
+    """The scores and rows of the best vectors among ascending `rows`, in float32.
+
+    `cosine` asks for a query of length 1.
+    """
+    candidates = np.take(vectors, rows, axis=0)
+    scores = candidates @ query
+    if cosine:
+        lengths = np.linalg.norm(candidates, axis=1)
+        scores /= np.where(lengths > 0, lengths, 1)
+    top = min(top, len(rows))
+    least = np.partition(scores, -top)[-top]
+    places = np.flatnonzero(scores >= least)
+    order = places[np.argsort(-scores[places], kind="stable")][:top]
+    return scores[order], rows[order]
 
 
-def _shared(array: np.ndarray, mesh: Mesh) -> jax.Array:
+def filled(array: np.ndarray, size: int, value: int = 0) -> np.ndarray:
+    """`size` rows, the last of them filled up."""
+    missing = [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1)
+    return np.pad(array, missing, constant_values=value) if missing[0][1] else array
+
+
+def _shared(array: np.ndarray, mesh: Mesh, value: int = 0) -> jax.Array:
     """The array with its first axis divided among the devices."""
-    missing = -len(array) % mesh.size
-    widths = [(0, missing)] + [(0, 0)] * (array.ndim - 1)
-    fill = -1 if array.dtype == np.int32 else 0
-    array = np.pad(array, widths, constant_values=fill) if missing else array
+    array = filled(array, len(array) + -len(array) % mesh.size, value)
     return jax.device_put(array, NamedSharding(mesh, P("data")))
 
 
-def _none(count: int, top: int) -> Any:
+def none(count: int, top: int) -> Best:
+    """No documents for `count` queries."""
     return Best(np.full((count, top), -np.inf, "f"), np.full((count, top), -1, "i4"))
 
 

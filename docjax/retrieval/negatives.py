@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from docjax.errors import UserError
 from docjax.storage import atomic
@@ -99,15 +99,8 @@ def write(
     documents: Digest,
     made_by: str,
 ) -> None:
-    """Writes a sealed file; if that fails, the old file stays.
-
-    Args:
-      queries: the texts of the queries by id.
-      documents: those that were ranked.
-
-    Raises:
-      UserError: if the file cannot be written.
-    """
+    """Writes a sealed file; `documents` are those that were ranked. Raises UserError if
+    the file cannot be written; the old file stays."""
     lines = [
         _line({"query": query, "text": queries[query], "negatives": names})
         for query, names in negatives.items()
@@ -129,23 +122,20 @@ def write(
 def read(file: Path, trained: Trained | None = None) -> dict[str, list[str]]:
     """The negatives of each query, from a file whose seal is intact.
 
-    Args:
-      trained: what the negatives are for; None: anything.
+    trained: what the negatives are for; None: anything.
 
-    Raises:
-      UserError: for a file that is missing, cut short or changed, that was made of
-        other documents than those of `trained`, or that has none of its queries or
-        another text of one.
+    Raises UserError for a file that is missing, cut short or changed, that was made of
+    other documents than those of `trained`, or that has none of its queries or another
+    text of one.
     """
     try:
         lines = file.read_bytes().splitlines(keepends=True)
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from None
-    _check_seal(file, lines)
+    seal = _seal(file, lines)
     records = list(map(json.loads, lines[:-1]))
     negatives = {record["query"]: record["negatives"] for record in records}
     if trained is not None:
-        seal = json.loads(lines[-1])
         if "ids" not in seal:
             raise UserError(f"{file}: was made by an older docjax: {AGAIN}")
         _check_known(file, negatives, trained.corpus)
@@ -157,24 +147,25 @@ def read(file: Path, trained: Trained | None = None) -> dict[str, list[str]]:
 def made_by(file: Path) -> str | None:
     """The `made_by` of a file's seal; None if `read` cannot compare the file."""
     try:
-        lines = file.read_bytes().splitlines(keepends=True)
-        _check_seal(file, lines)
+        seal = _seal(file, file.read_bytes().splitlines(keepends=True))
     except (OSError, UserError):
         return None
-    seal = json.loads(lines[-1])
     return seal.get("made_by") if "ids" in seal else None
 
 
-def _check_seal(file: Path, lines: list[bytes]) -> None:
+def _seal(file: Path, lines: list[bytes]) -> dict[str, Any]:
+    """The seal, which fits the other lines. Raises UserError if it does not."""
     try:
-        seal = json.loads(lines[-1])["seal"]
+        seal = json.loads(lines[-1])
+        digest = seal["seal"]
     except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(
             f"{file}: the last line is no seal, so the file is cut short or not a file "
             f"of negatives: {AGAIN}"
         ) from None
-    if seal != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
+    if digest != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
         raise UserError(f"{file}: was changed after it was written: {AGAIN}")
+    return seal
 
 
 def _check_known(file: Path, negatives: Negatives, known: Container[str]) -> None:

@@ -23,7 +23,15 @@ from jaxtyping import Float, Int
 
 from docjax.kernels import unit
 from docjax.retrieval.codes import Codes
-from docjax.retrieval.nearest import Best, Nearest
+from docjax.retrieval.nearest import (
+    Best,
+    Nearest,
+    Queries,
+    Vectors,
+    best_of,
+    filled,
+    none,
+)
 
 QUERIES = 1024  # that are compared at once
 ROWS = 1 << 12  # vectors of one call; more products would leave the processor's cache
@@ -34,6 +42,7 @@ BFLOAT16 = 8, 7  # bits of its exponent and of its mantissa
 FLOAT32 = 2**-23  # error of a sum of products, for each of them and at most
 GROUPS = {"": 1.75, "int8": 2, "binary": 8}  # scored again, times the wanted documents
 
+Numbers = Int[np.ndarray, "q c"]
 _unit = jax.jit(unit)
 
 
@@ -48,13 +57,13 @@ class Rounding(NamedTuple):
 class _Groups(NamedTuple):
     """Of each query the groups with the highest products, and what they leave out."""
 
-    numbers: Int[np.ndarray, "q c"]
+    numbers: Numbers
     lowest: Float[np.ndarray, " q"]  # no other group has a higher product
 
 
 def nearest(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
+    queries: Queries,
+    vectors: Vectors,
     top: int,
     *,
     cosine: bool,
@@ -94,7 +103,7 @@ def nearest(
     return Best(*(np.concatenate(parts) for parts in zip(*by_part, strict=True)))
 
 
-def measured(vectors: Float[np.ndarray, "n d"], *, cosine: bool) -> Rounding:
+def measured(vectors: Vectors, *, cosine: bool) -> Rounding:
     """The rounding of all vectors; of vectors of length 1 for `cosine`."""
     of_blocks = [
         np.asarray(_rounding(vectors[start : start + ROWS], cosine))
@@ -113,11 +122,7 @@ def _rounding(vectors, cosine):
 
 
 def _groups(
-    queries: Float[np.ndarray, "q d"],
-    source: Float[np.ndarray, "n d"] | Codes,
-    count: int,
-    cosine: bool,
-    mesh: Mesh,
+    queries: Queries, source: Vectors | Codes, count: int, cosine: bool, mesh: Mesh
 ) -> _Groups:
     """The fast pass."""
     size = -(-ROWS // (GROUP * mesh.size)) * GROUP * mesh.size
@@ -149,9 +154,7 @@ def _groups(
     return _Groups(numbers, lowest)
 
 
-def _error(
-    queries: Float[np.ndarray, "q d"], rounding: Rounding
-) -> Float[np.ndarray, " q"]:
+def _error(queries: Queries, rounding: Rounding) -> Float[np.ndarray, " q"]:
     """The most that a product of the fast pass differs from one in float32."""
     rounded = queries.astype(jnp.bfloat16).astype(np.float32)
     of_sums = 2 * FLOAT32 * queries.shape[1] * rounding.longest  # in both passes
@@ -162,14 +165,8 @@ def _error(
 
 def _block(array: np.ndarray, start: int, size: int, mesh: Mesh) -> jax.Array:
     """Rows of the array, filled up with zeros, divided among the devices."""
-    part = _filled(array[start : start + size], size)
+    part = filled(np.asarray(array[start : start + size]), size)
     return jax.device_put(part, NamedSharding(mesh, P("data")))
-
-
-def _filled(part: np.ndarray, size: int) -> np.ndarray:
-    """The rows, filled up with zeros, so that every call has the same compiled shape."""
-    missing = [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1)
-    return np.pad(part, missing) if len(part) < size else np.asarray(part)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -178,10 +175,7 @@ def _highest(source, queries, count, cosine):
 
     queries: bfloat16 [d q]; count: the rows that are not filling.
     """
-    if isinstance(source, Codes):
-        vectors = source.decoded()[:, 0]
-    else:
-        vectors = source
+    vectors = source.decoded()[:, 0] if isinstance(source, Codes) else source
     vectors = unit(vectors) if cosine else vectors
     vectors = vectors.astype(jnp.bfloat16)
     products = jax.lax.dot(vectors, queries, preferred_element_type=jnp.float32)
@@ -197,30 +191,16 @@ def _best_groups(parts, count):
 
 
 def _scored(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, "q c"],
-    top: int,
-    cosine: bool,
+    queries: Queries, vectors: Vectors, groups: Numbers, top: int, cosine: bool
 ) -> Best:
     """The best vectors of each query's groups, in float32."""
-    best = Best(
-        np.empty((len(queries), top), np.float32),
-        np.empty((len(queries), top), np.int64),
-    )
+    best = none(len(queries), top)
 
     def score(number: int) -> None:
         rows = (np.sort(groups[number])[:, None] * GROUP + np.arange(GROUP)).ravel()
         rows = rows[rows < len(vectors)]
-        candidates = np.take(vectors, rows, axis=0)
-        scores = candidates @ queries[number]
-        if cosine:
-            lengths = np.linalg.norm(candidates, axis=1)
-            scores /= np.where(lengths > 0, lengths, 1)
-        least = np.partition(scores, -top)[-top]
-        places = np.flatnonzero(scores >= least)
-        order = places[np.argsort(-scores[places], kind="stable")][:top]
-        best.scores[number], best.rows[number] = scores[order], rows[order]
+        found = best_of(queries[number], vectors, rows, top, cosine)
+        best.scores[number], best.rows[number] = found
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         list(threads.map(score, range(len(queries))))
@@ -228,17 +208,9 @@ def _scored(
 
 
 def _exact(
-    queries: Float[np.ndarray, "q d"],
-    vectors: Float[np.ndarray, "n d"],
-    top: int,
-    cosine: bool,
-    mesh: Mesh,
+    queries: Queries, vectors: Vectors, top: int, cosine: bool, mesh: Mesh
 ) -> Best:
     """The search in float32 alone."""
     search = Nearest(queries[:, None], top, cosine=cosine, mesh=mesh)
-    for start in range(0, len(vectors), ROWS):
-        part = vectors[start : start + ROWS]
-        rows = np.arange(start, start + ROWS, dtype=np.int32)
-        rows[len(part) :] = -1
-        search.add_block(_filled(part, ROWS)[:, None], rows)
+    search.add_all(vectors[:, None])
     return search.best()

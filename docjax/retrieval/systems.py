@@ -47,11 +47,8 @@ class Systems(NamedTuple):
 def read_queries(
     queries: Mapping[str, str], encode: Vectors, passages: bool
 ) -> QueryVectors:
-    """The vectors of queries; `passages` wants those of their sentences too.
-
-    Raises:
-      UserError: for a query whose vectors are not finite.
-    """
+    """The vectors of queries; `passages` wants those of their sentences too. Raises
+    UserError for a query whose vectors are not finite."""
     texts, names = list(queries.values()), list(queries)
     whole = encode(texts)
     finite.check(whole, names, "query")
@@ -84,28 +81,21 @@ def by_vectors(
     """The `top` documents of each query by dense and, for sentences, maxp and maxsim.
 
     The documents are read once, in constant memory. A document's vector may be several
-    side by side, each as wide as a query's.
-
-    Raises:
-      UserError: for a document whose vectors are not finite.
+    side by side, each as wide as a query's. Raises UserError for a document whose
+    vectors are not finite.
     """
     width = queries.whole.shape[-1]
     wanted = {"dense": queries.whole[:, None]}
     if queries.sentences is not None:
         wanted |= {"maxp": queries.whole[:, None], "maxsim": queries.sentences}
-    searches = {
-        system: nearest.Nearest(vectors, top, cosine=cosine)
-        for system, vectors in wanted.items()
-    }
+    search_for = functools.partial(nearest.Nearest, top=top, cosine=cosine)
+    searches = {system: search_for(vectors) for system, vectors in wanted.items()}
     ids = []
     for document in finite.checked(documents):
         ids.append(document.id)
+        whole = document.vector.reshape(-1, width)
         for system, search in searches.items():
-            is_whole = system == "dense"
-            parts = (
-                document.vector.reshape(-1, width) if is_whole else document.passages
-            )
-            search.add(parts)
+            search.add(whole if system == "dense" else document.passages)
     return {
         system: nearest.as_run(search.best(), names, ids)
         for system, search in searches.items()

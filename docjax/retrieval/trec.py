@@ -14,11 +14,8 @@ FORM = "query, Q0, document, rank, score, system"
 
 
 def lines(run: Run, system: str) -> Iterator[str]:
-    """The lines of a run, each query's documents best first.
-
-    Raises:
-      UserError: for an id with white space.
-    """
+    """The lines of a run, each query's documents best first. Raises UserError for an id
+    with white space."""
     for query, documents in run.items():
         _check_id(query)
         for rank, (document, score) in enumerate(documents.items(), start=1):
@@ -27,11 +24,8 @@ def lines(run: Run, system: str) -> Iterator[str]:
 
 
 def checked(documents: Iterable[Document], path: str) -> Iterator[Document]:
-    """Yields the documents or queries of files.
-
-    Raises:
-      UserError: for an id with white space, which the format has no room for.
-    """
+    """Yields the documents or queries of files. Raises UserError for an id with white
+    space, which the format has no room for."""
     for document in documents:
         _check_id(document.id, f"{path}: ")
         yield document
@@ -45,11 +39,8 @@ def _check_id(name: str, place: str = "") -> None:
 
 
 def write(run: Run, file: Path, system: str) -> None:
-    """Writes a run; if that fails, the old file stays.
-
-    Raises:
-      UserError: if the file cannot be written.
-    """
+    """Writes a run; if that fails, the old file stays. Raises UserError if the file
+    cannot be written."""
     text = "".join(lines(run, system))
     try:
         atomic.write_text(file, text)

@@ -48,6 +48,11 @@ def write_rows(file: Path, count: int, rows: np.ndarray, values: np.ndarray) -> 
         stream.truncate(first + count * size)
 
 
+def mapped(file: Path) -> np.ndarray:
+    """The array in a file. Raises for a file that is shorter than its header says."""
+    return np.load(file, mmap_mode="r", allow_pickle=False)
+
+
 def digest(facts: str, params: Any) -> str:
     """The sha256 of `facts` and of the names and values of all parameters."""
     sha256 = hashlib.sha256(facts.encode())

@@ -1,7 +1,8 @@
 """Files that appear whole or not at all.
 
 New contents go to a file beside the final one, which is synced to the disk and renamed.
-A kill, a power cut or a full disk never leaves half a file under the final name.
+A kill, a power cut or a full disk never leaves half a file under the final name: the
+functions raise OSError, and the old file stays.
 """
 
 import contextlib
@@ -13,30 +14,17 @@ import numpy as np
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` as UTF-8, or leaves the file as it was.
-
-    Raises:
-      OSError: if the file cannot be written.
-    """
+    """Writes `text` as UTF-8."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, raw: bytes) -> None:
-    """Writes `raw`, or leaves the file as it was.
-
-    Raises:
-      OSError: if the file cannot be written.
-    """
     with partial(path) as beside:
         beside.write_bytes(raw)
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Writes a file of NumPy (.npy), or leaves the file as it was.
-
-    Raises:
-      OSError: if the file cannot be written.
-    """
+    """Writes a file of NumPy (.npy)."""
     with partial(path) as beside, beside.open("wb") as stream:
         np.save(stream, array)
 
@@ -50,11 +38,7 @@ def partial(path: Path, writer: str = "") -> Iterator[Path]:
     A link stays a link, to the file that is written; a pipe or a device is written as
     it is.
 
-    Args:
-      writer: a name for this process, if several may write `path` at the same time.
-
-    Raises:
-      OSError: if the file cannot be synced or renamed.
+    writer: a name for this process, if several may write `path` at the same time.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path
@@ -71,11 +55,8 @@ def partial(path: Path, writer: str = "") -> Iterator[Path]:
 
 
 def rename(partial: Path, path: Path) -> None:
-    """Syncs a file, or all files of a folder, and renames it to `path`.
-
-    Raises:
-      OSError: if the sync or the rename fails, or `path` is a folder with files.
-    """
+    """Syncs a file, or all files of a folder, and renames it to `path`, which is no
+    folder with files."""
     files = partial.rglob("*") if partial.is_dir() else [partial]
     for file in files:
         if file.is_file():

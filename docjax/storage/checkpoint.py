@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from logging import root
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -36,14 +35,8 @@ def _handlers_unchanged() -> Iterator[None]:
         root.handlers[:] = handlers
 
 
-def _orbax() -> ModuleType:
-    """Imports Orbax, which logs during its import."""
-    with _handlers_unchanged():
-        import orbax.checkpoint
-    return orbax.checkpoint
-
-
-ocp = _orbax()
+with _handlers_unchanged():
+    import orbax.checkpoint as ocp  # logs during its import
 
 
 class Checkpointer:
@@ -71,23 +64,17 @@ class Checkpointer:
             if check(self.folder / str(step)) is None:
                 return
             self._set_aside(step - 1)
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                params=ocp.args.StandardSave(params),
-                rest=ocp.args.StandardSave(rest),
-                progress=ocp.args.JsonSave(progress),
-            ),
-            force=True,
+        args = ocp.args.Composite(
+            params=ocp.args.StandardSave(params),
+            rest=ocp.args.StandardSave(rest),
+            progress=ocp.args.JsonSave(progress),
         )
+        self._manager.save(step, args=args, force=True)
         self._sealing = self._sealer.submit(self._seal, step)
 
     def wait(self) -> None:
-        """Returns when the last save is complete and sealed.
-
-        Raises:
-          UserError: if the save failed.
-        """
+        """Returns when the last save is complete and sealed. Raises UserError if the
+        save failed."""
         if self._sealing is not None:
             sealing, self._sealing = self._sealing, None
             with disk_errors.in_one_line(self.folder):
@@ -102,25 +89,21 @@ class Checkpointer:
     def restore(self, params: Any, rest: Any) -> tuple[Any, Any, dict] | None:
         """The newest good checkpoint as (params, rest, progress), or None.
 
-        Args:
-          params, rest: trees of arrays or shapes, as expected in the checkpoint.
+        params, rest: trees of arrays or shapes, as expected in the checkpoint.
 
-        Raises:
-          UserError: if there are checkpoints but none is good.
+        Raises UserError if there are checkpoints but none is good.
         """
         step = newest_good(self.folder)
         wait("checkpoints verified")  # no process moves what another still reads
         self._set_aside(-1 if step is None else step)
         if step is None:
             return None
-        restored = self._manager.restore(
-            step,
-            args=ocp.args.Composite(
-                params=ocp.args.StandardRestore(params),
-                rest=ocp.args.StandardRestore(rest),
-                progress=ocp.args.JsonRestore(),
-            ),
+        args = ocp.args.Composite(
+            params=ocp.args.StandardRestore(params),
+            rest=ocp.args.StandardRestore(rest),
+            progress=ocp.args.JsonRestore(),
         )
+        restored = self._manager.restore(step, args=args)
         return restored["params"], restored["rest"], restored["progress"]
 
     def close(self) -> None:
@@ -150,10 +133,8 @@ def restore_params(run: Path, params: Any) -> Any:
     """The parameters that a run ended with, as a tree like `params`.
 
     They come from the best step if the run selected one, else from the newest good
-    step. Each process gets all of them, whatever devices the run was trained on.
-
-    Raises:
-      UserError: if the run has no checkpoint, or one with other shapes.
+    step. Each process gets all of them, whatever devices the run was trained on. Raises
+    UserError if the run has no checkpoint, or one with other shapes.
     """
     for folder in (run / "best", run / "checkpoints"):
         step = newest_good(folder)
@@ -183,10 +164,7 @@ def newest_good(folder: Path) -> int | None:
     """The newest step whose files are as they were written; None if there is none.
 
     A single checkpoint without a manifest does not count: the run was killed during its
-    first save.
-
-    Raises:
-      UserError: if there are checkpoints but none is good.
+    first save. Raises UserError if there are checkpoints but none is good.
     """
     faults = []
     names = [p.name for p in folder.glob("*") if p.name.isdigit()]

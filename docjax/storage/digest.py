@@ -1,7 +1,15 @@
-"""The sha256 of a file."""
+"""What changes when a file changes."""
 
 import hashlib
 from pathlib import Path
+
+
+def stamp(file: Path, content: bool) -> tuple:
+    """The size and the time of a file, or with `content` its `digest`."""
+    if content:
+        return (digest(file),)
+    stat = file.stat() if file.exists() else file.lstat()  # a link to nothing
+    return stat.st_size, stat.st_mtime_ns
 
 
 def digest(file: Path) -> str | None:
@@ -13,10 +21,6 @@ def digest(file: Path) -> str | None:
 
 
 def sha256(file: Path) -> str:
-    """The sha256 of a file's bytes.
-
-    Raises:
-      OSError: if the file cannot be read.
-    """
+    """The sha256 of a file's bytes. Raises OSError if it cannot be read."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -27,11 +27,8 @@ TEXTS = {
 
 @contextlib.contextmanager
 def in_one_line(folder: Path) -> Iterator[None]:
-    """Turns an error of the disk that holds `folder` into a UserError.
-
-    Raises:
-      UserError: with the file, the reason, and what mends it.
-    """
+    """Turns an error of the disk that holds `folder` into a UserError, which names the
+    file, the reason, and what mends it."""
     try:
         yield
     except UserError:

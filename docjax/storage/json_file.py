@@ -11,20 +11,22 @@ MAX_BYTES = 1 << 24  # an index of weight shards has some hundred thousand
 
 
 def write(path: Path, value: Any) -> None:
-    """Writes plain data as indented JSON, or leaves the file as it was.
-
-    Raises:
-      OSError: if the file cannot be written.
-    """
+    """Writes plain data as indented JSON, as `atomic.write_text`."""
     atomic.write_text(path, json.dumps(value, indent=2) + "\n")
 
 
-def read(path: Path, kind: type = dict) -> Any:
-    """The JSON object in a file; the JSON array if `kind` is list.
+def read_if_there(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None without such a file."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
 
-    Raises:
-      UserError: for a missing or unreadable file, or one with other contents.
-    """
+
+def read(path: Path, kind: type = dict) -> Any:
+    """The JSON object in a file; the JSON array if `kind` is list. Raises UserError for
+    a missing or unreadable file, or one with other contents."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)

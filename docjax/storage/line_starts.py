@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from docjax.storage import atomic
-from docjax.storage.arrays import growing_array
+from docjax.storage.arrays import growing_array, mapped
 
 AT_ONCE = 1 << 16  # lines
 
@@ -16,7 +16,7 @@ class Lines(Sequence[bytes]):
     """The lines of a file that `write_starts` has read; few of them are in memory."""
 
     def __init__(self, file: Path):
-        self._starts = np.load(starts_of(file), mmap_mode="r", allow_pickle=False)
+        self._starts = mapped(starts_of(file))
         with file.open("rb") as stream:
             self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 

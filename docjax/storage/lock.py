@@ -35,8 +35,22 @@ def locked(run: Path) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         if jax.process_index() == 0:
-            file = stack.enter_context(_of_run(run))
-            _sign(file)
+            try:
+                taken = _take(run / NAME, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = (run / NAME).read_text(encoding="utf-8", errors="replace")
+                holder = text.strip() or "a process that has not given its name yet"
+                raise UserError(
+                    f"--workdir {run}: another run is at work there ({holder}); wait for "
+                    "its end, stop that process, or name another --workdir"
+                ) from None
+            file = stack.enter_context(taken)
+            now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+            file.truncate(0)
+            file.write(
+                f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n"
+            )
+            file.flush()
         wait("workdir locked")
         yield
 
@@ -45,10 +59,8 @@ def locked(run: Path) -> Iterator[None]:
 def awaited(path: Path) -> Iterator[None]:
     """Holds the lock of the file `path`; waits while another process holds it.
 
-    Makes missing folders and the file. The holder may remove them.
-
-    Raises:
-      OSError: if the file cannot be written.
+    Makes missing folders and the file. The holder may remove them. Raises OSError if
+    the file cannot be written.
     """
     with _take(path, fcntl.LOCK_EX):
         yield
@@ -72,24 +84,3 @@ def _take(path: Path, kind: int) -> IO[str]:
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 stack.pop_all()
                 return file
-
-
-def _of_run(run: Path) -> IO[str]:
-    """The locked file of a run. Raises UserError if another run is at work there."""
-    try:
-        return _take(run / NAME, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = (run / NAME).read_text(encoding="utf-8", errors="replace").strip()
-        holder = text or "a process that has not given its name yet"
-        raise UserError(
-            f"--workdir {run}: another run is at work there ({holder}); wait for its "
-            "end, stop that process, or name another --workdir"
-        ) from None
-
-
-def _sign(file: IO[str]) -> None:
-    """Writes this process's name in place of the text of a file."""
-    now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
-    file.truncate(0)
-    file.write(f"host {socket.gethostname()}, process {os.getpid()}, since {now}\n")
-    file.flush()

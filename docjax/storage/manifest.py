@@ -1,11 +1,10 @@
 """A folder's manifest: the sha256 of every file, which reveals a flipped bit."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from docjax.storage import atomic, json_file
+from docjax.storage import json_file
 from docjax.storage.digest import sha256
 
 MANIFEST = "manifest.json"
@@ -21,8 +20,7 @@ class Comparison(NamedTuple):
 
 def seal(folder: Path) -> None:
     """Writes the manifest."""
-    text = json.dumps(_hashes(folder), indent=1, sort_keys=True)
-    atomic.write_text(folder / MANIFEST, text)
+    json_file.write(folder / MANIFEST, _hashes(folder))
 
 
 def compare(folder: Path) -> Comparison:
@@ -37,13 +35,10 @@ def compare(folder: Path) -> Comparison:
         raise FileNotFoundError(f"{path}: no such file")
     expected = json_file.read(path)
     hashes = _hashes(folder)
-    return Comparison(
-        sorted(
-            name for name in hashes.keys() & expected if hashes[name] != expected[name]
-        ),
-        sorted(expected.keys() - hashes),
-        sorted(hashes.keys() - expected),
-    )
+    both = hashes.keys() & expected
+    differing = sorted(name for name in both if hashes[name] != expected[name])
+    missing, unknown = expected.keys() - hashes, hashes.keys() - expected
+    return Comparison(differing, sorted(missing), sorted(unknown))
 
 
 def agrees(

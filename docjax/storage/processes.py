@@ -8,11 +8,8 @@ from docjax.errors import UserError
 
 
 def join_cluster() -> None:
-    """Joins the cluster that this process is part of.
-
-    Raises:
-      UserError: if there is no cluster.
-    """
+    """Joins the cluster that this process is part of. Raises UserError if there is no
+    cluster."""
     try:
         jax.distributed.initialize()
     except ValueError as error:

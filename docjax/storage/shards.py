@@ -28,12 +28,12 @@ import numpy as np
 from absl import logging
 
 from docjax.errors import UserError
-from docjax.storage import atomic, lock, manifest
-from docjax.storage.arrays import growing_array
+from docjax.storage import atomic, json_file, lock, manifest
+from docjax.storage.arrays import growing_array, mapped
 
 FORMAT = 2
 VECTORS, PASSAGES, SIZES = "vectors", "passages", "sizes"  # the arrays of a shard
-MADE_FROM = ("format", "model", "fingerprint", "contents")
+MADE_FROM = ("format", "model", "fingerprint", "contents", PASSAGES)
 
 
 class Shards:
@@ -69,13 +69,10 @@ class Shards:
 
     def complete(self) -> dict[str, Any] | None:
         """The counts of a complete output; None if the output is missing or damaged.
-
-        Raises:
-          UserError: if the output was made from another input or model.
-        """
+        Raises UserError if the output was made from another input or model."""
         if not self.output.exists():
             return None
-        facts = _read(self.facts)
+        facts = json_file.read_if_there(self.facts)
         if facts is None:
             raise UserError(
                 f"{self.output} is there already without {self.facts.name}, the record "
@@ -90,19 +87,16 @@ class Shards:
 
     def plan(self, survey: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The plan from `survey` at the first start: `documents` per shard, and more.
-
-        Raises:
-          UserError: if the first start had another input or model.
-        """
-        plan = _read(self.folder / "plan.json")
+        Raises UserError if the first start had another input or model."""
+        plan = json_file.read_if_there(self.folder / "plan.json")
         if plan is not None:
             self._check(plan, self.folder)
             return plan
         for stale in self.folder.glob("[0-9]*"):
             stale.unlink()
-        sources = (FORMAT, self._model, self._fingerprint(), self._contents())
+        prints = self._fingerprint(), self._contents()
+        sources = FORMAT, self._model, *prints, self._passages
         plan = dict(zip(MADE_FROM, sources, strict=True)) | survey()
-        plan |= {PASSAGES: self._passages}
         _write(self.folder / "plan.json", json.dumps(plan).encode())
         return plan
 
@@ -123,7 +117,7 @@ class Shards:
 
     def read(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """A shard's arrays and its seal; None if the shard is missing or damaged."""
-        seal = _read(self._path(number, "json"))
+        seal = json_file.read_if_there(self._path(number, "json"))
         try:
             raw = self._path(number, "npz").read_bytes()
         except FileNotFoundError:
@@ -136,11 +130,8 @@ class Shards:
         return dict(np.load(io.BytesIO(raw), allow_pickle=False)), seal
 
     def join(self, plan: dict[str, Any]) -> dict[str, Any] | None:
-        """Joins all shards and returns the counts; None if shards are missing.
-
-        Raises:
-          UserError: for a damaged shard, or if the input has changed meanwhile.
-        """
+        """Joins all shards and returns the counts; None if shards are missing. Raises
+        UserError for a damaged shard, or if the input has changed meanwhile."""
         self._check(plan, self.folder)
         numbers = range(len(plan["documents"]))
         missing = [n for n in numbers if not self._path(n, "json").exists()]
@@ -166,7 +157,6 @@ class Shards:
                 counts.update(seal["counts"])
             counted = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in MADE_FROM} | {"counts": counted}
-            facts |= {PASSAGES: self._passages}
             _write(self.facts, json.dumps(facts).encode())
         shutil.rmtree(self.folder, ignore_errors=True)  # others may await the lock
         return counted
@@ -180,10 +170,10 @@ class Shards:
             shapes = {self.output: (documents, width)}
             if self._passages:
                 sizes = beside(self.output, f"{SIZES}.npy")
-                total = int(_mapped(sizes).sum(dtype=np.int64))
+                total = int(mapped(sizes).sum(dtype=np.int64))
                 passages = beside(self.output, f"{PASSAGES}.npy")
                 shapes |= {sizes: (documents,), passages: (total, width)}
-            whole = all(_mapped(file).shape == shapes[file] for file in shapes)
+            whole = all(mapped(file).shape == shapes[file] for file in shapes)
         except (OSError, EOFError, ValueError):
             return False
         return whole and ids == documents
@@ -251,12 +241,12 @@ def _passages(
     if not wanted:
         yield lambda arrays: None
         return
-    files = [beside(output, f"{name}.npy") for name in (PASSAGES, SIZES)]
-    with contextlib.ExitStack() as stack:
-        partials = [stack.enter_context(atomic.partial(file)) for file in files]
-        passages = growing_array(partials[0], np.float32, (width,))
-        sizes = growing_array(partials[1], np.int32)
-        add_passages, add_sizes = map(stack.enter_context, (passages, sizes))
+    with (
+        atomic.partial(beside(output, f"{PASSAGES}.npy")) as passages,
+        atomic.partial(beside(output, f"{SIZES}.npy")) as sizes,
+        growing_array(passages, np.float32, (width,)) as add_passages,
+        growing_array(sizes, np.int32) as add_sizes,
+    ):
 
         def append(arrays: Mapping[str, np.ndarray]) -> None:
             add_passages(arrays[PASSAGES])
@@ -268,20 +258,6 @@ def _passages(
 def beside(output: Path, end: str) -> Path:
     """The path OUTPUT.END, beside the output."""
     return output.with_name(f"{output.name}.{end}")
-
-
-def _mapped(file: Path) -> np.ndarray:
-    """The array in a file. Raises for a file that is shorter than its header says."""
-    return np.load(file, mmap_mode="r", allow_pickle=False)
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if there is none."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _write(path: Path, raw: bytes) -> None:

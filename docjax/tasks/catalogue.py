@@ -29,11 +29,8 @@ def names() -> dict[str, str]:
 
 
 def dotted(name: str, allow: Sequence[str] = ()) -> str:
-    """The dotted name of a task class: `name` is one, or a name of `names`.
-
-    Raises:
-      UserError: for an unknown name, and for a class that `allow` does not cover.
-    """
+    """The dotted name of a task class: `name` is one, or a name of `names`. Raises
+    UserError for an unknown name, and for a class that `allow` does not cover."""
     if name in names():
         return names()[name]
     if "." not in name:
@@ -51,11 +48,8 @@ def dotted(name: str, allow: Sequence[str] = ()) -> str:
 
 
 def find(name: str, allow: Sequence[str] = ()) -> type[Any]:
-    """The task class that `dotted` names.
-
-    Raises:
-      UserError: as `dotted`, and for a class that is no task; the line says why.
-    """
+    """The task class that `dotted` names. Raises UserError as `dotted`, and for a class
+    that is no task; the line says why."""
     from docjax.parts.named import resolve
 
     path = dotted(name, allow)
@@ -92,10 +86,8 @@ def _problem(cls: type[Any]) -> str:
     known = {name for base in cls.__mro__ for name in vars(base)}
     facts = [name for name in vars(TaskDefaults) if not name.startswith("_")]
     if missing := [name for name in facts if name not in known]:
-        return (
-            f"it lacks {', '.join(missing)}: inherit {TaskDefaults.__module__}."
-            f"{TaskDefaults.__name__}"
-        )
+        defaults = f"{TaskDefaults.__module__}.{TaskDefaults.__name__}"
+        return f"it lacks {', '.join(missing)}: inherit {defaults}"
     if cls.reads not in (kinds := get_args(Reads)):
         return f"it reads {cls.reads!r}, which is not one of {', '.join(kinds)}"
     for name in ("check", "__call__"):

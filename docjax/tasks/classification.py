@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +21,7 @@ from docjax.errors import UserError
 from docjax.tasks.embeddings import (
     check,
     check_classes,
+    check_dense,
     check_labels,
     check_part,
     check_train,
@@ -30,51 +32,61 @@ from docjax.types import Embeddings, TaskData
 logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class Linear(TaskDefaults):
-    """Logistic regression on the frozen vectors of the labelled training documents.
+class Classifier(TaskDefaults):
+    """Learns the labels of the labelled training documents.
 
-    Attributes:
-      iterations: the most steps of L-BFGS. The log warns if it has not converged.
-      standardize: scales features by the mean and deviation of the training vectors.
+    A class says with `predict(train, vectors)` which label each vector gets.
     """
 
-    command = "classification"
     reads = "labels"
     curves = ("accuracy",)
-
-    iterations: int = 2000
-    standardize: bool = True
+    reads_sparse = False  # a matrix such as that of TF-IDF
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for labels that name no classes."""
         check_train(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         return self.score(data.labelled("train"), data.labelled(part))
 
-    def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
+    def score(
+        self, train: Embeddings, test: Embeddings, **keywords: Any
+    ) -> dict[str, float]:
         """`accuracy` and `macro_f1` of the test documents.
 
-        Raises:
-          UserError: for a single train class, or vectors that are not finite or differ
-            in width.
+        keywords: of `predict`.
+
+        Raises UserError for a single train class, and vectors that are not finite,
+        differ in width, or are sparse where the classifier reads dense ones.
         """
         check(train, test)
+        if not self.reads_sparse:
+            check_dense(train)
         check_classes("train", train.labels)
+        _log_unseen(train.labels, test.labels)
+        return score(test.labels, self.predict(train, test.vectors, **keywords))
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear(Classifier):
+    """Logistic regression on the frozen vectors of the labelled training documents."""
+
+    command = "classification"
+    reads_sparse = True
+
+    iterations: int = 2000  # of L-BFGS at most; the log warns if it has not converged
+    standardize: bool = True  # by mean and deviation of the training vectors
+
+    def predict(self, train: Embeddings, vectors: Any) -> list[str]:
         # A sparse matrix would become dense: its weights stay as they are.
         scaled = self.standardize and not scipy.sparse.issparse(train.vectors)
         scaler = StandardScaler() if scaled else FunctionTransformer()
-        regression = LogisticRegression(C=1.0, max_iter=self.iterations)
-        probe = make_pipeline(scaler, regression)
+        probe = make_pipeline(scaler, LogisticRegression(max_iter=self.iterations))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             probe.fit(train.vectors.astype("float64"), train.labels)
         for warning in caught:
             logger.warning("linear probe: %s", str(warning.message).splitlines()[0])
-        log_unseen(train.labels, test.labels)
-        predictions = probe.predict(test.vectors.astype("float64")).tolist()
-        return score(test.labels, predictions)
+        return probe.predict(vectors.astype("float64")).tolist()
 
 
 LINEAR = Linear()
@@ -88,7 +100,6 @@ class EndToEnd(TaskDefaults):
     curves = ("accuracy",)
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels."""
         check_labels(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
@@ -125,14 +136,11 @@ def score(labels: Sequence[str], predictions: Sequence[str]) -> dict[str, float]
     return {"accuracy": float(accuracy), "macro_f1": float(f1)}
 
 
-def log_unseen(train: Sequence[str], test: Sequence[str]) -> None:
+def _log_unseen(train: Sequence[str], test: Sequence[str]) -> None:
     """Logs how many test documents have a label that no train document has."""
     unseen = sorted(set(test) - set(train))
     if unseen:
         count = sum(label in unseen for label in test)
-        logger.warning(
-            "%d of %d test documents count as wrong: no train document has label %s",
-            count,
-            len(test),
-            ", ".join(map(repr, unseen[:5])) + (" ..." if len(unseen) > 5 else ""),
-        )
+        shown = ", ".join(map(repr, unseen[:5])) + (" ..." if len(unseen) > 5 else "")
+        text = "%d of %d test documents count as wrong: no train document has label %s"
+        logger.warning(text, count, len(test), shown)

@@ -4,6 +4,7 @@ The labels only count the classes and score the clusters.
 """
 
 import dataclasses
+import functools
 import logging
 import warnings
 from typing import Any
@@ -19,12 +20,7 @@ from sklearn.preprocessing import normalize as unit
 from threadpoolctl import threadpool_limits
 
 from docjax.errors import UserError
-from docjax.tasks.embeddings import (
-    check,
-    check_classes,
-    check_labels,
-    check_shared,
-)
+from docjax.tasks.embeddings import check, check_classes, check_labels, check_shared
 from docjax.tasks.task import TaskDefaults
 from docjax.types import Embeddings, TaskData
 
@@ -42,25 +38,19 @@ class Clustering(TaskDefaults):
 
     A test document joins the nearest centroid. With `all_documents` both parts are
     clustered together, and both are scored (DECA).
-
-    Attributes:
-      clusters: number of clusters; None: the number of classes of the fitted documents.
-      restarts: initialisations to try; k-means keeps the result of least inertia.
-      normalize: scales vectors to length 1, so that k-means compares cosines.
     """
 
     command = "clustering"
     reads = "labels"
     curves = ("nmi", "purity")
 
-    clusters: int | None = None
-    restarts: int = 10
+    clusters: int | None = None  # None: as many as the fitted documents have classes
+    restarts: int = 10  # initialisations; the result of least inertia is kept
     seed: int = 0
     all_documents: bool = False
-    normalize: bool = False
+    normalize: bool = False  # to length 1, so that k-means compares cosines
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for labels that name no classes."""
         check_labels(data, "train", part)
         labels = data.labels(part)
         if self.all_documents:
@@ -126,9 +116,8 @@ def assign(
         distinct = len(set(kmeans.fit(train).labels_))
         assigned = kmeans.predict(test)
     if distinct < clusters:
-        logger.warning(
-            "%d clusters wanted, %d found: some vectors are equal", clusters, distinct
-        )
+        text = "%d clusters wanted, %d found: some vectors are equal"
+        logger.warning(text, clusters, distinct)
     return assigned
 
 
@@ -140,12 +129,8 @@ def normalized_information(
     The information that labels and clusters share is divided by the arithmetic mean of
     their entropies, the geometric mean, the smaller and the larger one.
     """
-    return {
-        name: float(
-            normalized_mutual_info_score(labels, assigned, average_method=method)
-        )
-        for name, method in NORMALIZERS.items()
-    }
+    nmi = functools.partial(normalized_mutual_info_score, labels, assigned)
+    return {name: float(nmi(average_method=of)) for name, of in NORMALIZERS.items()}
 
 
 def purity(labels: list[str], assigned: np.ndarray) -> float:

@@ -1,14 +1,14 @@
-"""Checks of vectors and labels that several tasks share, and external vectors."""
+"""What several tasks share: checks of vectors and labels, samples, external vectors."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 
 from docjax.errors import UserError
-from docjax.types import Embeddings, TaskData
+from docjax.types import Document, Embeddings, TaskData
 
 MANY = 100  # train documents from which on labels of one document each are refused
 
@@ -39,6 +39,27 @@ class LabelledVectors:
 
     sample = missing = vectors = shuffled = queries = encode = keep = documents
     token_attention = masked_tokens = documents
+
+
+def sampled(
+    read: Callable[[], Iterator[Document]], part: str, most: int | None, seed: int
+) -> list[Document]:
+    """At most `most` documents of a part, in their order; None: all.
+
+    read: begins again with the part's first document.
+
+    Raises UserError if there is none, and for `most` below 1.
+    """
+    if most is not None and most < 1:
+        raise UserError(f"most={most} documents: give 1 or more, or None for all")
+    count = sum(1 for _ in read())
+    if not count:
+        raise UserError(f"there is no {part} document to analyse: check the splits")
+    if most is None or most >= count:
+        return list(read())
+    chosen = np.random.default_rng(seed).choice(count, most, replace=False)
+    rows = set(chosen.tolist())
+    return [each for row, each in enumerate(read()) if row in rows]
 
 
 def check_labels(data: TaskData, *parts: str) -> None:
@@ -126,10 +147,9 @@ def check_part(part: str, embeddings: Embeddings) -> None:
             f"{documents} {part} vectors but {len(embeddings.labels)} labels: "
             "give each document one label"
         )
-    vectors = embeddings.vectors
-    broken = np.zeros(0)
-    if not scipy.sparse.issparse(vectors):
-        broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if scipy.sparse.issparse(embeddings.vectors):
+        return
+    broken = np.flatnonzero(~np.isfinite(embeddings.vectors).all(axis=1))
     if len(broken):
         raise UserError(
             f"{len(broken)} of {documents} {part} vectors are not finite (first: row "

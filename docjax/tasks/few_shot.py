@@ -6,13 +6,8 @@ import numpy as np
 
 from docjax.data import once
 from docjax.errors import UserError
-from docjax.tasks.classification import LINEAR, Linear
-from docjax.tasks.embeddings import (
-    NoLabels,
-    check,
-    check_classes,
-    check_train,
-)
+from docjax.tasks.classification import LINEAR, Classifier, Linear
+from docjax.tasks.embeddings import NoLabels, check, check_classes, check_train
 from docjax.tasks.probe import FEW, PROBE, Probe
 from docjax.tasks.task import TaskDefaults, option
 from docjax.types import Drawing, Embeddings, Rows, Table, TaskData
@@ -22,7 +17,7 @@ DRAWS = "draws of documents (10)"
 
 
 @dataclasses.dataclass(frozen=True)
-class FewShot(TaskDefaults):
+class FewShot(Classifier):
     """A classifier of a few labelled training documents, several times.
 
     A draw takes `shots` documents of each class (SimLTE, section 4).
@@ -30,8 +25,6 @@ class FewShot(TaskDefaults):
     """
 
     command = "few_shot"
-    reads = "labels"
-    curves = ("accuracy",)
 
     shots: int = option(10, "documents of each class (10)", type=int)
     repeats: int = option(10, DRAWS, type=int)
@@ -44,12 +37,8 @@ class FewShot(TaskDefaults):
     )
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for a class that is too small."""
-        check_train(data, part)
+        super().check(data, part)
         rows_by_class(data.labels("train"), self.shots, self.repeats)
-
-    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return self.score(data.labelled("train"), data.labelled(part))
 
     def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
         """`accuracy` and `macro_f1` of all test documents, means over the draws;
@@ -74,7 +63,6 @@ class FewShot(TaskDefaults):
         return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """Those of the classifier, of which a probe has one."""
         return [
             dataclasses.replace(
                 table,
@@ -108,8 +96,6 @@ class ShotsCurve(TaskDefaults):
     full: Linear | Probe = PROBE
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and if a class is too small for every
-        number of shots."""
         check_train(data, part)
         self.possible(data.labels("train"))
 
@@ -129,7 +115,6 @@ class ShotsCurve(TaskDefaults):
         return False  # a table of its own has them
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """The accuracy with each number of documents, and a figure of it."""
         own, printed = map(_accuracies, (measured, published))
         rows = {**own, **printed}
         counts = {count for row in rows.values() for count in row}
@@ -144,17 +129,10 @@ class ShotsCurve(TaskDefaults):
             caption="Accuracy of a classifier on the frozen vectors, against the number "
             "of training documents of each class. Bars are deviations over random draws.",
         )
-        return [
-            Table(
-                "Few documents with labels",
-                rows,
-                sorted(counts, key=lambda count: (count == ALL, len(count), count)),
-                "Accuracy, as a fraction of 1.",
-                "documents of a class",
-                decimals=4,
-                drawing=drawing,
-            )
-        ]
+        names = sorted(counts, key=lambda count: (count == ALL, len(count), count))
+        title, note = "Few documents with labels", "Accuracy, as a fraction of 1."
+        corner = "documents of a class"
+        return [Table(title, rows, names, note, corner, decimals=4, drawing=drawing)]
 
     def possible(self, labels: list[str]) -> list[int]:
         """The numbers of shots that every class has documents for.

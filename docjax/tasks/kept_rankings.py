@@ -31,8 +31,7 @@ def keep(
 
     Only queries of `qrels` are kept, so that the runs of several folds can be joined.
 
-    Args:
-      values: `measures.of_systems` of the runs.
+    values: `measures.of_systems` of the runs.
     """
     runs = {
         system: {query: run[query] for query in qrels if query in run}
@@ -73,8 +72,7 @@ def by_query(
 ) -> str:
     """A line of JSON for each query: what is relevant, and all metrics of the systems.
 
-    Args:
-      texts: of the queries; None leaves them out.
+    texts: of the queries; None leaves them out.
     """
     lines = [
         {"query": query}

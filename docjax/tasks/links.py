@@ -2,15 +2,14 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.metrics import accuracy_score, f1_score
 
-from docjax.data.pairs import Pair, check_kinds, read_pairs
-from docjax.data.splits import CHOOSING
+from docjax.data.pairs import Pair, check_kinds, read_pairs, splits_of
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check, check_dense, check_known
 from docjax.tasks.probe import PROBE, Probe
@@ -57,9 +56,8 @@ class Links(TaskDefaults):
             )
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing pairs or documents."""
         pairs = read_pairs(Path(self.path))
-        scored = scored_split(pairs, part)
+        _, scored = splits_of(pairs, part, tuning=("train",))
         if part == "test" and scored != part:
             logger.warning("there are no test pairs: those of %r are scored", scored)
         for name in ("train", scored):
@@ -69,14 +67,13 @@ class Links(TaskDefaults):
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         pairs = read_pairs(Path(self.path))
-        scored = scored_split(pairs, part)
+        _, scored = splits_of(pairs, part, tuning=("train",))
         train, test = (
             _embeddings(data, pairs[name], self.features) for name in ("train", scored)
         )
         return links(train, test, self.classifier)
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """Accuracy and F1 in percent."""
         names = {"Acc": "accuracy", "F1": "f1"}
         rows = renamed({**measured, **published}, names, times=100)
         note = (
@@ -86,39 +83,18 @@ class Links(TaskDefaults):
         return [Table("Citation links", rows, tuple(names), note, decimals=2)]
 
 
-def scored_split(pairs: Mapping[str, list[Pair]], part: str) -> str:
-    """The split of a table that is scored; its split "train" is there too.
-
-    Raises:
-      UserError: if the table lacks either split.
-    """
-    names = ("test", *CHOOSING) if part == "test" else CHOOSING
-    scored = next(filter(pairs.__contains__, names), "")
-    if not scored or "train" not in pairs:
-        raise UserError(
-            f'pairs of the splits "train" and {" or ".join(names)} are needed; there '
-            f"are {', '.join(pairs) or 'none'}"
-        )
-    return scored
-
-
 def links(train: Embeddings, test: Embeddings, classifier: Probe) -> dict[str, float]:
     """`accuracy` of the test pairs, and the `f1` of linked pairs, in [0, 1].
 
-    Args:
-      train, test: `pair_features` of pairs, and the labels "1" (linked) and "0".
+    train, test: `pair_features` of pairs, and the labels "1" (linked) and "0".
 
-    Raises:
-      UserError: for vectors that are sparse, not finite or of different widths.
+    Raises UserError for vectors that are sparse, not finite or of different widths.
     """
     check(train, test)
     check_dense(train)
     predicted = classifier.predict(train, test.vectors)
     f1 = f1_score(test.labels, predicted, pos_label="1", zero_division=0)
-    return {
-        "accuracy": float(accuracy_score(test.labels, predicted)),
-        "f1": float(f1),
-    }
+    return {"accuracy": float(accuracy_score(test.labels, predicted)), "f1": float(f1)}
 
 
 def pair_features(

@@ -28,9 +28,8 @@ class MaskedTokens(TaskDefaults):
             )
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises NoLabels, so that a run goes on, if the part has no document."""
         if next(iter(data.documents(part)), None) is None:
-            raise NoLabels(
+            raise NoLabels(  # so that a run goes on
                 f"there is no {part} document: give the source documents with "
                 f'"split": "{part}", set --config.holdout, or leave the task out'
             )
@@ -49,5 +48,4 @@ class MaskedTokens(TaskDefaults):
         }
 
     def tells_gain(self, metric: str) -> bool:
-        """Accuracy alone: a lower loss is better."""
-        return metric == "accuracy"
+        return metric == "accuracy"  # a lower loss is better

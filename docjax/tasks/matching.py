@@ -9,12 +9,18 @@ import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.preprocessing import normalize
 
-from docjax.data.pairs import Pair, check_kinds, held_out, linked_pairs, read_pairs
+from docjax.data.pairs import (
+    Pair,
+    check_kinds,
+    held_out,
+    linked_pairs,
+    read_pairs,
+    splits_of,
+)
 from docjax.data.shuffled import PIECES
-from docjax.data.splits import CHOOSING, TUNING
 from docjax.errors import UserError
 from docjax.tasks.embeddings import check_known, check_part
-from docjax.tasks.task import TaskDefaults, option
+from docjax.tasks.task import TaskDefaults, option, renamed
 from docjax.types import Embeddings, Rows, Table, TaskData
 
 THRESHOLDS = np.round(np.arange(-1, 1, 0.01), 2)  # CoLDE: on a grid of 0.01
@@ -69,7 +75,6 @@ class Matching(TaskDefaults):
             raise UserError(f"seed {self.seed}: give 0 or more")
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing pairs or documents."""
         parts = self.pairs(data, part)
         for name, pairs in zip(("tuning", part), parts, strict=True):
             check_kinds(name, np.array([pair.similar for pair in pairs], bool))
@@ -80,10 +85,10 @@ class Matching(TaskDefaults):
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
         tuning, scored = self.pairs(data, part)
-        return matching(
-            _cosines(data.vectors, tuning),
-            _cosines(self._vectors_of_scored(data), scored),
-        )
+        vectors = data.vectors
+        if self.shuffled is not None:
+            vectors = lambda ids: data.shuffled(ids, self.shuffled, self.seed)
+        return matching(_cosines(data.vectors, tuning), _cosines(vectors, scored))
 
     @property
     def on_baselines(self) -> bool:
@@ -95,17 +100,13 @@ class Matching(TaskDefaults):
         return metric in ("f1", "accuracy")
 
     def similar(self, data: TaskData, part: str) -> list[tuple[str, str]]:
-        """The scored pairs that are similar."""
         _, scored = self.pairs(data, part)
         return [pair[:2] for pair in scored if pair.similar]
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """The measures of each row at the chosen threshold and at the fixed ones."""
-        rows = {
-            row: cells
-            for name, metrics in {**measured, **published}.items()
-            for row, cells in _at_thresholds(name, metrics).items()
-        }
+        rows = {}
+        for name, metrics in {**measured, **published}.items():
+            rows |= _at_thresholds(name, metrics)
         note = (
             "Precision, recall, F1 and accuracy of all pairs together. Pairs whose "
             "cosine is above the threshold count as similar. Other pairs chose the "
@@ -122,25 +123,18 @@ class Matching(TaskDefaults):
             tuning, scored = splits_of(pairs, part)
             chosen = held_out(pairs)[1] if tuning == "train" else []
             return chosen or pairs[tuning], pairs[scored]
+        linked = lambda name: linked_pairs(data.documents(name), self.seed)
         names = [name for name in ("validation", "train") if name != part]
-        tuning = next(filter(None, (self._linked(data, name) for name in names)), [])
-        scored = self._linked(data, part)
-        for name, linked in ((part, scored), (" or ".join(names), tuning)):
-            if not linked:
+        tuning = next(filter(None, map(linked, names)), [])
+        scored = linked(part)
+        for name, pairs in ((part, scored), (" or ".join(names), tuning)):
+            if not pairs:
                 raise UserError(
                     f"no two {name} documents have a link between them: give the "
                     'source documents "links" and splits (--config.holdout makes '
                     "splits), or the task a table of pairs (path)"
                 )
         return tuning, scored
-
-    def _vectors_of_scored(self, data: TaskData) -> Vectors:
-        if self.shuffled is None:
-            return data.vectors
-        return lambda ids: data.shuffled(ids, self.shuffled, self.seed)
-
-    def _linked(self, data: TaskData, part: str) -> list[Pair]:
-        return linked_pairs(data.documents(part), self.seed)
 
 
 def _at_thresholds(
@@ -154,35 +148,11 @@ def _at_thresholds(
     if "threshold" in metrics:
         chosen = f"{name}, above {metrics['threshold']:.2f} (chosen)"
     ends = {chosen: ""} | {f"{name}, above {fixed}": f"@{fixed}" for fixed in FIXED}
-    return {
-        row: cells for row, end in ends.items() if (cells := _measures(metrics, end))
-    }
-
-
-def _measures(metrics: Mapping[str, float], end: str) -> dict[str, float]:
-    return {
-        column: metrics[f"{name}{end}"]
-        for column, name in COLUMNS.items()
-        if f"{name}{end}" in metrics
-    }
-
-
-def splits_of(pairs: Mapping[str, list[Pair]], part: str) -> tuple[str, str]:
-    """The split of a table for choosing the threshold, and the split to score.
-
-    Raises:
-      UserError: if the table lacks either split.
-    """
-    wanted = ("test", *CHOOSING) if part == "test" else CHOOSING
-    scored = next(filter(pairs.__contains__, wanted), "")
-    names = TUNING if scored == "test" else ("train",)
-    tuning = next(filter(pairs.__contains__, names), "")
-    if not (scored and tuning):
-        raise UserError(
-            f'pairs of the splits "{scored or " or ".join(wanted)}" and '
-            f"{' or '.join(names)} are needed; there are {', '.join(pairs) or 'none'}"
-        )
-    return tuning, scored
+    rows = {}
+    for row, end in ends.items():
+        names = {column: f"{measure}{end}" for column, measure in COLUMNS.items()}
+        rows |= renamed({row: metrics}, names)
+    return rows
 
 
 def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
@@ -197,10 +167,8 @@ def _warn(pairs: Mapping[str, list[Pair]], part: str) -> None:
     for name in used:
         again = len(pairs[name]) - len({frozenset(pair[:2]) for pair in pairs[name]})
         if again:
-            logger.warning(
-                "%d of %d pairs of %r stand in the table before: each counts again",
-                *(again, len(pairs[name]), name),
-            )
+            text = "%d of %d pairs of %r stand in the table before: each counts again"
+            logger.warning(text, again, len(pairs[name]), name)
     unused = {name: len(rows) for name, rows in pairs.items() if name not in used}
     if unused:
         logger.warning("pairs of these splits are not used: %s", unused)
@@ -216,11 +184,9 @@ def matching(
     tuning pairs. The same four at a fixed threshold, such as `f1@0.5`, stand beside
     (CoLDE, section 4, which leaves the threshold open).
 
-    Args:
-      tuning, test: the cosine of each pair, and whether it is similar.
+    tuning, test: the cosine of each pair, and whether it is similar.
 
-    Raises:
-      UserError: if a part is empty or all its pairs have one label.
+    Raises UserError if a part is empty or all its pairs have one label.
     """
     for name, (_, similar) in (("tuning", tuning), ("test", test)):
         check_kinds(name, similar)
@@ -256,11 +222,8 @@ def measures(
 def _cosines(
     vectors_of: Vectors, pairs: Sequence[Pair]
 ) -> tuple[Float[np.ndarray, " e"], Bool[np.ndarray, " e"]]:
-    """The cosine of each pair, and whether it is similar.
-
-    Raises:
-      UserError: for a vector that is not finite.
-    """
+    """The cosine of each pair, and whether it is similar. Raises UserError for a vector
+    that is not finite."""
     names = [pair.source for pair in pairs] + [pair.target for pair in pairs]
     vectors = vectors_of(names)
     check_part("pair", Embeddings(vectors, names))

@@ -14,46 +14,32 @@ from jaxtyping import Float, Int
 from docjax.encoders import perceptron
 from docjax.encoders.perceptron import Perceptron
 from docjax.errors import UserError
-from docjax.tasks import classification
-from docjax.tasks.embeddings import (
-    check,
-    check_classes,
-    check_dense,
-    check_train,
-)
-from docjax.tasks.task import TaskDefaults, option, renamed
-from docjax.types import AFTER, BEFORE, Embeddings, Rows, Table, TaskData
+from docjax.tasks.classification import Classifier
+from docjax.tasks.task import option, renamed
+from docjax.types import AFTER, BEFORE, Embeddings, Rows, Table
 
 PERCENT = {"Acc": "accuracy", "F1": "macro_f1"}  # column -> metric
 GAIN = "gain in F1"
 
 
 @dataclasses.dataclass(frozen=True)
-class Probe(TaskDefaults):
+class Probe(Classifier):
     """A perceptron, trained on the labelled training documents.
 
     The epoch with the most right predictions of held-out training documents is kept,
     the later of equal ones; the last epoch if nothing is held out.
-
-    Attributes:
-      hidden_layers, width, dropout: of the `Perceptron`.
-      weight_decay: of AdamW (the papers do not name it).
-      batch: documents of a step.
-      held_out: the share of the training documents that choose the epoch.
     """
 
     command = "probe"
-    reads = "labels"
-    curves = ("accuracy",)
 
     hidden_layers: int = option(1, "0, 1 or 2 (1)", type=int)
     width: int = 768
     dropout: float = 0.1
     learning_rate: float = 3e-4
-    weight_decay: float = 0.01
+    weight_decay: float = 0.01  # of AdamW (the papers do not name it)
     batch: int = 8
     epochs: int = 10
-    held_out: float = 0.1
+    held_out: float = 0.1  # the share of the training documents that choose the epoch
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -70,27 +56,6 @@ class Probe(TaskDefaults):
         if not self.weight_decay >= 0:
             raise UserError(f"weight_decay={self.weight_decay}: give 0 or more")
 
-    def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for missing labels, and for labels that name no classes."""
-        check_train(data, part)
-
-    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return self.score(data.labelled("train"), data.labelled(part))
-
-    def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
-        """`accuracy` and `macro_f1` of the test documents.
-
-        Raises:
-          UserError: for a single train class, and vectors that are sparse, not finite
-            or of different widths.
-        """
-        check(train, test)
-        check_dense(train)
-        check_classes("train", train.labels)
-        classification.log_unseen(train.labels, test.labels)
-        predictions = self.predict(train, test.vectors)
-        return classification.score(test.labels, predictions)
-
     def predict(
         self, train: Embeddings, vectors: Float[np.ndarray, "c d"]
     ) -> list[str]:
@@ -102,7 +67,6 @@ class Probe(TaskDefaults):
         return names[np.asarray(numbers)].tolist()
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """Accuracy and macro-F1 in percent, and what training adds to the macro-F1."""
         rows = renamed({**measured, **published}, PERCENT, times=100)
         before, after = (
             measured.get(row, {}).get("macro_f1") for row in (BEFORE, AFTER)
@@ -131,16 +95,9 @@ class Probe(TaskDefaults):
         order = np.full((self.epochs, -(-len(rows) // self.batch) * self.batch), -1)
         for epoch in order:
             epoch[: len(rows)] = generator.permutation(rows)
-        return perceptron.trained(
-            model,
-            self.learning_rate,
-            self.weight_decay,
-            vectors,
-            labels,
-            held,
-            order.reshape(self.epochs, -1, self.batch),
-            jax.random.key(self.seed),
-        )
+        order = order.reshape(self.epochs, -1, self.batch)
+        rates, key = (self.learning_rate, self.weight_decay), jax.random.key(self.seed)
+        return perceptron.trained(model, *rates, vectors, labels, held, order, key)
 
 
 PROBE = Probe()

@@ -6,6 +6,7 @@ document speak of the same things.
 
 import collections
 import dataclasses
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -16,7 +17,7 @@ from docjax.errors import UserError
 from docjax.tasks.task import TaskDefaults, option
 from docjax.types import Rows, Table, TaskData
 
-BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": None}
+BINS = {"1-50": 50, "51-100": 100, "101-200": 200, "201-300": 300, "301-": math.inf}
 ALL = "all"
 
 
@@ -25,8 +26,6 @@ class Redundancy(TaskDefaults):
     """`redundancy` of a sample of the documents.
 
     Attributes:
-      most: documents to read; None: all.
-      lexicons: the folder of NLTK's data; None: where NLTK looks.
       broad: proper names count as nouns, auxiliary and modal verbs as verbs (the papers
         do not say).
       tag: another tagger, for use from Python; None: NLTK's.
@@ -42,7 +41,6 @@ class Redundancy(TaskDefaults):
     tag: TagWords | None = None
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError if a lexicon or all documents are missing."""
         self.tag or nltk(self.lexicons, self.broad)
         data.sample(part, self.most, self.seed)
 
@@ -69,16 +67,16 @@ def redundancy(texts: Iterable[str], tag: TagWords) -> dict[str, float]:
     """The mean redundancy of the texts of each length in words, and of all texts.
 
     The redundancy of a text is the number of its nouns and verbs, divided by the number
-    of their different lemmas. Texts without nouns and verbs are left out.
-
-    Raises:
-      UserError: if no text has a noun or a verb.
+    of their different lemmas. Texts without nouns and verbs are left out. Raises
+    UserError if no text has a noun or a verb.
     """
     values = collections.defaultdict(list)
     for text in texts:
         value = of_words(tag(text))
         if value is not None:
-            values[_bin(len(text.split()))].append(value)
+            count = len(text.split())
+            length = next(name for name, most in BINS.items() if count <= most)
+            values[length].append(value)
             values[ALL].append(value)
     if not values:
         raise UserError("no text has a noun or a verb: is it English?")
@@ -90,7 +88,3 @@ def of_words(words: Iterable[Word]) -> float | None:
     """Nouns and verbs for each different lemma; None without any."""
     lemmas = [word.lemma for word in words if word.kind in ("noun", "verb")]
     return len(lemmas) / len(set(lemmas)) if lemmas else None
-
-
-def _bin(count: int) -> str:
-    return next(name for name, most in BINS.items() if most is None or count <= most)

@@ -26,7 +26,6 @@ from docjax.retrieval.folds import Folds
 from docjax.retrieval.measures import BySystem
 from docjax.retrieval.systems import Systems
 from docjax.tasks import kept_rankings
-from docjax.tasks.run_file import of_file
 from docjax.tasks.task import TaskDefaults, option
 from docjax.types import (
     AFTER,
@@ -111,7 +110,6 @@ class Retrieval(TaskDefaults):
     compare: str | None = option(None, "bm25, dense, ... or RUN.trec", metavar="SYSTEM")
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError for a missing library, for too few queries or no answers."""
         measures.ir_measures()
         bm25.libraries()
         bm25.preset(self.words)
@@ -166,7 +164,6 @@ class Retrieval(TaskDefaults):
         return not other and not metric.startswith("bm25/")
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """The metrics of each system after training."""
         rows: dict[str, dict[str, float]] = {}
         for name, value in measured.get(AFTER, {}).items():
             system, _, metric = name.partition("/")
@@ -179,17 +176,16 @@ class Retrieval(TaskDefaults):
         return [Table("Systems", rows, tuple(columns), note, "system")]
 
     def rankings(self, folder: Path) -> Rankings | None:
-        """What all systems found, from the files of `kept_rankings`."""
         documents = None if self.path is None else self._documents
         return kept_rankings.read(folder, documents)
 
     def of_file(
         self, file: Path, keep: Callable[[str, str], None] | None
     ) -> dict[str, float]:
-        """`run/METRIC` of a TREC run, in place of a model.
+        """`run/METRIC` of a TREC run, in place of a model; only judgements are read.
 
-        Raises:
-          UserError: for a missing file, and for an option that a run has no use for.
+        `compare` is another TREC run. Raises UserError for a run that cannot be read or
+        has none of the queries, and for an option that a run has no use for.
         """
         if not file.is_file():
             raise UserError(f"{file}: no such file; give a TREC run or a model")
@@ -198,7 +194,22 @@ class Retrieval(TaskDefaults):
                 raise UserError(
                     f"--{name} does nothing to {file}, which is a run: leave it out"
                 )
-        return of_file(Path(self.path), file, self.compare, self.fold, keep)
+        if self.compare in systems.NAMES:
+            raise UserError(
+                f"--compare {self.compare}: {file} is a run and has no other systems; "
+                "give a TREC run, or a model in place of the run"
+            )
+        qrels = collection.read_test(self.path, self.fold)
+        files = {"run": file}
+        if self.compare:
+            files[measures.COMPARED] = Path(self.compare)
+        runs = {name: measures.read(path, qrels) for name, path in files.items()}
+        for name, path in files.items():
+            measures.check_queries(str(path), runs[name], qrels)
+        values = measures.of_systems(runs, qrels)
+        if keep is not None:
+            keep("queries.jsonl", kept_rankings.by_query(qrels, values))
+        return measures.means(values, self.compare and measures.COMPARED)
 
     def _documents(self) -> Iterator[Document]:
         return collection.opened(self.path).reader()(self.max_bad_fraction)
@@ -242,11 +253,8 @@ class Retrieval(TaskDefaults):
         documents: Iterable[Document],
         encoded: Iterable[Encoded],
     ) -> dict[str, Run]:
-        """The documents of each query, ranked by BM25 and by vectors.
-
-        Raises:
-          UserError: for a query or a document whose vectors are not finite.
-        """
+        """The documents of each query, ranked by BM25 and by vectors. Raises UserError
+        for a query or a document whose vectors are not finite."""
         # Encoded first, since this may raise.
         vectors = systems.read_queries(queries, data.queries, self.passages)
         settings = bm25.preset(self.words)

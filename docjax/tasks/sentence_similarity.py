@@ -19,18 +19,13 @@ from docjax.types import Document, Rows, Section, Table, TaskData
 
 @dataclasses.dataclass(frozen=True)
 class SentenceSimilarity(TaskDefaults):
-    """`similarities` of the sentences of a sample; a sentence is read as a document.
-
-    Attributes:
-      most: documents to read; None: all.
-      pairs: of sentences of two documents, drawn at random.
-    """
+    """`similarities` of the sentences of a sample; a sentence is read as a document."""
 
     command = "sentence_similarity"
     on_baselines = False
 
     most: int | None = option(1000, "documents to read (1000)", name="sample", type=int)
-    pairs: int = 10_000
+    pairs: int = 10_000  # of sentences of two documents, drawn at random
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -38,7 +33,6 @@ class SentenceSimilarity(TaskDefaults):
             raise UserError(f"pairs={self.pairs} of sentences: give 1 or more")
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError if there is no document."""
         data.sample(part, self.most, self.seed)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
@@ -66,7 +60,6 @@ class SentenceSimilarity(TaskDefaults):
         return False
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """Both means of each row."""
         rows = renamed({**measured, **published}, {"inner": "inner", "inter": "inter"})
         note = (
             "Mean cosine of two sentences of one document (inner) and of two documents "

@@ -32,10 +32,9 @@ class TaskDefaults:
 def option(default: Any, help: str, **keywords: Any) -> Any:
     """A field of a task that `docjax evaluate` takes as an option.
 
-    Args:
-      keywords: of `argparse.ArgumentParser.add_argument`. Beside these `name` is that
-        of the option, where it is not the field's, and `value` makes the field's value
-        of what was typed.
+    keywords: of `argparse.ArgumentParser.add_argument`. Beside these `name` is that of
+    the option, where it is not the field's, and `value` makes the field's value of what
+    was typed.
     """
     metadata = {"option": {"help": help} | keywords}
     return dataclasses.field(default=default, metadata=metadata)
@@ -46,8 +45,7 @@ def renamed(
 ) -> dict[str, dict[str, float]]:
     """The metrics of rows, multiplied, under other names; others are left out.
 
-    Args:
-      names: column -> metric.
+    names: column -> metric.
     """
     cells = {
         row: {name: times * of[key] for name, key in names.items() if key in of}

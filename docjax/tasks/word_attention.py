@@ -27,10 +27,8 @@ class WordAttention(TaskDefaults):
     `shows_attention` (BERT, RoBERTa) have this attention; others are refused.
 
     Attributes:
-      most: documents to read; None: all.
       of_word: the attention to a word is the "sum" or the "mean" of that to its tokens
         (the paper does not say).
-      lexicons: the folder of NLTK's data; None: where NLTK looks.
       tag: another tagger, for use from Python; None: NLTK's.
     """
 
@@ -44,7 +42,6 @@ class WordAttention(TaskDefaults):
     tag: TagWords | None = None
 
     def check(self, data: TaskData, part: str) -> None:
-        """Raises UserError if attention, a lexicon or all documents are missing."""
         data.token_attention()
         self.tag or nltk(self.lexicons, False)
         data.sample(part, self.most, self.seed)
@@ -68,8 +65,6 @@ class WordAttention(TaskDefaults):
         return False
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
-        """The attention to each part of speech, what training makes of that to nouns,
-        and a figure."""
         rows = renamed({**measured, **published}, {kind: kind for kind in KINDS})
         before = measured.get(BEFORE, {}).get("noun")
         if before and "noun" in measured.get(AFTER, {}):

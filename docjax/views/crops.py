@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Int
+from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -19,12 +20,9 @@ class Crops(Ready):
     uniform; then each token is deleted with probability `deletion`. The crops may
     overlap. A crop has at least one token. A view is one unit, with the section in which
     the crop begins.
-
-    Attributes:
-      span: tokens of the span; a shorter document is the span.
     """
 
-    span: int = 256
+    span: int = 256  # tokens; a shorter document is the span
     shortest: float = 0.05
     longest: float = 0.5
     deletion: float = 0.1
@@ -43,9 +41,7 @@ class Crops(Ready):
                 f"crops have deletion {self.deletion}: give a number from 0 to below 1"
             )
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         size = min(self.span, len(units.tokens))
         start = int(generator.integers(len(units.tokens) - size + 1))
         return tuple(
@@ -53,7 +49,7 @@ class Crops(Ready):
         )
 
     def _crop(
-        self, start: int, size: int, generator: np.random.Generator
+        self, start: int, size: int, generator: Generator
     ) -> Int[np.ndarray, " y"]:
         """The places of the tokens of a crop of the span that begins at `start`."""
         length = max(int(size * generator.uniform(self.shortest, self.longest)), 1)

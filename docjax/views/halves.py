@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from numpy.random import Generator
 
 from docjax.types import DOCUMENT, Units
 from docjax.views.ready import Ready
@@ -15,9 +16,7 @@ class Halves(Ready):
     kinds = (DOCUMENT, DOCUMENT)
     least_units = 2
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         order = generator.permutation(len(units))
         half = len(units) // 2
         return units.take(np.sort(order[:half])), units.take(np.sort(order[half:]))

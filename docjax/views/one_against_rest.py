@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from numpy.random import Generator
 
 from docjax.types import DOCUMENT, QUERY, Units
 from docjax.views.ready import Ready
@@ -19,9 +20,7 @@ class OneAgainstRest(Ready):
     kinds = (QUERY, DOCUMENT)
     least_units = 2
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         rows = np.arange(len(units))
         chosen = 0
         if generator.random() >= self.first:

@@ -11,10 +11,7 @@ class Ready:
     halve_from: int | None = None
 
     def files(self) -> tuple[Path, ...]:
-        """These views read no file."""
         return ()
 
     def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> Any:
-        """Returns the views unchanged."""
-        del tokenizer, corpus, documents
         return self

@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
+from numpy.random import Generator
 
 from docjax.data import lexicons
 from docjax.data.corpus import Corpus
-from docjax.data.tagging import adjectives_and_verbs
 from docjax.data.tokenizer import Tokenizer
-from docjax.data.vocabulary import Vocabulary, vocabulary
+from docjax.data.vocabulary import (
+    Documents,
+    Vocabulary,
+    adjectives_and_verbs,
+    vocabulary,
+)
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
 from docjax.views.ready import Ready
-
-Documents = Int[np.ndarray, " b"] | None  # numbers in the corpus; None for all
 
 
 class WordViews:
@@ -49,7 +52,6 @@ class Lexical(WordViews):
     needed: tuple[str, ...] = ("wordnet",)
 
     def files(self) -> tuple[Path, ...]:
-        """No file of the user. Raises UserError if a lexicon is missing."""
         lexicons.check(self.lexicons, *self.needed)
         return ()
 
@@ -72,9 +74,7 @@ class Replaced(WordViews, Ready):
     def __post_init__(self) -> None:
         _check_probability(self)
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         tokens = units.tokens
         if not len(tokens):
             return units, units
@@ -92,13 +92,9 @@ class Replaced(WordViews, Ready):
 
 @dataclasses.dataclass(frozen=True)
 class WordNet(Lexical):
-    """Each word becomes one of its synonyms in WordNet, or stays, all equally likely.
+    """Each word becomes one of its synonyms in WordNet, or stays, all equally likely."""
 
-    least_count: the least occurrences of a replacement in the corpus; lexicons: the
-    folder of NLTK's data; None: where NLTK looks.
-    """
-
-    least_count: int = 10
+    least_count: int = 10  # the least occurrences of a replacement in the corpus
     lexicons: str | None = None
 
     def fitted(
@@ -117,7 +113,6 @@ class Paraphrases(WordViews):
     least_count: int = 10
 
     def files(self) -> tuple[Path, ...]:
-        """The file of pairs. Raises UserError if it is missing."""
         if self.path is None:
             raise UserError(
                 "Paraphrases needs a file of pairs: give --config.views.path"
@@ -166,25 +161,17 @@ class Antonyms(Lexical):
         wanted = np.flatnonzero(np.diff(table.starts))
         tagger = lexicons.Tagger(self.lexicons)
         tagged = adjectives_and_verbs(wanted, words, corpus, documents, tagger)
-        return dataclasses.replace(
-            _replaced(
-                words,
-                lambda word: antonyms(word) if word in tagged else (),
-                self.least_count,
-            ),
-            probability=self.probability,
-            prefix=words.ids["not"],
-        )
+        of_tagged = lambda word: antonyms(word) if word in tagged else ()
+        table = _replaced(words, of_tagged, self.least_count)
+        prefix = words.ids["not"]
+        return dataclasses.replace(table, probability=self.probability, prefix=prefix)
 
 
 @dataclasses.dataclass(frozen=True)
 class Uninformative(Lexical):
-    """Rare words become one of their more frequent synonyms in WordNet.
+    """Rare words become one of their more frequent synonyms in WordNet."""
 
-    below: a word is rare if it occurs less often.
-    """
-
-    below: int = 10
+    below: int = 10  # a word is rare if it occurs less often
     lexicons: str | None = None
 
     def fitted(
@@ -206,18 +193,14 @@ class Dropped(WordViews, Ready):
     def __post_init__(self) -> None:
         _check_probability(self)
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         kept = generator.random(len(units.tokens)) >= self.probability
-        lengths = units.lengths
-        nonempty = lengths > 0
+        nonempty = units.lengths > 0
         kept[units.offsets[:-1][nonempty]] |= _sums(kept, units)[nonempty] == 0
+        offsets = np.concatenate([[0], np.cumsum(_sums(kept, units))])
+        tokens = units.tokens[kept]
         dropped = dataclasses.replace(
-            units,
-            tokens=units.tokens[kept],
-            offsets=np.concatenate([[0], np.cumsum(_sums(kept, units))]),
-            vectors=None,
+            units, tokens=tokens, offsets=offsets, vectors=None
         )
         return units, dropped
 
@@ -247,14 +230,10 @@ def _replaced(
         starts.append(len(table))
     itself = np.repeat(np.arange(len(words.words)), np.diff(starts))
     if np.array_equal(table, itself):  # no word has another candidate
-        count = (
-            f" that occurs {least_count} times: lower that number (least_count, below)"
-            if least_count > 1
-            else ""
-        )
         raise UserError(
-            f"no word of the vocabulary has a replacement in it{count}; give English "
-            "texts"
+            "no word of the vocabulary has a replacement in it that occurs "
+            f"{least_count} times: give English texts, or lower that number "
+            "(least_count, below)"
         )
     return Replaced(words, np.array(starts), np.array(table, np.int32))
 

@@ -4,13 +4,14 @@ import dataclasses
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from absl import logging
 from jaxtyping import Int
+from numpy.random import Generator
 
 from docjax.data.corpus import DOCUMENTS_AT_ONCE, Corpus, fingerprint
 from docjax.data.records import full_text
@@ -42,7 +43,8 @@ def write(
         raise UserError(f"{path}: {error.strerror}") from None
     with open(path, "a+b") as file:
         known = _known(file)
-        for batch in _batches(d for d in documents if d.id not in known):
+        missing = (document for document in documents if document.id not in known)
+        while batch := list(itertools.islice(missing, DOCUMENTS_AT_ONCE)):
             texts = rewrite([full_text(document) for document in batch])
             if len(texts) != len(batch):
                 raise UserError(
@@ -95,7 +97,6 @@ class Rewritten(WordViews):
     path: str | None = None
 
     def files(self) -> tuple[Path, ...]:
-        """The files of texts. Raises UserError if they are missing."""
         if self.path is None:
             raise UserError("Rewritten needs a file of texts: give --config.views.path")
         return tuple(files(self.path))
@@ -106,14 +107,9 @@ class Rewritten(WordViews):
         self.files()
         limit = corpus.summary()["longest"]
         texts = functools.partial(jsonl, path=self.path)
-        rewritten = Corpus.build(
-            corpus.folder.with_name("rewritten"),
-            texts(),
-            Whole(),
-            tokenizer,
-            limit,
-            fingerprint(texts, Whole(), tokenizer, limit),
-        )
+        folder = corpus.folder.with_name("rewritten")
+        known = fingerprint(texts, Whole(), tokenizer, limit)
+        rewritten = Corpus.build(folder, texts(), Whole(), tokenizer, limit, known)
         sizes = rewritten.sizes(np.arange(len(rewritten)))
         rows = {name: row for row, name in enumerate(rewritten.ids) if sizes[row]}
         chosen = np.array([rows.get(name, -1) for name in corpus.ids])
@@ -137,23 +133,15 @@ class Rewritten(WordViews):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Found(WordViews):
-    """The document, and its rewritten text.
-
-    rows: for each document of the corpus, the row of its text in `texts`, or -1.
-    """
+    """The document, and its rewritten text."""
 
     texts: Corpus
-    rows: Int[np.ndarray, " c"]
+    rows: Int[np.ndarray, " c"]  # the row of each document's text in `texts`, or -1
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
-        del generator
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         starts = np.flatnonzero(np.diff(units.documents, prepend=-1))
-        ends = [*starts[1:].tolist(), len(units)]
-        parts = [
-            self._of(units, start, end) for start, end in zip(starts.tolist(), ends)
-        ]
+        spans = itertools.pairwise([*starts.tolist(), len(units)])
+        parts = [self._of(units, start, end) for start, end in spans]
         return units, _joined(parts) if parts else units
 
     def _of(self, units: Units, start: int, end: int) -> Units:
@@ -179,9 +167,3 @@ def _joined(parts: Sequence[Units]) -> Units:
         np.zeros((0, 2), np.int32),
         documents=np.concatenate([part.documents for part in parts]),
     )
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    documents = iter(documents)
-    while batch := list(itertools.islice(documents, DOCUMENTS_AT_ONCE)):
-        yield batch

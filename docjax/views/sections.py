@@ -6,12 +6,13 @@ section numbers. A document that lacks the sections is cut as `Sections` does.
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from absl import logging
 from jaxtyping import Int
+from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -43,7 +44,6 @@ class Sections(Ready):
         self, tokenizer: Any, corpus: Any, documents: np.ndarray | None = None
     ) -> "Sections":
         """These views; the log counts documents with fewer sections than views."""
-        del tokenizer
         sizes = np.fromiter(map(len, corpus.headings), int)
         sizes = sizes if documents is None else sizes[documents]
         if few := int((sizes < self.count).sum()):
@@ -54,28 +54,20 @@ class Sections(Ready):
             )
         return self
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
-        del generator
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         starts = np.flatnonzero(np.diff(units.sections, prepend=-1))
         if len(starts) < self.count:
             starts = np.arange(len(units))
         cuts = [*balanced(units.offsets[starts], int(units.offsets[-1]), self.count)]
-        bounds = [*starts[cuts], len(units)]
-        return tuple(
-            renumbered(units.take(np.arange(bounds[i], bounds[i + 1])), i)
-            for i in range(self.count)
-        )
+        spans = itertools.pairwise([*starts[cuts], len(units)])
+        return _views(units, (np.arange(start, end) for start, end in spans))
 
 
 @dataclasses.dataclass(frozen=True)
 class RandomSections(Sections):
     """`count` views: distinct sections of a document, drawn anew in every epoch."""
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         numbers = np.unique(units.sections)
         if len(numbers) < self.count:
             return super().__call__(units, generator)
@@ -89,12 +81,9 @@ class NamedSections(Ready):
     """One view for each of `names`: the sections with that word in their heading.
 
     For example "introduction" and "related work". Upper and lower case count alike; a
-    heading with several of the names belongs to the first of them.
-
-    Attributes:
-      named: for each section of the corpus, the number of its name, -1 without one.
-      starts: the first of these for each document, and at the end the number of all.
-        `fitted` finds both.
+    heading with several of the names belongs to the first of them. `fitted` finds the
+    number of the name of each section of the corpus, -1 without one, and the first of
+    these numbers for each document.
     """
 
     names: tuple[str, ...]
@@ -119,11 +108,7 @@ class NamedSections(Ready):
         self, tokenizer: Any, corpus: Any, documents: np.ndarray | None = None
     ) -> "NamedSections":
         """These views for the headings of a corpus; the log counts what is missing.
-
-        Raises:
-          UserError: if none of `documents` has sections of all these names.
-        """
-        del tokenizer
+        Raises UserError if none of `documents` has sections of all these names."""
         names = [name.lower() for name in self.names]
         numbers = [[_first(names, h.lower()) for h in each] for each in corpus.headings]
         rows = range(len(corpus)) if documents is None else documents.tolist()
@@ -144,15 +129,13 @@ class NamedSections(Ready):
         starts = np.cumsum([0, *map(len, numbers)])
         return dataclasses.replace(self, named=named, starts=starts)
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         own = self.named[self.starts[units.documents[0]] :]
         names = own[units.sections]
         views = [np.flatnonzero(names == i) for i in range(len(self.names))]
         if not all(map(len, views)):
             return Sections(len(self.names))(units, generator)
-        return tuple(renumbered(units.take(rows), i) for i, rows in enumerate(views))
+        return _views(units, views)
 
 
 def _first(names: Sequence[str], heading: str) -> int:
@@ -162,24 +145,22 @@ def _first(names: Sequence[str], heading: str) -> int:
 
 def only_sections(units: Units, numbers: Int[np.ndarray, " v"]) -> tuple[Units, ...]:
     """One view for each of the sections `numbers`, in that order."""
-    return tuple(
-        renumbered(units.take(np.flatnonzero(units.sections == number)), view)
-        for view, number in enumerate(numbers.tolist())
-    )
+    return _views(units, (np.flatnonzero(units.sections == each) for each in numbers))
 
 
-def renumbered(units: Units, section: int) -> Units:
-    """The units as one section without edges."""
-    sections = np.full(len(units), section, np.int32)
-    no_edges = np.zeros((0, 2), np.int32)
-    return dataclasses.replace(units, sections=sections, edges=no_edges)
+def _views(units: Units, rows: Iterable[np.ndarray]) -> tuple[Units, ...]:
+    """The units of each view as one section, of the view's number, without edges."""
+    views, no_edges = [], np.zeros((0, 2), np.int32)
+    for number, part in enumerate(map(units.take, rows)):
+        sections = np.full(len(part), number, np.int32)
+        views.append(dataclasses.replace(part, sections=sections, edges=no_edges))
+    return tuple(views)
 
 
 def balanced(starts: np.ndarray, total: int, groups: int) -> list[int]:
     """The first piece of each group, so that a group has about total / groups tokens.
 
-    Args:
-      starts: the token at which each piece begins, ascending; at least `groups` pieces.
+    starts: the token at which each piece begins, ascending; at least `groups` pieces.
     """
     chosen = [0]
     for number in range(1, groups):

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from numpy.random import Generator
 
 from docjax.types import DOCUMENT, Units
 from docjax.views.ready import Ready
@@ -16,9 +17,7 @@ class SentenceSplit(Ready):
     kinds = (DOCUMENT, DOCUMENT)
     least_units = 2
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         heads = np.zeros(len(units), bool)
         while heads.all() or not heads.any():
             heads = generator.random(len(units)) < 0.5

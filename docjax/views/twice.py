@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -14,8 +14,7 @@ from docjax.views.ready import Ready
 class Twice(Ready):
     """Two views: all units, and all units again (Gao et al., 2021, section 3.1).
 
-    The views are different rows of a batch, and dropout masks belong to rows
-    (`docjax.training.gradient_cache`). Without dropout both views have the same vector.
+    Dropout masks belong to rows of a batch. Without dropout both views are the same.
     """
 
     kinds = (DOCUMENT, DOCUMENT)
@@ -31,8 +30,5 @@ class Twice(Ready):
                 "encoder.segment.dropout is 0: give 0.1, or other views"
             )
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
-        del generator
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         return units, units

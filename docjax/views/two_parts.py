@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
@@ -32,12 +33,9 @@ class TwoParts(Ready):
 
     @property
     def halve_from(self) -> int:
-        """The least tokens of a document of one unit that is read as two."""
         return self.tokens
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         if len(units) == 1:
             return units, units
         sizes = np.bincount(units.sections, units.lengths)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-import numpy as np
+from numpy.random import Generator
 
 from docjax.types import DOCUMENT, Units
 from docjax.views.ready import Ready
@@ -15,8 +15,5 @@ class Whole(Ready):
     kinds = (DOCUMENT,)
     least_units = 1
 
-    def __call__(
-        self, units: Units, generator: np.random.Generator
-    ) -> tuple[Units, ...]:
-        del generator
+    def __call__(self, units: Units, generator: Generator) -> tuple[Units, ...]:
         return (units,)

@@ -211,7 +211,7 @@ def test_an_index_of_an_older_docjax_is_told(made, model, corpus):
 
 
 def test_a_graph_needs_usearch(made, monkeypatch):
-    monkeypatch.setitem(sys.modules, "usearch", None)
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
     with pytest.raises(UserError, match=r"pip install 'docjax\[graph\]'"):
         made(graph=True)
 

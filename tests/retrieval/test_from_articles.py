@@ -9,8 +9,9 @@ from docjax import cli
 from docjax.data.records import full_text
 from docjax.data.sources.wikir import first_sentence, wikir
 from docjax.errors import UserError
-from docjax.retrieval import collection, from_articles
+from docjax.retrieval import collection
 from docjax.retrieval.from_articles import write
+from docjax.storage import atomic
 from docjax.types import Document, Section
 
 LEAD = (
@@ -181,10 +182,14 @@ def test_a_call_that_was_killed_is_made_again(tmp_path):
 
 
 def test_a_call_that_failed_leaves_nothing(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError("no room")
+    written = atomic.write_text
 
-    monkeypatch.setattr(from_articles, "_table", full)
+    def full(path, text):
+        if path.suffix == ".tsv":
+            raise OSError("no room")
+        written(path, text)
+
+    monkeypatch.setattr(atomic, "write_text", full)
     links = documents({str(i): () for i in range(20)})
     with pytest.raises(OSError, match="no room"):
         write(links, tmp_path / "w", validation=2, test=3)

@@ -94,6 +94,6 @@ def test_devices_share_the_work(monkeypatch):
     np.testing.assert_array_equal(all_devices.rows, one.rows)
     blocks = Nearest(queries, 9, cosine=False, mesh=mesh)
     for rows in np.split(np.arange(70, dtype=np.int32), 7):
-        blocks.add_block(documents[rows, :1], rows)
+        blocks.add_all(documents[rows, :1], rows)
     expected = found(queries, documents[:, :1], 9, mesh=alone)
     np.testing.assert_array_equal(blocks.best().rows, expected.rows)

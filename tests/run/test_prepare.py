@@ -14,7 +14,6 @@ from ml_collections import ConfigDict
 from configs import deca, deca_bert, graph_roberta, retriever, siamese
 from docjax import main
 from docjax.data.documents import parse
-from docjax.data.sources import jsonl
 from docjax.errors import UserError
 from docjax.export.write import export
 from docjax.parts import named
@@ -216,7 +215,8 @@ def test_files_of_other_times_are_the_same_documents(begun, monkeypatch):
     after = facts(run)
     assert after.pop("fingerprint") != before.pop("fingerprint")
     assert after == before
-    monkeypatch.delattr(jsonl, "digest")  # the next start does not read the contents
+    # The next start does not read the contents.
+    monkeypatch.delattr("docjax.storage.digest.digest")
     assert len(prepare(config(documents), run).corpus) == 16
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from docjax.tasks.sampled import sampled
+from docjax.tasks.embeddings import sampled
 from docjax.types import Document, Embeddings, Encoded, Section, TokenAttention
 
 

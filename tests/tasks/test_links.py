@@ -93,7 +93,9 @@ def test_mistakes_are_one_line(data, table, tmp_path):
     unknown.write_text(HEADER + lines.replace("\t0\n", "\t1\n"))
     with pytest.raises(UserError, match="2 train pairs, 2 of them similar"):
         Links(str(unknown)).check(data, "test")
-    with pytest.raises(UserError, match='"train" and test or dev .* there are train'):
+    with pytest.raises(
+        UserError, match="test or dev .* and train are needed; there are train"
+    ):
         Links(table("train")).check(data, "test")
     with pytest.raises(UserError, match="features='sum' is not one of concat"):
         Links("pairs.tsv", "sum")

@@ -14,7 +14,6 @@ from docjax.retrieval import bm25_files, fusion, systems
 from docjax.retrieval.measures import METRICS, of_queries, of_systems
 from docjax.retrieval.systems import fused
 from docjax.tasks.retrieval import Retrieval, scores
-from docjax.tasks.run_file import of_file
 from docjax.types import Qrels
 
 QRELS = {"q": {"a": 2, "b": 1, "z": 0}, "r": {"c": 1}}
@@ -155,6 +154,11 @@ def folder(tmp_path):
 def write(path, **texts):
     lines = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
     path.write_text("\n".join(lines))
+
+
+def of_file(folder, run, compare=None, fold=None) -> dict[str, float]:
+    task = Retrieval(str(folder), fold=fold, compare=compare)
+    return task.of_file(run, None)
 
 
 def test_a_folder_brings_its_own_documents_and_judgements(data, folder):

@@ -266,7 +266,7 @@ def test_tags_are_of_words_in_their_document(tmp_path):
 
 
 def test_occurrences_are_taken_from_a_part_of_a_large_corpus(tmp_path, monkeypatch):
-    monkeypatch.setattr("docjax.data.tagging.READ", 100)
+    monkeypatch.setattr("docjax.data.vocabulary.READ", 100)
     texts = [*OPINIONS, *["they love it", "some new text"] * 99]
     built, read = Built(tmp_path, texts), []
     concatenated = built.corpus.concatenated

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docjax.data import documents
 from docjax.errors import UserError
-from docjax.storage.digest import digest
+from docjax.storage import digest
 from docjax.types import Document, Section
 
 SPLIT = re.compile(
@@ -29,10 +29,8 @@ def folder(
     where a split is "train", "test" and the like, or a name that ends in it
     ("20news-bydate-train"). Deeper folders make one label ("rec/autos"); "unsup" and
     "unlabeled" in a split mean no label. The id is the path below `path`. Hidden files
-    are left out.
-
-    Raises:
-      UserError: if there is no such folder, and what `documents.read` raises.
+    are left out. Raises UserError if there is no such folder, and what `documents.read`
+    raises.
     """
     root = Path(path)
     if not root.is_dir():
@@ -57,11 +55,7 @@ def folder(
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
-    """Name, size and time of each file, or its `digest`: change when a file changes."""
-    if content:
-        return [(str(file), digest(file)) for file in _files(Path(path))]
-    stats = [(file, file.lstat()) for file in _files(Path(path))]
-    return [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    return [(str(file), *digest.stamp(file, content)) for file in _files(Path(path))]
 
 
 def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:

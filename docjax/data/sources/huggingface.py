@@ -1,13 +1,14 @@
 """Documents from Hugging Face `datasets`, which is not installed by default."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from docjax.data import documents
-from docjax.data.sources import folder as folder_source
-from docjax.errors import UserError
+from docjax.data.sources import folder
+from docjax.errors import UserError, library
+from docjax.storage import digest
 from docjax.types import Document
 
 # The reader of a local file, by its suffix.
@@ -52,30 +53,28 @@ def huggingface(
     names = {key: name for key, name in names.items() if name is not None}
     for part, table in tables.items():
         documents.check_columns(names, table.column_names, f"{path}, split {part}")
-    records = (pair for part in splits for pair in _records(path, part, tables[part]))
-    classes = _classes(next(iter(tables.values())), label)
-    convert = _converter(names, classes)
-    return documents.read(records, convert, max_bad_fraction, report)
+    features = next(iter(tables.values())).features
+    classes = getattr(features[label], "names", None) if label else None
+
+    def label_of(value: Any) -> Any:
+        if not classes or value is None:
+            return value
+        return classes[value] if value >= 0 else None
+
+    options = path, max_bad_fraction, report
+    return documents.read_tables(tables, names, label_of, *options)
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[Any]:
     """Changes when local files change; a dataset on the hub changes by `revision`."""
     if Path(path).is_file():
-        if content:
-            return [folder_source.digest(Path(path))]
-        stat = Path(path).stat()
-        return [stat.st_size, stat.st_mtime_ns]
-    return folder_source.stamp(path, content)
+        return [*digest.stamp(Path(path), content)]
+    return folder.stamp(path, content)
 
 
 def _table(path: str, split: str, revision: str | None) -> Any:
     """One split, as a `datasets.Dataset`."""
-    try:
-        import datasets
-    except ImportError:
-        raise UserError(
-            "the source huggingface needs datasets: pip install 'docjax[huggingface]'"
-        ) from None
+    datasets = library("datasets", "the source huggingface", "huggingface")
     file = Path(path)
     try:
         if file.is_file():
@@ -102,31 +101,3 @@ def _check_one(path: str, splits: Sequence[str]) -> None:
             f"{path} is one table, not the splits {', '.join(splits)}: name one split, "
             "and divide it with --config.holdout"
         )
-
-
-def _classes(table: Any, label: str | None) -> Sequence[str] | None:
-    return getattr(table.features[label], "names", None) if label else None
-
-
-def _converter(
-    names: Mapping[str, str], classes: Sequence[str] | None
-) -> Callable[[tuple[str, str, Mapping], str], Document]:
-    """The function from a row to a document."""
-
-    def convert(row: tuple[str, str, Mapping], place: str) -> Document:
-        number, split, values = row
-        record = {key: values[name] for key, name in names.items()}
-        value = record.get("label")
-        if classes and value is not None:
-            record["label"] = classes[value] if value >= 0 else None
-        return documents.parse({"id": number, "split": split, **record}, place)
-
-    return convert
-
-
-def _records(
-    path: str, split: str, table: Any
-) -> Iterator[tuple[str, tuple[str, str, Mapping]]]:
-    bare = split.partition("[")[0]
-    for number, row in enumerate(table):
-        yield f"{path}, split {split}, row {number}", (f"{split}/{number}", bare, row)

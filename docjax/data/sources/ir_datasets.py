@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from docjax.data import documents
-from docjax.errors import UserError
+from docjax.errors import UserError, library
 from docjax.types import Document
 
 BODIES = ("body", "text")  # the field of the text beside a title
@@ -43,11 +43,8 @@ def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:
 
 
 def load(name: str) -> Any:
-    """The dataset of the library.
-
-    Raises:
-      UserError: if the library is missing or does not know the name.
-    """
+    """The dataset of the library. Raises UserError if the library is missing or does
+    not know the name."""
     try:
         return _library().load(name)
     except KeyError:
@@ -55,11 +52,8 @@ def load(name: str) -> Any:
 
 
 def rows_of(read: Callable[[], Iterable[Any]], name: str) -> Iterator[Any]:
-    """What a method of the library's dataset `name` gives.
-
-    Raises:
-      UserError: with the library's words, if a file is missing or cannot be downloaded.
-    """
+    """What a method of the library's dataset `name` gives. Raises UserError with the
+    library's words, if a file is missing or cannot be downloaded."""
     try:
         yield from read()
     except (OSError, RuntimeError) as error:
@@ -73,13 +67,7 @@ def names() -> list[str]:
 
 
 def _library() -> ModuleType:
-    try:
-        import ir_datasets as library
-    except ImportError:
-        raise UserError(
-            "a name of ir-datasets needs the library: pip install 'docjax[ir-datasets]'"
-        ) from None
-    return library
+    return library("ir_datasets", "a name of ir-datasets", "ir-datasets")
 
 
 def _parsed(found: Any, place: str) -> Document:

@@ -12,7 +12,7 @@ from absl import logging
 from docjax.data import documents
 from docjax.data.sources.lines import files, numbered_lines
 from docjax.errors import UserError
-from docjax.storage.digest import digest
+from docjax.storage import digest
 from docjax.types import Document
 
 NUMBER = re.compile(r"\s*(\d+(\.\d+)*[.:]?\s+)?")  # before a heading
@@ -28,14 +28,12 @@ def jsonl(
 
     "-" is standard input, which can be read only once.
 
-    Args:
-      without: headings of sections that are not read, such as "References". Upper and
-        lower case count alike; a number before the heading and marks behind it, as in
-        "Abstract*", do not count. A document with no other section is left out. The log
-        counts both.
+    without: headings of sections that are not read, such as "References". Upper and
+    lower case count alike; a number before the heading and marks behind it, as in
+    "Abstract*", do not count. A document with no other section is left out. The log
+    counts both.
 
-    Raises:
-      UserError: for a missing or damaged file, and what `documents.read` raises.
+    Raises UserError for a missing or damaged file, and what `documents.read` raises.
     """
     lines = numbered_lines(path)
     whole = documents.read(lines, documents.parse_line, max_bad_fraction, report)
@@ -58,10 +56,8 @@ def _without(
         if kept:
             yield _with_sections(document, kept)
         empty += not kept
-    logging.info(
-        "left out %d sections named %s, and %d documents with no other section",
-        *(sections, ", ".join(sorted(headings)), empty),
-    )
+    text = "left out %d sections named %s, and %d documents with no other section"
+    logging.info(text, sections, ", ".join(sorted(headings)), empty)
 
 
 def _with_sections(document: Document, kept: Sequence[int]) -> Document:
@@ -90,8 +86,4 @@ def check_again(path: str) -> None:
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
-    """Name, size and time of each file, or its `digest`: change when a file changes."""
-    if content:
-        return [(file.name, digest(file)) for file in files(path)]
-    stats = [(file, file.stat()) for file in files(path)]
-    return [(file.name, stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    return [(file.name, *digest.stamp(file, content)) for file in files(path)]

@@ -38,12 +38,11 @@ def files(path: str) -> list[Path]:
 
 
 def open_lines(file: Path) -> Iterator[bytes]:
-    """The lines of a file, decompressed by its suffix.
-
-    Raises:
-      UserError: if the file is cut short, damaged or not what its suffix says.
-    """
-    openers = {".gz": gzip.open, ".xz": lzma.open, ".zst": _open_zstandard}
+    """The lines of a file, decompressed by its suffix. Raises UserError if the file is
+    cut short, damaged or not what its suffix says."""
+    # The library's own reader of .zst does not report a cut file.
+    zstandard_open = lambda *given: contextlib.closing(_zstandard_lines(*given))
+    openers = {".gz": gzip.open, ".xz": lzma.open, ".zst": zstandard_open}
     try:
         with openers.get(file.suffix, open)(file, "rb") as lines:
             yield from lines
@@ -58,11 +57,6 @@ def _numbered(name: Path | str, lines: Iterable[bytes]) -> Iterator[tuple[str, b
     for number, line in enumerate(lines, start=1):
         if not line.isspace():
             yield f"{name}, line {number}", line
-
-
-def _open_zstandard(file: Path, mode: str) -> contextlib.closing:
-    """Opens a .zst file; the library's own reader does not report a cut file."""
-    return contextlib.closing(_zstandard_lines(file, mode))
 
 
 def _zstandard_lines(file: Path, mode: str) -> Iterator[bytes]:

@@ -36,20 +36,19 @@ def pydocs(
     packages: Iterable[str] = PACKAGES,
     words: int = 100,
     label_documents: int = 60,
-    test: float = 0.2,
     report: Counter | None = None,
 ) -> Iterator[Document]:
     """The docstrings of installed packages, sorted by id.
 
     The id is the public dotted name, the title its last part, the query the summary
     line (which the text leaves out), the label the sub-package, and the links are the
-    "See Also" names that are documents too. Always the same for the same versions.
+    "See Also" names that are documents too. A fifth of each label is in the split
+    "test". Always the same for the same versions.
 
     Args:
       packages: of repeated docstrings, the earliest package keeps its docstring.
       words: docstrings with fewer words are left out.
       label_documents: sub-packages with fewer documents have the package as label.
-      test: the share of each label in the split "test"; the rest is "train".
       report: counts "documents" and, by reason, what is left out.
 
     Raises:
@@ -58,7 +57,7 @@ def pydocs(
     docstrings, counts = _read(tuple(packages), words)
     if report is not None:
         report.update(counts)
-    return holdout(_documents(docstrings, label_documents), test=test)
+    return holdout(_documents(docstrings, label_documents))
 
 
 @functools.lru_cache(maxsize=1)
@@ -162,9 +161,7 @@ def _objects(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]
 
 def _added(node: ast.expr, prefix: str) -> Iterator[tuple[str, str]]:
     """Docstrings of compiled functions: add_newdoc([place,] name, text)."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return
-    if node.func.id != "add_newdoc":
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "add_newdoc":
         return
     try:
         *place, name, text = map(ast.literal_eval, node.args)
@@ -184,10 +181,7 @@ def _public(name: str) -> str:
 def _without_repetitions(
     docstrings: Mapping[str, Docstring], report: Counter
 ) -> dict[str, Docstring]:
-    texts = [
-        " ".join(s.text for s in docstring.sections)
-        for docstring in docstrings.values()
-    ]
+    texts = [" ".join(s.text for s in each.sections) for each in docstrings.values()]
     repeated = near_duplicates(texts)
     report["near duplicate"] += sum(number is not None for number in repeated)
     kept = zip(docstrings.items(), repeated)
@@ -198,21 +192,23 @@ def _documents(
     docstrings: Mapping[str, Docstring], label_documents: int
 ) -> Iterator[Document]:
     counts = Counter(_sub_package(name) for name in docstrings)
-    labels = {
-        name: _sub_package(name)
-        if counts[_sub_package(name)] >= label_documents
-        else name.partition(".")[0]
-        for name in docstrings
-    }
-    links = _Links(labels)
+    labels = {}
+    for name in docstrings:
+        label = _sub_package(name)
+        is_large = counts[label] >= label_documents
+        labels[name] = label if is_large else name.partition(".")[0]
+    by_title: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(docstrings):
+        by_title[name.rpartition(".")[2]].append(name)
     for name in sorted(docstrings):
         docstring = docstrings[name]
+        linked = (_find(name, each, by_title) for each in docstring.see_also)
         yield Document(
             id=name,
             sections=docstring.sections,
             title=name.rpartition(".")[2],
             label=labels[name],
-            links=links(name, docstring.see_also),
+            links=tuple(dict.fromkeys(i for i in linked if i not in (None, name))),
             query=docstring.summary or None,
         )
 
@@ -222,37 +218,18 @@ def _sub_package(name: str) -> str:
     return FOLDED.get(place, place)
 
 
-class _Links:
-    """Finds the documents that a docstring's "See Also" refers to."""
-
-    def __init__(self, labels: Mapping[str, str]):
-        self._labels = labels
-        self._by_title: defaultdict[str, list[str]] = defaultdict(list)
-        for name in sorted(labels):
-            self._by_title[name.rpartition(".")[2]].append(name)
-
-    def __call__(self, name: str, see_also: Iterable[str]) -> tuple[str, ...]:
-        targets = [self._find(name, reference) for reference in see_also]
-        return tuple(
-            dict.fromkeys(target for target in targets if target and target != name)
-        )
-
-    def _find(self, name: str, reference: str) -> str | None:
-        """The document called `reference`; of several, the nearest to `name`."""
-        *place, title = _public(reference).split(".") or [""]
-        paths = [
-            path
-            for path in self._by_title.get(title, ())
-            if all(part in path.split(".") for part in place)
-        ]
+def _find(name: str, reference: str, by_title: Mapping[str, list[str]]) -> str | None:
+    """The document that `name` calls `reference`; of several, the nearest to `name`."""
+    *place, title = _public(reference).split(".")
+    paths = [
+        path
+        for path in by_title.get(title, ())
+        if all(part in path.split(".") for part in place)
+    ]
+    if not place:  # a bare name means an object of the same package
         package = name.partition(".")[0]
-        if not place:  # a bare name means an object of the same package
-            paths = [path for path in paths if path.partition(".")[0] == package]
-        return min(
-            paths,
-            key=lambda path: (-_common(path, name), path),
-            default=None,
-        )
+        paths = [path for path in paths if path.partition(".")[0] == package]
+    return min(paths, key=lambda path: (-_common(path, name), path), default=None)
 
 
 def _common(a: str, b: str) -> int:

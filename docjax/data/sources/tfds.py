@@ -4,7 +4,7 @@ TFRecord files need TensorFlow, and the library's own Parquet writer loses rows.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,46 +40,57 @@ def tfds(  # noqa: PLR0913 the fields of a config
       UserError: if the dataset, its split or a feature is not there, or its files are
         not ArrayRecord; and what `documents.read` raises.
     """
-    builder = _builder(path, data_dir)
-    if download and not builder.info.splits:
-        _prepare(builder)
+    builder = _builder(path, data_dir, download)
     _check(builder, path)
     names = {"text": text, "label": label, "title": title}
-    convert = _converter(builder, {k: v for k, v in names.items() if v is not None})
+    names = {key: name for key, name in names.items() if name is not None}
+    features = builder.info.features
+    documents.check_columns(names, features, f"dataset {builder.name!r}")
+    classes = getattr(features[label], "names", None) if label else None
+
+    def label_of(value: Any) -> str | None:
+        if isinstance(value, str):
+            return value
+        number = int(value)
+        if number < 0:
+            return None
+        return classes[number] if classes else str(number)
+
     splits = [split] if isinstance(split, str) else split
-    records = (pair for part in splits for pair in _records(builder, part))
-    return documents.read(records, convert, max_bad_fraction, report)
+    tables = {part: _table(builder, part) for part in splits}
+    options = builder.name, max_bad_fraction, report
+    return documents.read_tables(tables, names, label_of, *options)
 
 
 def stamp(
     path: str, data_dir: str | None = None, download: bool = False, **keywords
 ) -> list[Any]:
     """The version, and examples and bytes by split: change when the dataset changes."""
-    builder = _builder(path, data_dir)
-    if download and not builder.info.splits:
-        _prepare(builder)
-    info = builder.info
+    info = _builder(path, data_dir, download).info
     splits = info.splits.values()
     return [info.full_name, [[s.name, s.num_examples, s.num_bytes] for s in splits]]
 
 
-def _builder(name: str, data_dir: str | None) -> library.core.DatasetBuilder:
+def _builder(
+    name: str, data_dir: str | None, download: bool
+) -> library.core.DatasetBuilder:
     try:
         if Path(name).is_dir():
-            return library.builder_from_directory(name)
-        return library.builder(name, data_dir=data_dir, file_format="array_record")
+            builder = library.builder_from_directory(name)
+        else:
+            options = {"data_dir": data_dir, "file_format": "array_record"}
+            builder = library.builder(name, **options)
     except (library.core.DatasetNotFoundError, FileNotFoundError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"dataset {name!r} cannot be read ({reason})") from None
-
-
-def _prepare(builder: library.core.DatasetBuilder) -> None:
-    try:
-        builder.download_and_prepare()
-    except ImportError as error:  # many datasets need packages of their own
-        raise UserError(
-            f"preparing dataset {builder.name!r} needs {error.name}: pip install it"
-        ) from None
+    if download and not builder.info.splits:
+        try:
+            builder.download_and_prepare()
+        except ImportError as error:  # many datasets need packages of their own
+            raise UserError(
+                f"preparing dataset {builder.name!r} needs {error.name}: pip install it"
+            ) from None
+    return builder
 
 
 def _check(builder: library.core.DatasetBuilder, name: str) -> None:
@@ -96,50 +107,13 @@ def _check(builder: library.core.DatasetBuilder, name: str) -> None:
         )
 
 
-def _converter(
-    builder: library.core.DatasetBuilder, names: Mapping[str, str]
-) -> Callable[[tuple[str, str, Mapping], str], Document]:
-    """The function from an example to a document."""
-    features = builder.info.features
-    documents.check_columns(names, features, f"dataset {builder.name!r}")
-    classes = (
-        getattr(features[names["label"]], "names", None) if "label" in names else None
-    )
-
-    def convert(row: tuple[str, str, Mapping], place: str) -> Document:
-        number, split, example = row
-        record = {"id": number, "split": split}
-        for key, name in names.items():
-            value = example[name]
-            if isinstance(value, bytes):
-                value = documents.decode(value, place)
-            elif key == "label":
-                value = _class_name(int(value), classes)
-            record[key] = value
-        return documents.parse(record, place)
-
-    return convert
-
-
-def _class_name(number: int, classes: Sequence[str] | None) -> str | None:
-    if number < 0:
-        return None
-    return classes[number] if classes else str(number)
-
-
-def _records(
-    builder: library.core.DatasetBuilder, split: str
-) -> Iterator[tuple[str, tuple[str, str, Mapping]]]:
+def _table(builder: library.core.DatasetBuilder, split: str) -> Iterable[Mapping]:
     known = builder.info.splits
-    bare = split.partition("[")[0]
-    if bare not in known:
+    if split.partition("[")[0] not in known:
         raise UserError(
             f"split {split!r}: dataset {builder.name!r} has {', '.join(known)}"
         )
     try:
-        examples = builder.as_data_source(split=split)
+        return builder.as_data_source(split=split)
     except ValueError as error:
         raise UserError(f"split {split!r}: {error}") from None
-    for number, example in enumerate(examples):
-        place = f"{builder.name}, split {split}, example {number}"
-        yield place, (f"{split}/{number}", bare, example)

@@ -21,10 +21,7 @@ def topics(
     path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
 ) -> Iterator[Document]:
     """The topics of the files that `path` matches, one document each, without bodies.
-
-    Raises:
-      UserError: for a file without topics, and what `documents.read` raises.
-    """
+    Raises UserError for a file without topics, and what `documents.read` raises."""
     return documents.read(_found(path), _parsed, max_bad_fraction, report)
 
 

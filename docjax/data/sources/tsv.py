@@ -19,10 +19,8 @@ def tsv(
 ) -> Iterator[Document]:
     """The documents in the lines of the files that `path` matches, as `jsonl`.
 
-    A line has 2 to 4 columns, see COLUMNS.
-
-    Raises:
-      UserError: for a missing or damaged file, and what `documents.read` raises.
+    A line has 2 to 4 columns, see COLUMNS. Raises UserError for a missing or damaged
+    file, and what `documents.read` raises.
     """
     return documents.read(numbered_lines(path), _parsed, max_bad_fraction, report)
 

@@ -69,38 +69,24 @@ def wikir(
         raise UserError(f"query {query!r} is none of {', '.join(QUERIES)}")
     counts: Counter = Counter()
     for article in jsonl(path, max_bad_fraction, report):
-        outcome = _document(article, query, query_words, least_words, document_words)
-        if isinstance(outcome, str):
-            counts[outcome] += 1
+        sentence = first_sentence(article)
+        text = article.title if query == "title" else sentence
+        words = (text or "").split()[:query_words]
+        rest = _without(article, sentence)
+        if document_words is not None:
+            rest = _first_words(rest, document_words)
+        if len(full_text(article).split()) < least_words:
+            counts["short articles"] += 1
+        elif not full_text(rest).strip():
+            counts["articles without further text"] += 1
+        elif not words:
+            counts[f"articles without {query}"] += 1
         else:
-            yield outcome
+            yield dataclasses.replace(rest, query=" ".join(words))
     if report is not None:
         report.update(counts)
     elif counts:
         logging.warning("%s: left out %s", path, by_reason(counts))
-
-
-def _document(
-    article: Document,
-    query: str,
-    query_words: int,
-    least_words: int,
-    document_words: int | None,
-) -> Document | str:
-    """The document of an article, or why it has none."""
-    if len(full_text(article).split()) < least_words:
-        return "short articles"
-    sentence = first_sentence(article)
-    text = article.title if query == "title" else sentence
-    words = (text or "").split()[:query_words]
-    rest = _without(article, sentence)
-    if document_words is not None:
-        rest = _first_words(rest, document_words)
-    if not full_text(rest).strip():
-        return "articles without further text"
-    if not words:
-        return f"articles without {query}"
-    return dataclasses.replace(rest, query=" ".join(words))
 
 
 def first_sentence(article: Document) -> str | None:
