@@ -11,10 +11,15 @@ from flax.traverse_util import flatten_dict
 from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
+from docjax.parts.protocols import missing
 from docjax.types import DocumentEncoder as OfDocuments
 from docjax.types import SegmentEncoder
 
 LAYERS = 1000  # no real encoder has more layers, and each layer takes time to build
+STOCK = {
+    "segment": "docjax.encoders.transformer.Transformer",
+    "document": "docjax.encoders.pooling.Mean",
+}
 
 
 def check_sizes(node: Any, source: Path) -> None:
@@ -31,11 +36,8 @@ def check_sizes(node: Any, source: Path) -> None:
 
 
 def shapes(encoder: Any, source: Path) -> Any:
-    """The shapes and types of an encoder's parameters, as a nested dict.
-
-    Raises:
-      UserError: if the encoder cannot be built; `source` is the file that describes it.
-    """
+    """The shapes and types of an encoder's parameters, as a nested dict. Raises
+    UserError if the encoder cannot be built; `source` is the file that describes it."""
     check_kind(encoder, source)
     try:
         return param_shapes(encoder)
@@ -74,22 +76,13 @@ def check_kind(encoder: Any, source: Path) -> None:
     segment = encoder.segment
     if getattr(segment, "has_towers", False):
         segment = segment.encoder
-    if missing := _missing(segment, SegmentEncoder):
-        raise UserError(
-            f"{source}: encoder.segment {type(segment).__name__} has no {missing}: take "
-            "docjax.encoders.transformer.Transformer, or inherit "
-            "docjax.encoders.segment_defaults.SegmentDefaults"
-        )
-    if missing := _missing(encoder.document, OfDocuments):
-        raise UserError(
-            f"{source}: encoder.document {type(encoder.document).__name__} has no "
-            f"{missing}: take docjax.encoders.pooling.Mean, or inherit "
-            "docjax.encoders.each_view.EachViewAlone"
-        )
-
-
-def _missing(part: Any, protocol: type) -> str:
-    """The names in a protocol that a part lacks."""
-    names = {*protocol.__annotations__, *vars(protocol)}
-    lacking = [n for n in names if not n.startswith("_") and not hasattr(part, n)]
-    return ", ".join(sorted(lacking))
+    for name, part, protocol, inherited in (
+        ("segment", segment, SegmentEncoder, "segment_defaults.SegmentDefaults"),
+        ("document", encoder.document, OfDocuments, "each_view.EachViewAlone"),
+    ):
+        if lacking := missing(part, protocol):
+            raise UserError(
+                f"{source}: encoder.{name} {type(part).__name__} has no "
+                f"{', '.join(sorted(lacking))}: take {STOCK[name]}, or inherit "
+                f"docjax.encoders.{inherited}"
+            )

@@ -46,11 +46,8 @@ class Modules(NamedTuple):
 
 
 def read(folder: Path, name: str) -> Modules:
-    """The modules in a folder's modules.json; the user called the folder `name`.
-
-    Raises:
-      UserError: for a module that docjax does not support.
-    """
+    """The modules in a folder's modules.json; the user called the folder `name`. Raises
+    UserError for a module that docjax does not support."""
     path = folder / "modules.json"
     if not path.exists():
         return Modules(folder)

@@ -321,7 +321,7 @@ def _attention(
 
     None for a model without attention.
     """
-    if not prepared.encoder.attends:
+    if not prepared.encoder.document.attends:
         return None
     if document is None:
         raise UserError("no labelled document to explain")

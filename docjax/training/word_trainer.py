@@ -56,9 +56,8 @@ class WordTrainer:
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
         # The learning rate falls until the last step.
-        self.steps = prepared.config.steps or (
-            prepared.config.epochs * self.batches.epoch_steps
-        )
+        epochs = prepared.config.epochs
+        self.steps = prepared.config.steps or epochs * self.epoch_steps
         self.dataset = self.batches.dataset(self.steps)
         options, platform = {}, mesh.devices.flat[0].platform
         if mesh.size > 1 and platform == "cpu":
@@ -72,7 +71,6 @@ class WordTrainer:
         return self.batches.epoch_steps
 
     def documents(self, step: int) -> list[str]:
-        """The ids of the documents that a step reads."""
         _, rows = self.dataset[step - 1]
         return [self.prepared.corpus.ids[row] for row in rows]
 
@@ -94,7 +92,6 @@ class WordTrainer:
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
     def measure(self, batch: WordBatch) -> dict[str, int]:
-        """The number of words, and of the places computed for them."""
         words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
         computed = blocks * batch.blocks.words[0, 0].size
         return {"computed": computed, "real": words, "tokens": words}
@@ -170,10 +167,7 @@ class WordTrainer:
             rows, words, blocks.estimates[i], noise, blocks.windows[i]
         )
         of_words = Gradient(words, gradient.words), Gradient(drawn, gradient.drawn)
-        of_targets = (
-            Gradient(words, gradient.targets),
-            Gradient(noise, gradient.noise),
-        )
+        of_targets = Gradient(words, gradient.targets), Gradient(noise, gradient.noise)
         # Adagrad needs these sums too: the compiler computes them once.
         square = sum(row_sums(array**2).sum() for array in gradient)
         state = self._update(state, of_words, of_targets, decay)
@@ -217,9 +211,8 @@ class WordTrainer:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)
             params = state.params | {"head": optax.apply_updates(head, updates)}
-            state = state._replace(
-                params=params, optimizer=statistics._replace(head=moments)
-            )
+            statistics = statistics._replace(head=moments)
+            state = state._replace(params=params, optimizer=statistics)
         return state, loss, metrics
 
 
