@@ -135,8 +135,9 @@ class Segments:
 
     def first(self, most: int | None) -> "Segments":
         """The first `most` segments; None: all."""
-        whole = not most or len(self) <= most
-        return self if whole else self.take(np.arange(most))
+        if not most or len(self) <= most:
+            return self
+        return self.take(np.arange(most))
 
 
 Order = Callable[[Segments], Segments]  # the segments of a document in another order
@@ -257,10 +258,8 @@ class Encoded(NamedTuple):
 
 
 class TokenAttention(NamedTuple):
-    """What the first token of a segment attends to in the last layer.
-
-    The rest of the attention goes to special tokens.
-    """
+    """What the first token of a segment attends to in the last layer, beside special
+    tokens."""
 
     weights: np.ndarray  # float32 [t], mean over the heads, of the tokens of the text
     spans: np.ndarray  # int64 [t 2], the characters of each token, from and to
@@ -360,14 +359,8 @@ class SegmentEncoder(Protocol):
     shows_attention: bool  # `encoders/first_token.py` can read the last layer
     averages_words: bool  # a vector is the mean of rows of the parameter `words`
     words: int  # numbers at the end of a vector, of fitted word vectors; 0: none
-
-    @property
-    def vocabulary(self) -> int:
-        """Rows of the table of tokens."""
-
-    @property
-    def place_rows(self) -> tuple[int, int]:
-        """Rows of the tables of sections and of numbers in a section; 0: no table."""
+    vocabulary: int  # rows of the table of tokens
+    place_rows: tuple[int, int]  # of the tables of sections and of numbers in a section
 
     def check_training(self, tokens: int) -> None:
         """Raises UserError unless segments of up to `tokens` tokens can be trained."""
@@ -396,10 +389,7 @@ class DocumentEncoder(Protocol):
 
     sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
-
-    @property
-    def joins_views(self) -> bool:
-        """Whether views attend to each other; then it has `cross_attention`, too."""
+    joins_views: bool  # views attend to each other, as `cross_attention` shows
 
     def __call__(self, vectors, lengths, places, graphs) -> Any: ...
 
@@ -418,18 +408,9 @@ class BeginsAsMean(Protocol):
     words: int  # numbers of word vectors at the end of a segment vector
     share: float | None  # of the words in a vector; None: the run chooses it
     components: bool  # the vectors are rotated to principal components
-
-    @property
-    def words_alone(self) -> bool:
-        """Whether training leaves nothing of the transformer's vectors."""
-
-    @property
-    def chooses_share(self) -> bool:
-        """Whether a run chooses the share of the words."""
-
-    @property
-    def unit_length(self) -> bool:
-        """Whether the vectors begin with length 1."""
+    words_alone: bool  # training leaves nothing of the transformer's vectors
+    chooses_share: bool  # a run chooses the share of the words
+    unit_length: bool  # the vectors begin with length 1
 
     def begin(self, params: Any) -> Any:
         """The parameters with which training begins: the words have their share."""
@@ -461,7 +442,7 @@ class Objective(Protocol):
 
 @runtime_checkable
 class ObjectiveOfTokens(Protocol):
-    """A loss of masked tokens (`token_loss` of an encoder), perhaps beside one of vectors."""
+    """A loss of masked tokens, by `SegmentEncoder.token_loss`, and perhaps of vectors."""
 
     contrastive: Callable | None
     weight: float
@@ -485,9 +466,7 @@ class ObjectiveOfWords(Protocol):
 class ObjectiveWithMemory(Protocol):
     """A loss that remembers earlier batches, in `State.memory`."""
 
-    @property
-    def momentum(self) -> float | None:
-        """How slowly a second encoder follows the trained one; None: there is none."""
+    momentum: float | None  # how slowly a second encoder follows; None: there is none
 
     def begin(self, examples: int, width: int) -> Any:
         """The memory before the first batch: `examples` vectors of `width` numbers."""
@@ -518,9 +497,7 @@ class Kept(NamedTuple):
 class Keep(Protocol):
     """What a run keeps at its end: a class of `docjax.keep`."""
 
-    @property
-    def metric(self) -> str | None:
-        """The validation metric, TASK/METRIC, that chooses a step; None: the last."""
+    metric: str | None  # TASK/METRIC of validation that chooses a step; None: the last
 
     def held_out(self, rows: np.ndarray, seed: int) -> np.ndarray:
         """The training documents that the steps must not learn from."""
@@ -685,10 +662,7 @@ class Task(Protocol):
     prompted: bool  # the task encodes documents, so the prompt of a model matters
     keeps: str  # the files that it writes with `TaskData.keep`, in words; "": none
     curves: tuple[str, ...]  # metrics that the report draws against the training step
-
-    @property
-    def on_baselines(self) -> bool:
-        """Whether the report scores the vectors of baselines too."""
+    on_baselines: bool  # the report scores the vectors of baselines too
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if the data are missing, before anything is encoded."""

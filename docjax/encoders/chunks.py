@@ -9,7 +9,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
 from docjax.encoders.dropout import dropout
 from docjax.encoders.lstm import Cell, last_states
@@ -103,12 +103,7 @@ class ChunkEncoder(nn.Module):
         seen = _all if self.attention == "full" else _next
         return self.attend(vectors, seen(vectors), seen(real))[0]
 
-    def _aggregated(
-        self,
-        vectors: Float[Array, "*s p d"],
-        real: Bool[Array, "*s p"],
-        keys: Key[Array, " b"] | None,
-    ) -> Float[Array, "*s f"]:
+    def _aggregated(self, vectors, real, keys) -> Float[Array, "*s f"]:
         states = self._states(vectors, real) if self.hidden else _mean(vectors, real)
         if keys is not None:  # states are [v b f], with one key per example
             by_example = jnp.moveaxis(states, 0, 1)
@@ -116,9 +111,7 @@ class ChunkEncoder(nn.Module):
             states = jnp.moveaxis(by_example, 1, 0)
         return unit(self.project(states))
 
-    def _states(
-        self, vectors: Float[Array, "*s p d"], real: Bool[Array, "*s p"]
-    ) -> Float[Array, "*s f"]:
+    def _states(self, vectors, real) -> Float[Array, "*s f"]:
         """The last state forwards beside the last state backwards; 0 without chunks."""
         *shape, p, d = vectors.shape
         cells = self._own(self.forwards, d), self._own(self.backwards, d)
@@ -178,9 +171,7 @@ def _all(views: Array) -> Array:
     return jnp.broadcast_to(joined, (len(views), *joined.shape))
 
 
-def _mean(
-    vectors: Float[Array, "*s p d"], real: Bool[Array, "*s p"]
-) -> Float[Array, "*s d"]:
+def _mean(vectors, real) -> Float[Array, "*s d"]:
     """The mean of the real chunks; 0 without chunks."""
     total = jnp.where(real[..., None], vectors, 0).sum(-2)
     return total / jnp.maximum(real.sum(-1, keepdims=True), 1)

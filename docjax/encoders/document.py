@@ -56,21 +56,16 @@ class DocumentEncoder(nn.Module):
         if not self.frozen:
             return False
         segment = {"segment": param_shapes(self)["segment"]}
-        return all(
-            re.match(self.frozen, path) for path in flatten_dict(segment, sep="/")
-        )
+        paths = flatten_dict(segment, sep="/")
+        return all(re.match(self.frozen, path) for path in paths)
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; () for a segment encoder without towers."""
-        if self.segment.has_towers:
-            return self.segment.of_views(kinds)
-        return ()
+        return self.segment.of_views(kinds) if self.segment.has_towers else ()
 
     def tower(self, kind: str) -> int | None:
         """The tower that reads documents or queries; None without towers."""
-        if self.segment.has_towers:
-            return self.segment.of_kind(kind)
-        return None
+        return self.segment.of_kind(kind) if self.segment.has_towers else None
 
     def segments(
         self,

@@ -75,8 +75,7 @@ def _check_tensors(
         )
     for path, name in expected_names.items():
         got, want = tuple(tensors[name].get_shape()), expected[path].shape
-        if path in table and names.swapped(path):
-            want = want[::-1]
+        want = names.shape_in_file(path, want) if path in table else want
         if got != want:
             raise UserError(
                 f"{folder}: {name} has shape {list(got)}, but {FACTS} asks "

@@ -101,13 +101,13 @@ def read(tensor: Any, path: str) -> np.ndarray:
 
 
 def swap(path: str, tensor: np.ndarray) -> np.ndarray:
-    """A tensor in the other layout: from ours to theirs, or back."""
-    return tensor.T if swapped(path) else tensor
+    """A tensor in the other layout: kernels are transposed in other libraries."""
+    return tensor.T if path.endswith("/kernel") else tensor
 
 
-def swapped(path: str) -> bool:
-    """Whether other libraries keep the parameter at `path` transposed."""
-    return path.endswith("/kernel")
+def shape_in_file(path: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that other libraries give to the parameter at `path`."""
+    return shape[::-1] if path.endswith("/kernel") else shape
 
 
 def some(items: Sequence[str], most: int = 5) -> str:

@@ -74,9 +74,9 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any
     """Builds a config node: `{"fn": name, **keywords}` -> an instance or a partial.
 
     `build` calls a class, or a function under FACTORIES, with its keywords. Another
-    function becomes a partial; the remaining arguments arrive at call time. Inner nodes
-    are built first. A node without `fn` stays a dict, and lists become tuples. `path` is
-    the field of the config that holds the node, for messages.
+    function becomes a partial; the remaining arguments arrive at call time. A node
+    without `fn` stays a dict, and lists become tuples. `path` is the field of the config
+    that holds the node, for messages.
 
     Raises:
       UserError: for an unknown name or keyword, a value that does not fit the

@@ -90,9 +90,7 @@ class GradientCache:
     @property
     def tower(self) -> int | None:
         """The trained tower that reads documents; None for a single encoder."""
-        if self.momentum is not None:
-            return 0
-        return self.encoder.tower(DOCUMENT)
+        return 0 if self.momentum is not None else self.encoder.tower(DOCUMENT)
 
     def gradient(
         self, params: Params, batch: Batch, key: DropoutKey, memory: Any = ()

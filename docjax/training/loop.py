@@ -128,10 +128,8 @@ class _Loop:
     def after(
         self, step: int, state: State, metrics: dict, counts: dict[str, int]
     ) -> None:
-        """Handles a step that the device computes; `counts` belong to its batch.
-
-        Only a step that is logged, evaluated or saved waits for the device.
-        """
+        """Handles a step that the device computes, and waits for it only if the step is
+        logged, evaluated or saved; `counts` belong to its batch."""
         self.finite.add(step, metrics)
         self.sums.update(counts, steps=1)
         self.log.tick(step)

@@ -154,21 +154,16 @@ def add_up(cache: GradientCache, params: Shapes) -> Traced:
 
 
 def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
-    """The trained and the frozen parameters of the segment encoder.
-
-    Of two towers, the parameters are those of the document tower.
-    """
-    parts = freezing.divided(params, cache.encoder.frozen)
-    segments = (part.get("segment", {}) for part in parts)
-    trained, frozen = (cache.of_tower(segment, cache.tower) for segment in segments)
-    return trained, frozen
+    """The trained and the frozen parameters of the encoder that reads documents."""
+    own = lambda part: cache.of_tower(part.get("segment", {}), cache.tower)
+    trained, frozen = freezing.divided(params, cache.encoder.frozen)
+    return own(trained), own(frozen)
 
 
 def _totals(cache: GradientCache, segment: Shapes) -> Shapes:
     """The shapes of one gradient sum of the segment encoder per device."""
-    rows = abstract(cache.mesh, "data")
-    each = lambda a: rows(jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype))
-    return jax.tree.map(each, segment)
+    total = lambda a: jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype)
+    return abstract(cache.mesh, "data")(jax.tree.map(total, segment))
 
 
 def _key(cache: GradientCache, dropout: bool) -> Shapes:
