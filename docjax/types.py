@@ -424,7 +424,7 @@ class ChecksRun(Protocol):
     """A part that does not fit every run."""
 
     def check_run(self, config: Any) -> None:
-        """Raises UserError before documents are read; takes the run's `RunConfig`, whose
+        """Raises UserError before documents are read. Takes the run's `RunConfig`; its
         parts are built, such as `config.views.built`."""
 
 
@@ -442,7 +442,7 @@ class Objective(Protocol):
 
 @runtime_checkable
 class ObjectiveOfTokens(Protocol):
-    """A loss of masked tokens, by `SegmentEncoder.token_loss`, and perhaps of vectors."""
+    """A loss of masked tokens by the encoder's `token_loss`, and perhaps of vectors."""
 
     contrastive: Callable | None
     weight: float
@@ -653,8 +653,8 @@ class Task(Protocol):
     A task that `reads` "labels" reads the labelled documents of its parts and nothing
     else, so that a frozen encoder need not read the other documents of a run. `docjax
     evaluate` gives "texts" all documents of a file as the part "test"; "pairs" the name
-    of a table as `path`, and the documents of a file; "collection" a folder or a name as
-    `path`; "nothing" no data.
+    of a table as `path`, and the documents of a file; "collection" the name of a folder
+    or collection as `path`; "nothing" no data.
     """
 
     command: str  # its name in `docjax evaluate --task`; "": it goes by its dotted name
@@ -758,7 +758,7 @@ class Trainer(Protocol):
 
 @runtime_checkable
 class OnBegin(Protocol):
-    """A callback of `docjax.train` before the first step; reads config.json's content."""
+    """A callback of `docjax.train` before the first step, with config.json's content."""
 
     def begin(self, config: dict[str, Any], workdir: Path) -> None: ...
 

@@ -19,7 +19,7 @@ NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 
 
 class Pattern(NamedTuple):
-    """Which keys a query sees: those at most `reach` tokens away, and the first `shared`."""
+    """Which keys a query sees: those at most `reach` away, and the first `shared`."""
 
     reach: int | None = None  # None: all keys
     shared: int = 0

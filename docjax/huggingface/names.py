@@ -47,7 +47,7 @@ class Names:
     def encoder_names(self, names: Iterable[str]) -> dict[str, str]:
         """Name in the table -> name in the file, for the tensors of the encoder.
 
-        Poolers and the heads of tasks are left out. Names from before 2019 (gamma, beta)
+        Poolers and heads of tasks are left out. Names from before 2019 (gamma, beta)
         become today's names. The result is empty for a file without the anchor.
         """
         names = list(names)

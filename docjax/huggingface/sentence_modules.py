@@ -73,7 +73,7 @@ def read(folder: Path, name: str) -> Modules:
 
 def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
     """The kind of each module in a modules.json -> its folder. Raises UserError for an
-    unknown module, for another order than that of MODULES, and for a folder elsewhere."""
+    unknown module, for an order other than MODULES, and for a folder elsewhere."""
     kinds = {}
     for module in listed:
         kind = module.get("type") if isinstance(module, Mapping) else module

@@ -179,8 +179,11 @@ def _params(facts: Facts, masked_lm: bool) -> dict[str, Any]:
 
 
 def _dense(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """The dense layer after the pooling, of a Dense module or of an exported folder; its
-    bias is 0 if a module has none. Raises UserError for missing or misshapen tensors."""
+    """The dense layer after the pooling, of a Dense module or of an exported folder.
+
+    A Dense module without a bias gives a bias of 0. Raises UserError for a missing
+    tensor, and for tensors of other shapes.
+    """
     paths = "projection/kernel", "projection/bias"
     if (folder / files.REST).exists():
         with files.tensors([folder / files.REST]) as tensors:
@@ -199,7 +202,7 @@ def _dense(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, A
 def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a segment encoder, by path.
 
-    All layers have the second layer's shapes, so, to save time, no further one is traced.
+    All layers have the second layer's shapes: to save time, no further one is traced.
     """
     last = min(segment.layers, TRACED) - 1
     encoder = DocumentEncoder(segment.with_layers(last + 1), Mean())

@@ -38,7 +38,7 @@ class Distillation:
     temperature: float = 0.2  # T, the same for both sides
     neighbours: int = 10  # nearest documents whose mean the teacher takes
     smoothing: float = 0.3  # the share of that mean; the rest is the document's vector
-    # The weight of InfoNCE; above 0 it needs two views, and vectors of length 1 at first.
+    # The weight of InfoNCE; above 0 it needs two views, and a start with length 1.
     contrast: float = 0.0
     contrast_temperature: float = 0.1  # divides its dot products
     widths: tuple[int, ...] = ()  # see `over_widths`

@@ -13,7 +13,7 @@ from docjax.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class MaskedLM:
-    """The mean cross-entropy of hidden tokens, added to a loss of the views' vectors."""
+    """The mean cross-entropy of hidden tokens, added to a loss of views' vectors."""
 
     contrastive: Callable | None = None  # a loss of vectors, or None for tokens alone
     weight: float = 1.0  # of the token loss; the loss of vectors has weight 1

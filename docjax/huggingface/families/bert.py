@@ -17,7 +17,8 @@ REFUSED = {
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Transformer for a config.json. Raises UserError if it has none."""
+    """The keywords of Transformer for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     for key, reason in REFUSED.items():
         if config.get(key):
             raise UserError(f"{source}: {key} is set: {reason}")

@@ -24,7 +24,8 @@ DEFAULTS = {
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of BigBird for a config.json. Raises UserError if it has none."""
+    """The keywords of BigBird for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     for name, supported in FIXED.items():
         value = config.get(name, supported)
         if value != supported:

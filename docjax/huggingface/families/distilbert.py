@@ -19,7 +19,8 @@ KEYWORDS = {  # ours -> theirs
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of DistilBert for a config.json. Raises UserError if it has none."""
+    """The keywords of DistilBert for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     return configs.sizes(config, source, KEYWORDS) | {
         "types": 0,
         "position_offset": 0,

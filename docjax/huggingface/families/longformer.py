@@ -11,7 +11,8 @@ from docjax.huggingface.names import weights_and_biases
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Longformer for a config.json. Raises UserError if it has none."""
+    """The keywords of Longformer for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     windows = config.get("attention_window", 512)
     listed = windows if isinstance(windows, list) else [windows]
     if not listed or any(type(w) is not int or w < 2 or w % 2 for w in listed):

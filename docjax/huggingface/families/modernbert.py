@@ -18,7 +18,8 @@ SPECIAL = ("pad", "bos", "eos", "cls", "sep")
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of ModernBert for a config.json. Raises UserError if it has none."""
+    """The keywords of ModernBert for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     _check_supported(config, source)
     sizes = configs.sizes(config, source, KEYWORDS)
     given = {"local_attention": 128} | dict(config)

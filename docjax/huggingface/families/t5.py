@@ -27,7 +27,8 @@ DEFAULTS = {"n_positions": 512, KEYWORDS["buckets"]: 32, KEYWORDS["farthest"]: 1
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of T5 for a config.json. Raises UserError if it has none."""
+    """The keywords of T5 for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     kind = config.get("feed_forward_proj", "relu")
     if kind != "relu":
         raise UserError(
