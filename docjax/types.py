@@ -505,10 +505,8 @@ class Keep(Protocol):
     def choose(
         self, run: Any, mesh: Any, start: Callable[[], Any], trained: Any
     ) -> Kept | None:
-        """What to keep; None: the `trained` parameters, without a word.
-
-        `run` is the `docjax.run.prepared.Prepared`; `start` makes the first parameters.
-        """
+        """What to keep of a `docjax.run.prepared.Prepared`; None: the `trained`
+        parameters, without a word. `start` makes the first parameters."""
 
 
 @runtime_checkable
@@ -758,7 +756,7 @@ class Trainer(Protocol):
 
 @runtime_checkable
 class OnBegin(Protocol):
-    """A callback of `docjax.train` before the first step, with config.json's content."""
+    """A callback of `docjax.train` before the first step, with what config.json has."""
 
     def begin(self, config: dict[str, Any], workdir: Path) -> None: ...
 

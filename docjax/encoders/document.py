@@ -175,10 +175,8 @@ def plain(encoder: DocumentEncoder, params: Any) -> Any:
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:
-    """Random parameters of an encoder, without those at the paths `known`.
-
-    These are not computed; the others do not depend on them.
-    """
+    """Random parameters of an encoder, without those at the paths `known`: these are
+    not computed, and the others do not depend on them."""
     return _init(encoder, jax.random.key(seed), frozenset(known))
 
 

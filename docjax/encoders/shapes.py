@@ -16,10 +16,6 @@ from docjax.types import DocumentEncoder as OfDocuments
 from docjax.types import SegmentEncoder
 
 LAYERS = 1000  # no real encoder has more layers, and each layer takes time to build
-STOCK = {
-    "segment": "docjax.encoders.transformer.Transformer",
-    "document": "docjax.encoders.pooling.Mean",
-}
 
 
 def check_sizes(node: Any, source: Path) -> None:
@@ -76,13 +72,17 @@ def check_kind(encoder: Any, source: Path) -> None:
     segment = encoder.segment
     if getattr(segment, "has_towers", False):
         segment = segment.encoder
-    for name, part, protocol, inherited in (
-        ("segment", segment, SegmentEncoder, "segment_defaults.SegmentDefaults"),
-        ("document", encoder.document, OfDocuments, "each_view.EachViewAlone"),
-    ):
-        if lacking := missing(part, protocol):
-            raise UserError(
-                f"{source}: encoder.{name} {type(part).__name__} has no "
-                f"{', '.join(sorted(lacking))}: take {STOCK[name]}, or inherit "
-                f"docjax.encoders.{inherited}"
-            )
+    mend = "transformer.Transformer", "segment_defaults.SegmentDefaults"
+    _check_part(source, "segment", segment, SegmentEncoder, *mend)
+    mend = "pooling.Mean", "each_view.EachViewAlone"
+    _check_part(source, "document", encoder.document, OfDocuments, *mend)
+
+
+def _check_part(source, name, part, protocol, stock, base) -> None:
+    """Raises UserError if a part lacks something of its protocol."""
+    if lacking := missing(part, protocol):
+        raise UserError(
+            f"{source}: encoder.{name} {type(part).__name__} has no "
+            f"{', '.join(sorted(lacking))}: take docjax.encoders.{stock}, or inherit "
+            f"docjax.encoders.{base}"
+        )

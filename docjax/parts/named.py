@@ -75,8 +75,7 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any
 
     `build` calls a class, or a function under FACTORIES, with its keywords. Another
     function becomes a partial; the remaining arguments arrive at call time. A node
-    without `fn` stays a dict, and lists become tuples. `path` is the config's field that
-    holds the node, for messages.
+    without `fn` stays a dict, and lists become tuples. Messages name the field `path`.
 
     Raises:
       UserError: for an unknown name or keyword, a value that does not fit the

@@ -35,10 +35,8 @@ def check(
 
     The first step calls the compiled programs and does not compile them again.
 
-    Args:
-      state: the training state as shapes.
-      segments: the number of segments in all micro-batches of a batch.
-      answers: masked tokens per segment of `width` tokens; None without masking.
+    `state` may have shapes alone. A batch has `segments` segments, and a segment of
+    `width` tokens has `answers` masked ones, or None without masking.
 
     Raises:
       UserError: if a device has less memory than a step needs.

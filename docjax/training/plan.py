@@ -110,10 +110,8 @@ def _seconds_of_reading(
 def _smaller(
     prepared: Prepared, trainer: Any, trainer_of: Callable[[Prepared], Trainer]
 ) -> Any:
-    """A trainer whose step has about CALLS micro-batches, if a step of the run has more.
-
-    The seconds of a step grow with its micro-batches.
-    """
+    """A trainer whose step has about CALLS micro-batches, if a step of the run has
+    more: the seconds of a step grow with them."""
     if prepared.config.reads_words or prepared.corpus.vectors:
         return trainer
     config, devices = prepared.config, trainer.mesh.size
