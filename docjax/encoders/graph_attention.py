@@ -1,7 +1,7 @@
 """Graph attention over a document node and its segments (graph-roberta, Eq. 1-3).
 
 Graphs of up to a few hundred nodes use dense, masked attention. Larger sparse graphs
-use edges and segment sums. Both give the same vectors. Graphs are of `data/graphs.py`.
+use edges and segment sums. Both give the same vectors. `data/graphs.py` builds graphs.
 """
 
 import flax.linen as nn

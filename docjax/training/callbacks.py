@@ -55,10 +55,11 @@ class Callbacks:
 
     def _call(self, method: str, when: str, *given: Any) -> None:
         for callback in self._callbacks:
-            if self.failure or not hasattr(callback, method):
+            call = getattr(callback, method, None)
+            if self.failure or call is None:
                 continue
             try:
-                getattr(callback, method)(*given)
+                call(*given)
             except Exception as error:  # noqa: BLE001 a callback may raise anything
                 reason = " ".join(str(error).split())
                 name = type(callback).__name__

@@ -178,7 +178,7 @@ class _Loop:
             )
 
     def _due(self, name: str, step: int) -> bool:
-        """Whether `step` is a multiple of a field: None: once per epoch, 0: never."""
+        """Whether `step` is a multiple of field `name`; None: of an epoch, 0: never."""
         every = getattr(self.prepared.config, name)
         every = self.trainer.epoch_steps if every is None else every
         return every > 0 and step % every == 0
